@@ -35,7 +35,7 @@ const AROUND: u32 = 4;
 /// Number of runs of a deterministic path; two show that it is deterministic.
 const CERTAIN: u32 = 2;
 
-/// Settings shown around the chosen one.
+/// Settings of the neighbourhood of the chosen setting.
 struct Surroundings {
     buffers: Vec<u64>,
     streams: Vec<u16>,
@@ -135,7 +135,7 @@ impl Evidence {
     }
 
     /// Adds half of a setting's buffer to the surroundings, unless it is run anyway, because a
-    /// reader should see that it is not enough. It is not added if it is too small for any
+    /// reader should see that it is not enough. The buffer is not added if it is too small for any
     /// association.
     pub fn add_half(&mut self, question: &Question, setting: Setting) {
         let least = question.buffers().first().copied();
@@ -368,7 +368,7 @@ const FULL_SIZE_RUNS: u32 = 8;
 const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 
 /// Runs a setting on the full-size path if it was simulated at a smaller size; `None` if it was
-/// not, or if the runs would be too expensive. The losses are those of neither search nor evidence.
+/// not, or if the runs would be too expensive. The losses differ from those of search and evidence.
 ///
 /// No run without limit is made for comparison, because on a large path its first slow start
 /// overshoots so far that a run of acceptable length would not get past it.
@@ -432,8 +432,8 @@ fn deciding<'a>(
 }
 
 /// The chosen setting if the evidence confirms it, and otherwise the next larger deciding setting
-/// that it confirms: first with more streams, then with a larger buffer. Smaller ones must not be
-/// considered, because among many insufficient settings one may appear sufficient by chance.
+/// that it confirms: first with more streams, then with a larger buffer. Smaller settings must not
+/// be considered, because one of many insufficient settings may appear sufficient by chance.
 fn confirmed(tried: &[TestedSetting], chosen: Setting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
@@ -522,8 +522,8 @@ impl<'a> Point<'a> {
         let whole = Summary::of(&reference.bare(GOODPUT))?
             .mean
             .max(f64::MIN_POSITIVE);
-        // Margin and interval relative to the reference. The displayed numbers must be the ones
-        // that are judged.
+        // Margin and interval relative to the reference. The displayed numbers must be equal to the
+        // judged numbers.
         let shown = Summary {
             replications: margin.replications,
             mean: share + margin.mean / whole,

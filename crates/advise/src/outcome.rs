@@ -1,5 +1,5 @@
 //! Complete processing of a question: ranking of the candidates, recommended settings of the
-//! relevant ones, the runs behind them, the text, and a directory with all of it.
+//! relevant ones, the runs behind them, the text, and a results directory.
 
 use std::fs;
 use std::io::Write;
@@ -88,8 +88,8 @@ pub fn advise(
     let first = asked(0, directory)?;
     let below = directory.map(|directory| directory.join(BETTER));
     let better = match ranking.better.map(|place| asked(place, below.as_deref())) {
-        // This candidate is better without limit. If no buffer was found for it, the first answer
-        // is still valid.
+        // This candidate has a higher goodput with an unlimited buffer. If no buffer was found for
+        // it, the first answer is still valid.
         None | Some(Err(AdviseError::Question(_))) => None,
         Some(found) => Some(found?),
     };

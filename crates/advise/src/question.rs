@@ -83,8 +83,8 @@ pub struct Question {
     pub profiles: Vec<String>,
     /// Congestion controls to test, in order of preference.
     pub congestion: Vec<String>,
-    /// Loss recoveries to test with each of these. If none is named: the standard one for
-    /// congestion controls that were named, and the usual ones otherwise.
+    /// Loss recoveries to test with each of these. Default: the standard recovery for congestion
+    /// controls that were named, and otherwise the default recoveries of each congestion control.
     pub recovery: Vec<String>,
     /// Default congestion controls that are omitted because they would be too expensive on this
     /// path.
@@ -92,8 +92,8 @@ pub struct Question {
     /// Measured duration of each run, after its warm-up; chosen by [`crate::ranking()`] and
     /// [`crate::Ranking::question`] if omitted.
     pub duration: Option<Span>,
-    /// Minimum duration of the warm-up, which is not measured. It is never shorter than 20 round
-    /// trips plus one second.
+    /// Minimum duration of the warm-up, which is not measured. The warm-up is never shorter than 20
+    /// round trips plus one second.
     pub begin: Span,
     /// The path is simulated at 1 / `scale` of its size, see [`Question::scale_for`].
     pub scale: u32,
@@ -124,23 +124,23 @@ const SCARCE: f64 = 0.002;
 /// Times of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// End of the warm-up, before which nothing is measured.
+    /// End of the warm-up; measurements start at this time.
     pub begin: Span,
     /// End of the run.
     pub end: Span,
 }
 
-/// Congestion controls that need no parameters except those of the path.
+/// Names of the congestion controls that need only the parameters of the path.
 fn algorithms() -> Vec<&'static str> {
     let all = registry::all(Protocol::Sctp).into_iter();
     let alone = all.filter(|algorithm| algorithm.needs == Needs::Nothing);
     alone.map(|algorithm| algorithm.name).collect()
 }
 
-/// Default congestion controls. Each additional one would make the search longer; any other can be
-/// named.
-/// Each has its default loss recoveries. The algorithm of the standard has both, which shows the
-/// effect of the recovery alone; CUBIC and BBR were designed for stacks with RACK-TLP.
+/// Congestion controls that are searched by default, each with its loss recoveries. The list is
+/// short because each entry makes the search longer; a question can name other congestion controls.
+/// The algorithm of the standard has both, which shows the effect of the recovery alone; CUBIC and
+/// BBR were designed for stacks with RACK-TLP.
 const TRIED: &[(&Algorithm, &[&str])] = &[
     (&sctp_newreno::ALGORITHM, &[STANDARD, RACK]),
     (&westwood::ALGORITHM, &[STANDARD]),
@@ -149,8 +149,8 @@ const TRIED: &[(&Algorithm, &[&str])] = &[
     (&bbr::ALGORITHM, &[RACK]),
 ];
 
-/// Whether the windows of a congestion control keep their shape on a smaller path. Others must be
-/// simulated on the full-size path.
+/// Whether the windows of a congestion control keep their shape on a smaller path. All other
+/// congestion controls must be simulated on the full-size path.
 fn keeps_its_shape(congestion: &str) -> bool {
     let algorithm = registry::by_name(Protocol::Sctp, congestion);
     !algorithm.is_some_and(|it| it.has(Property::AbsoluteScale))
@@ -268,7 +268,7 @@ impl Question {
     }
 
     /// Omits default congestion controls that would have to be simulated on a full-size path that
-    /// is too large for it. Named ones are rejected.
+    /// is too large for it. Candidates that the question names are rejected.
     fn leave_out_what_costs_too_much(&mut self) -> Result<(), InvalidQuestion> {
         let run = self.timing_of(self.least_measured()).end.seconds();
         let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;

@@ -1,4 +1,4 @@
-//! Ranking of the candidates by their goodput with an unlimited buffer. It determines the
+//! Ranking of the candidates by their goodput with an unlimited buffer. The ranking determines the
 //! candidates to search, and the scale.
 
 use anabranch_report::statistics::Summary;

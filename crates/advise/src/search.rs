@@ -7,7 +7,8 @@ use crate::grid::{self, OCTAVE};
 use crate::question::{Question, Setting};
 use crate::trials::{self, Answer, Trials};
 
-/// Result of the search. Its numbers are from its own runs; the evidence confirms or corrects them.
+/// Result of the search. The numbers of the search are computed from its own runs; the evidence
+/// confirms or corrects them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// Goodput with an unlimited buffer, bit/s.

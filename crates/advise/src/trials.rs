@@ -23,7 +23,7 @@ pub enum Answer {
     Holds,
     /// No: the whole interval is below it.
     Fails,
-    /// Undecided with the runs that may be made.
+    /// Undecided after the maximum number of runs.
     Open,
 }
 

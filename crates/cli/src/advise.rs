@@ -132,8 +132,8 @@ impl From<AdviseError> for Failure {
     }
 }
 
-/// A bar on standard error that counts runs, in one line of a terminal; nothing if it is no
-/// terminal.
+/// A progress bar that counts runs, in one line on standard error; it is not shown if standard
+/// error is not a terminal.
 struct Bar {
     bar: ProgressBar,
     begun: Instant,

@@ -41,7 +41,8 @@ pub struct Arguments {
 }
 
 // With `defer`, clap builds the arguments of a command when that is requested. It would then use a
-// doc comment of a struct of arguments as the help of the command: so those have none.
+// doc comment of a struct of arguments as the help of the command: therefore such structs have no
+// doc comments.
 /// Command to run.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

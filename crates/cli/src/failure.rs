@@ -16,11 +16,11 @@ use anabranch_scenario::suggest::{hint, nearest};
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line names something that does not exist.
+    /// The command line contains an unknown name.
     Usage(String),
     /// The spec is wrong.
     Spec(Box<SpecError>),
-    /// The runs failed, or could not be stored; finished ones are in the directory.
+    /// The runs failed, or could not be stored; finished runs are in the directory.
     Run(Box<RunError>, PathBuf),
     /// A run failed whose results are not stored.
     Search(Box<RunError>),
@@ -36,7 +36,7 @@ pub enum Failure {
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<WriteError>, PathBuf),
-    /// Something failed on real sockets.
+    /// A command on real sockets failed.
     Net(String),
     /// Standard output accepts no more data.
     Output(io::Error),
@@ -55,8 +55,8 @@ pub fn unread(error: &io::Error) -> String {
 }
 
 impl Failure {
-    /// An unknown name on the command line: lists the name, the allowed ones, and the nearest of
-    /// them.
+    /// An unknown name on the command line: states the name, the allowed names, and the nearest
+    /// allowed name.
     pub fn unknown<'a>(
         argument: &str,
         found: &str,

@@ -62,9 +62,9 @@ fn features() -> String {
 
 /// The command line, with the long version and the exit statuses at the end of each command's help.
 ///
-/// The arguments of a command are built only if it is the requested one, because building all of
-/// them takes longer than the work of small commands. So a subcommand of another must end its help
-/// by [`with_status`] itself.
+/// The arguments of a command are built only for the requested command, because building the
+/// arguments of all commands takes longer than the work of small commands. Therefore a nested
+/// subcommand must end its help by [`with_status`] itself.
 pub fn command() -> clap::Command {
     let mut all = Arguments::command().long_version(long_version());
     for command in all.get_subcommands_mut() {

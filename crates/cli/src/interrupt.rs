@@ -33,14 +33,14 @@ impl Interruption {
 
     /// Sets the directory of finished runs.
     pub fn keeps(&self, directory: &Path) {
-        // It is set once.
+        // The handler is set once.
         let _ = self.kept.set(directory.into());
     }
 }
 
 /// Returns true if the parent of this process wants the signal ignored (`nohup`, and shells for
-/// background jobs), because a signal that is waited for is delivered even then. False if the
-/// system does not report it.
+/// background jobs), because a signal with a handler is delivered even if the parent ignores it.
+/// False if the system does not report it.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));

@@ -59,7 +59,7 @@ pub fn papers() -> Result<(), Failure> {
             write!(out, "; hides that of {hidden}")?;
         }
         writeln!(out)?;
-        // Results go to a directory with the paper's name in the current one.
+        // Results are written to a directory with the paper's name in the current directory.
         for tally in plain::text(&Path::new(name).join(TALLIES))
             .iter()
             .flat_map(|it| it.lines())
@@ -102,9 +102,9 @@ fn paper_failed(error: PaperError) -> Failure {
 
 /// A spec with its origin.
 pub struct Source {
-    /// Its name, for messages.
+    /// Name, for messages.
     pub file: String,
-    /// Its text.
+    /// Text.
     pub text: String,
     /// Location of the files that it names.
     pub folder: Folder,
@@ -324,7 +324,7 @@ fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Res
     summary(&made, directory)
 }
 
-/// Refuses full recording if nothing is recorded at all.
+/// Refuses the recording of all replications if the spec has no records.
 fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     let points = plan.experiments.iter().flat_map(|it| &it.points);
     let mut records = points.flat_map(|point| point.records());

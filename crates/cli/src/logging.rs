@@ -23,7 +23,7 @@ pub fn begin() -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        // It would print write errors on the same standard error, and panic.
+        // The writer would print write errors on the same standard error, and panic.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .init();

@@ -30,7 +30,7 @@ pub fn path(arguments: &SatellitePath) -> Result<(), Failure> {
     if let Some(file) = &arguments.places {
         return matrix::show(arguments, constellation, file);
     }
-    // Each requires the other.
+    // The two options require each other.
     let (Some(from), Some(to)) = (arguments.from, arguments.to) else {
         return Ok(());
     };

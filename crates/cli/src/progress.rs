@@ -1,4 +1,4 @@
-//! Progress bar: runs and an estimate of the remaining time. Nothing is printed without a terminal.
+//! Progress bar: runs and an estimate of the remaining time. The bar is printed only on a terminal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use anabranch_lab::run::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error that counts runs. Its length is simulated time, because that predicts
-/// the remaining time better; its line is shorter than 80 columns, so that it can be erased
-/// completely.
+/// A bar on standard error that counts runs. The length of the bar is simulated time, because
+/// simulated time predicts the remaining time better; the line is shorter than 80 columns, so that
+/// the bar can be erased completely.
 pub struct Bar {
     bar: ProgressBar,
     runs: AtomicUsize,

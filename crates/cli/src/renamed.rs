@@ -3,7 +3,7 @@
 use anabranch_settings::{Family, RENAMED, Renamed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// The error for a former name: states the present one.
+/// The error for a former name, which states the present name.
 pub fn hint(error: &clap::Error) -> Option<String> {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => Some(name.as_str()),

@@ -83,7 +83,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     }
     let job = submit(&["--parsable"], &array)?;
     let after = format!("--dependency=afterok:{job}");
-    // Without the array's results it would wait for ever.
+    // Without the array's results it would wait permanently.
     let merged = submit(&["--parsable", "--kill-on-invalid-dep=yes", &after], &merge)?;
     writeln!(
         said,

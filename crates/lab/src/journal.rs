@@ -13,8 +13,8 @@
 //! lines. The affected runs are repeated.
 //!
 //! Processes that use the same directory at the same time have separate journals, `1.journal` and
-//! so on. Each uses the first one that no other process has locked. All processes read all
-//! journals.
+//! so on. Each process uses the first journal that no other process has locked. All processes read
+//! all journals.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -39,7 +39,7 @@ const PREFIX: usize = 18;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It could not be written.
+    /// The journal could not be written.
     #[error("cannot write {path}: {source}", path = path.display())]
     Write {
         /// File or directory.
@@ -47,7 +47,7 @@ pub enum JournalError {
         /// Cause.
         source: io::Error,
     },
-    /// It could not be read.
+    /// The journal could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
         /// File or directory.
@@ -63,7 +63,7 @@ pub enum JournalError {
     Form {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// Format.
         found: String,
     },
 }
@@ -337,7 +337,7 @@ fn other_form(bytes: &[u8]) -> Option<String> {
     let form = bytes.strip_prefix(NAME.as_bytes())?;
     let end = form.iter().position(|byte| *byte == b'\n')?;
     let form = std::str::from_utf8(&form[..end]).ok()?;
-    // Anything else is a damaged header.
+    // Any other content is a damaged header.
     let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && bytes[..NAME.len() + end + 1] != *HEAD.as_bytes()).then(|| form.to_owned())
 }

@@ -1,5 +1,5 @@
-//! Safe access to the files of a results directory. Another user may have replaced a file by
-//! something else.
+//! Safe access to the files of a results directory. Another user may have replaced a file by a
+//! device or a link.
 //!
 //! A link could make a writer overwrite an unrelated file of the user, and a device or FIFO could
 //! give a reader endless data or none. A written file must therefore not be reached through a link,

@@ -249,8 +249,8 @@ fn run_units(
     Ok(records)
 }
 
-/// Executes units on `jobs` threads and returns their records in the order of the units. Nothing is
-/// stored on disk, and recorded samples are dropped.
+/// Executes units on `jobs` threads and returns their records in the order of the units. Results
+/// are not stored on disk, and recorded samples are dropped.
 ///
 /// # Errors
 /// The first failure.

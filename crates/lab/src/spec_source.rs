@@ -34,7 +34,7 @@ impl Folder {
     /// Path of a file in the folder, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
-            // "./mine.csv" says no more than "mine.csv".
+            // "./mine.csv" means the same as "mine.csv".
             Folder::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
             Folder::Disk(folder) => folder.join(name),
             Folder::Carried(folder) => folder.path().join(name),

@@ -127,7 +127,7 @@ pub fn key(unit: &Unit<'_>, kind: &str) -> String {
 }
 
 impl Store {
-    /// Creates the directory if necessary, and tests whether it is writable before anything is run.
+    /// Creates the directory if necessary, and tests whether it is writable before a run starts.
     ///
     /// # Errors
     /// [`StoreError::Write`].

@@ -224,7 +224,7 @@ impl Association {
     /// Cancel-safe: if the future is dropped, no part is lost.
     ///
     /// # Errors
-    /// As [`Association::recv_part`].
+    /// The errors of [`Association::recv_part`].
     pub(crate) async fn recv_part_on(
         &self,
         stream: u16,
@@ -363,7 +363,8 @@ impl Association {
     /// remains in effect.
     ///
     /// # Errors
-    /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] if the timeout expired.
+    /// The errors of [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] if the timeout
+    /// expired.
     pub async fn shutdown_with_timeout(&self, limit: Duration) -> Result<(), AssociationError> {
         self.start_shutdown(Some(limit));
         self.shutdown().await

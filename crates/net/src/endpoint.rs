@@ -129,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// Its runtime.
+    /// Runtime.
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.shared.clock.runtime()
     }
@@ -424,7 +424,7 @@ fn protocol(
     endpoint.set_max_associations(config.max_associations);
     endpoint.decide_incoming(config.undecided);
     // No other process receives packets to our UDP port; directly over IP, other processes have
-    // ports of their own.
+    // separate ports.
     endpoint.answer_unknown_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
 }

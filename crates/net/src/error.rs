@@ -86,7 +86,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// As [`CloseReason::is_port_collision`]: an endpoint with another SCTP port can connect.
+    /// Like [`CloseReason::is_port_collision`]: an endpoint with another SCTP port can connect.
     pub fn is_port_collision(&self) -> bool {
         matches!(self, Self::Association(AssociationError(reason)) if reason.is_port_collision())
     }
@@ -138,7 +138,7 @@ pub enum SendError {
     /// Larger than [`Config::max_message_size`](crate::Config::max_message_size).
     #[error("a message of {size} bytes is larger than max_message_size, {most} bytes")]
     TooLarge {
-        /// Its size.
+        /// Size.
         size: usize,
         /// The maximum.
         most: usize,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Its stream.
+    /// Stream.
     pub stream: u16,
     /// Payload Protocol Identifier, as set by the peer's user.
     pub ppid: u32,

@@ -21,7 +21,7 @@ pub enum Direction {
 pub struct ObservedPacket<'a> {
     /// Time since the endpoint's sockets were bound.
     pub at: Duration,
-    /// Its direction.
+    /// Direction.
     pub direction: Direction,
     /// The local address; unspecified if the system selects it.
     pub local: IpAddr,

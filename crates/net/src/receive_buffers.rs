@@ -22,7 +22,7 @@ use crate::socket::Socket;
 const BUFFER: usize = 65_536;
 /// Buffers per receive call under load.
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
-/// Buffers per receive call otherwise, because preparing a buffer costs some 80 instructions, used
+/// Buffers per receive call otherwise, because preparing a buffer costs about 80 instructions, used
 /// or not. More than one, so that a call which leaves some empty shows that the socket is empty.
 const SMALL_BATCH: usize = if BATCH < 4 { BATCH } else { 4 };
 /// Received bytes from which on a buffer is passed on instead of copied from.

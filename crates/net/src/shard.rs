@@ -15,19 +15,19 @@ use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
 /// Maximum number of shards in a group, because more cores would mostly pass packets to each other.
 const MAX_SHARDS: usize = 256;
 
-/// One of several endpoints that are one endpoint to their peers, before it is bound: all have the
-/// same SCTP port at the same addresses and UDP port, and each has sockets, a task and associations
-/// of its own. A single endpoint has one task, and so uses one core; a group uses as many as it has
-/// shards, each association entirely on one.
+/// One of several endpoints that appear as one endpoint to their peers, before it is bound. All
+/// shards have the same SCTP port at the same addresses and UDP port, and each has its own sockets,
+/// task and associations. A single endpoint has one task, and therefore uses one core; a group uses
+/// one core for each shard, and each association runs on one core.
 ///
-/// A shard is moved to its thread, and bound there. Peers see one endpoint, which has one
-/// association with each (RFC 9260 §1.2), on the shard that received its INIT; each shard accepts
-/// its own. The application should therefore accept associations on all shards, and
-/// `max_associations`, `backlog`, `undecided` and statistics are per shard. [`Endpoint::connect`]
-/// starts an association on its own shard. Addresses ([`Endpoint::change_addresses`]) are changed
-/// on each shard. If one shard is closed or its runtime ends, the others continue, but the system
-/// still delivers peers to the closed shard, which refuses them as long as it has associations.
-/// Therefore close all shards together.
+/// A shard is moved to its thread, and bound on that thread. To peers the group is one endpoint,
+/// which has one association with each peer (RFC 9260 §1.2), on the shard that received the peer's
+/// INIT; each shard accepts its own associations. The application should therefore accept
+/// associations on all shards, and `max_associations`, `backlog`, `undecided` and statistics are
+/// per shard. [`Endpoint::connect`] starts an association on its own shard. Addresses
+/// ([`Endpoint::change_addresses`]) are changed on each shard. If one shard is closed or its
+/// runtime ends, the others continue, but the system still delivers peers to the closed shard,
+/// which refuses them as long as it has associations. Therefore close all shards together.
 ///
 /// Each shard draws verification tags of one residue class, so that the system (Linux) can give
 /// packets to its socket: at least 2^32 / count - 1 different tags, which makes guessing a tag
@@ -143,7 +143,7 @@ impl Shard {
         all.into_iter().zip(seats).map(shard).collect()
     }
 
-    /// Its number in the group, counted from 0.
+    /// Number in the group, counted from 0.
     pub fn number(&self) -> usize {
         self.shard_handle
             .as_ref()

@@ -75,7 +75,7 @@ impl ShardHandle {
         (0..count).map(shard_handle).collect()
     }
 
-    /// Its number, counted from 0.
+    /// Number, counted from 0.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }

@@ -108,9 +108,9 @@ impl Waiters {
         drop(left);
     }
 
-    /// The condition is true, perhaps for only one of them. Returns all, to be woken without the
-    /// lock of the condition, under which this is called. Those that find the condition false wait
-    /// again.
+    /// The condition has become true, possibly for only one of the tasks. Returns all tasks; the
+    /// caller, which holds the lock of the condition, must wake them after it has released the
+    /// lock. Tasks that find the condition false wait again.
     #[inline]
     pub(crate) fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
         let mut waiting = self.lock();

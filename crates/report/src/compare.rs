@@ -36,7 +36,7 @@ pub enum Verdict {
     Compatible,
     /// The experiment does not give the printed value. The claim is false for our runs.
     Differs,
-    /// There is no measured value, or none that could decide.
+    /// There is no measured value that could decide.
     NotAttempted,
 }
 
@@ -73,8 +73,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Reason for the verdict, as a sentence.
     pub reason: String,
-    /// Interval of values that count as agreeing, before printed rounding is added; `None` if
-    /// nothing could be judged.
+    /// Interval of values that count as agreeing, before printed rounding is added; `None` if no
+    /// value could be judged.
     pub band: Option<Interval>,
     /// Rank of the printed value among the runs, if they are random.
     pub rank: Option<Rank>,

@@ -44,7 +44,7 @@ pub struct Figure {
     pub caption: Option<String>,
     /// A sentence that describes how the figure was made.
     pub made: String,
-    /// Contents; `None` if the runs contain nothing to draw.
+    /// Contents; `None` if the runs contain no data to draw.
     pub content: Option<Content>,
 }
 
@@ -125,10 +125,10 @@ impl Figure {
         }
     }
 
-    /// The drawing as an SVG document; `None` if there is nothing to draw.
+    /// The drawing as an SVG document; `None` if there is no data to draw.
     ///
     /// # Errors
-    /// Any error of the drawing library. None is expected, because the output is text.
+    /// Any error of the drawing library. No error is expected, because the output is text.
     pub fn svg(&self) -> Result<Option<String>, FigureError> {
         let drawn = match &self.content {
             None => return Ok(None),

@@ -22,7 +22,7 @@ impl Outputs<'_> {
     /// page.
     ///
     /// # Errors
-    /// A table or figure cannot be made.
+    /// A table or figure cannot be generated.
     pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
         let mut files = Vec::new();
         for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {

@@ -64,8 +64,8 @@ impl FromStr for ScopedAddr {
 }
 
 impl ScopedAddr {
-    /// Returns true if the address is valid only on one link, so that its interface must be known
-    /// (RFC 4007 §6).
+    /// Returns true if the address is valid only on one link, so that the interface must be
+    /// specified (RFC 4007 §6).
     pub fn is_link_local(&self) -> bool {
         matches!(self.address, IpAddr::V6(v6) if v6.is_unicast_link_local())
     }
@@ -74,7 +74,7 @@ impl ScopedAddr {
 /// The zone of an endpoint's own addresses and its peer's.
 ///
 /// # Errors
-/// There are two, or there is none and a link-local address needs one.
+/// There are two zones, or there is no zone and a link-local address needs one.
 pub fn zone(all: impl IntoIterator<Item = ScopedAddr> + Clone) -> Result<Option<u32>, String> {
     let found = one_zone(all.clone())?;
     let lacks = all.into_iter().find(ScopedAddr::is_link_local);
@@ -86,10 +86,10 @@ pub fn zone(all: impl IntoIterator<Item = ScopedAddr> + Clone) -> Result<Option<
     }
 }
 
-/// The one zone of these addresses.
+/// The common zone of these addresses.
 ///
 /// # Errors
-/// There are two.
+/// There are two zones.
 pub fn one_zone(all: impl IntoIterator<Item = ScopedAddr>) -> Result<Option<u32>, String> {
     let mut found = None;
     for zone in all.into_iter().filter_map(|it| it.zone) {
@@ -178,7 +178,7 @@ mod tests {
         let other = "fe80::2%4".parse().expect("an address");
         assert_eq!(one_zone([plain, zoned]), Ok(Some(3)));
         assert!(one_zone([zoned, other]).is_err());
-        // One interface is enough for both ends; without any, nothing can be sent.
+        // One interface is sufficient for both ends; without an interface no packet can be sent.
         let bare: ScopedAddr = "fe80::3".parse().expect("an address");
         assert_eq!(zone([bare, zoned]), Ok(Some(3)));
         assert_eq!(zone([plain]), Ok(None));

@@ -21,7 +21,7 @@ impl AddressSchedule {
     /// Reads the options of the command line.
     ///
     /// # Errors
-    /// There are such options, and the settings do not allow them.
+    /// The command line has such options, and the settings do not allow them.
     pub fn from_options(wire: &NetOptions, config: &Config) -> Result<Self, Failure> {
         let mut all: Vec<(Duration, Vec<AddressChange>)> = Vec::new();
         // At one time, a new address is set as primary before another is removed.
@@ -61,7 +61,8 @@ impl AddressSchedule {
         Ok(Self(all))
     }
 
-    /// Makes the changes at their times, counted from now on, and prints errors on standard error.
+    /// Performs the changes at their times, counted from this call, and prints errors on standard
+    /// error.
     pub fn start(&self, endpoints: &[Endpoint]) {
         if self.0.is_empty() {
             return;

@@ -133,7 +133,7 @@ pub enum Service {
     Source,
 }
 
-// Services without associations of their own.
+// Services without separate associations.
 #[derive(Clone, Debug, Subcommand)]
 #[command(defer = true)]
 pub enum OtherService {
@@ -178,7 +178,7 @@ pub struct Serve {
     /// SCTP port (repeatable: all share the UDP port).
     #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = number::port())]
     pub port: Vec<u16>,
-    /// Number of serving threads, each with sockets and associations of its own (Linux, inside
+    /// Number of serving threads, each with sockets and separate associations (Linux, inside
     /// UDP); a peer is served by one of them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::whole::<u16>(1..=256))]
     pub threads: u16,

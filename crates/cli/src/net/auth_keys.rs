@@ -27,7 +27,7 @@ pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     Ok((id, file.into()))
 }
 
-/// The keys of the command line; the first one authenticates. `None`: there are none.
+/// The keys of the command line; the first key authenticates sent chunks. `None`: there are none.
 pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     let mut keys: Option<SharedKeys> = None;
     for (at, (id, file)) in named.iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
 pub(super) fn content(file: &Path, option: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |error| Failure::Usage(format!("{option}: cannot read the file: {error}"));
     let mut content = Vec::new();
-    // Not more than is needed to detect that it is too long: it may be a device.
+    // Reads at most one byte beyond the limit, because the file may be a device.
     let mut opened = File::open(file).map_err(failed)?.take(most + 1);
     opened.read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > most {

@@ -21,7 +21,8 @@ const BUFFER: u32 = 4 << 20;
 /// SCTP ports of the endpoints of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ports<'a> {
-    /// This port and the following ones, or as many random ones. They accept no associations.
+    /// This port and the following ports, or the same number of random ports. The endpoints accept
+    /// no associations.
     Own(Option<u16>, usize),
     /// These ports, which accept associations.
     Served(&'a [u16]),
@@ -29,10 +30,10 @@ pub(super) enum Ports<'a> {
     Echoed(&'a [u16]),
 }
 
-/// Bound endpoints, and the parameters of their binding. Those of a thread share sockets; with
-/// several threads, each has its own.
+/// Bound endpoints, and the parameters of their binding. Endpoints of one thread share sockets;
+/// each thread has separate sockets.
 pub(super) struct Bound {
-    /// Those of the first thread, one per port, then those of the next.
+    /// Endpoints of the first thread, one per port, followed by those of the next threads.
     pub(super) endpoints: Vec<Endpoint>,
     /// Number of ports.
     pub(super) ports: usize,
@@ -54,8 +55,8 @@ impl Bound {
         self.numbers[number % self.ports] == 0
     }
 
-    /// Binds an endpoint at another random port, in place of the one of that number, which has
-    /// ended.
+    /// Binds an endpoint at another random port; it replaces the endpoint with that number, which
+    /// has ended.
     pub(super) fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
         let sockets = &self.sockets[number / self.ports];
         let another = bind_at(sockets, &self.config, 0, self.watch.as_ref(), number);
@@ -155,7 +156,7 @@ impl NetOptions {
             None if self.is_in_set("send_buffer") => sctp.config.send_buffer,
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
-        // As in the library, unlike the simulator, because packets of one size are sent by one
+        // As in the library, unlike the simulator, because packets of equal size can be sent by one
         // call.
         if !self.sets("pack_messages") {
             sctp.config.pack_messages = sctp.config.bundling;
@@ -208,7 +209,7 @@ impl NetOptions {
         }
     }
 
-    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP
+    /// Binds endpoints on separate sockets, which they share: one UDP port serves all SCTP
     /// ports (RFC 6951 §5.1).
     pub(super) fn bind(
         &self,
@@ -272,7 +273,7 @@ impl NetOptions {
     }
 }
 
-/// `count` consecutive ports from the first on; 0 stands for a random one.
+/// `count` consecutive ports from the first on; 0 stands for a random port.
 fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
     let Some(first) = first else {
         return Ok(vec![0; count]);

@@ -19,8 +19,9 @@ use super::trace;
 use crate::failure::Failure;
 use crate::stderr::note;
 
-/// Maximum number of samples kept of an association: 24 bytes each. A trace ends there, with a
-/// note. The same number of samples of all others together is written to `samples.csv`.
+/// Maximum number of stored samples of an association, with 24 bytes each. A longer trace is
+/// truncated, with a note. The same number of samples of all others together is written to
+/// `samples.csv`.
 const MAX_SAMPLES: usize = 20_000_000;
 
 /// An association, with the number of its endpoint.
@@ -32,11 +33,11 @@ struct RecorderState {
     capture: Option<PacketFile<BufWriter<File>>>,
     /// The number of each association, in the order of their starts.
     numbers: BTreeMap<Key, u32>,
-    /// The first one: the results directory describes it. Nothing else is kept of the others,
-    /// because there may be many.
+    /// The first association, which the results directory describes. Other data of later
+    /// associations is not stored, because there may be many.
     first: Option<(Key, Observed)>,
-    /// Associations that send data, although the service receives: there, incoming messages are
-    /// only control messages.
+    /// Associations that send data, although the service receives: on these associations, incoming
+    /// messages are only control messages.
     senders: BTreeSet<Key>,
     /// Samples of others than the first.
     others: usize,
@@ -85,7 +86,7 @@ impl SendMarker {
     /// Reports it.
     pub fn tell(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Ignored if nothing is recorded of an association.
+        // Ignored if the association is not recorded.
         if kept.numbers.contains_key(&self.key) {
             kept.senders.insert(self.key);
         }

@@ -73,7 +73,8 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         () = interrupts.next() => Err(Failure::Interrupted),
     };
     if result.is_err() {
-        // The peer is notified, so that it need not wait for its timers, unless it knows.
+        // Notifies the peer, unless the peer already knows, so that the peer does not wait for its
+        // timers.
         association.abort("the other end left");
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, association.closed()).await;
     }
@@ -111,7 +112,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
             return receiving.await;
         }
     };
-    // The peer has closed: the rest of the input has no destination.
+    // The peer has closed: the remaining input has no destination.
     stop.abort();
     received
 }

@@ -33,11 +33,11 @@ pub struct Certificates {
     pub tls_ca: Option<PathBuf>,
     /// Accepts a peer with a certificate of this SHA-256, in hexadecimal digits, of any issuer,
     /// even if it has expired.
-    /// Several times: one of them.
+    /// If given several times, any of the values is accepted.
     #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
     pub tls_fingerprint: Vec<Fingerprint>,
     /// Name in the peer's certificate (subjectAltName): a URI, like spiffe://example.org/amf, or a
-    /// DNS name. Several times: one of them. Without it, any name is accepted.
+    /// DNS name. If given several times, any of the values is accepted. Without it, any name is accepted.
     #[arg(long, value_name = "NAME", requires = "tls_cert")]
     pub tls_name: Vec<String>,
 }

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const MAX_PORTS: usize = 32;
 
 /// Time for which a peer's UDP port may be closed, because a server that a script starts just
-/// before its client does not listen at once.
+/// before its client does not listen immediately.
 const STARTING: Duration = Duration::from_secs(3);
 /// Interval of attempts at a closed port.
 const AGAIN: Duration = Duration::from_millis(50);

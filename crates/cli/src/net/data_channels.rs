@@ -27,7 +27,7 @@ use crate::failure::Failure;
 const PAGE: &str = include_str!("data_channels.html");
 /// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
-/// A message with this text makes this side close a channel.
+/// When this side receives a message with this text, it closes the channel.
 const CLOSE: &str = "/close";
 /// Maximum number of characters of a label that are printed, because the peer chooses up to 65,535
 /// bytes of it, and one line is printed per channel.
@@ -144,7 +144,8 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
         match peer.open(ChannelOptions::new(format!("from the server {number}"))) {
             Ok(channel) => drop(tokio::spawn(echo(log.clone(), channel))),
             Err(error) => {
-                // The others cannot be opened, either. One line each could be up to 65,535 lines.
+                // The remaining channels cannot be opened, either. A line for each channel could
+                // result in 65,535 lines.
                 let left = open - number;
                 log.say(format_args!(
                     "not opened: {}: {error}",

@@ -57,7 +57,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(365 * 86_400);
 /// Interval of checks for acknowledgements.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Executes another program, if this one was started for that ([`shell`]).
+/// Executes another program, if this process was started for this purpose ([`shell`]).
 pub fn become_one() -> Option<std::process::ExitCode> {
     #[cfg(target_os = "linux")]
     return shell::become_one();
@@ -85,7 +85,7 @@ pub fn run(command: NetCommand) -> Result<(), Failure> {
 }
 
 /// Runs `work` as a task of a runtime: a task shares its thread with the one that owns the sockets.
-/// The future that a runtime blocks on has a thread of its own, and messages that change threads
+/// The future that a runtime blocks on has a separate thread, and messages that change threads
 /// cost twice the time.
 fn in_runtime<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -103,7 +103,7 @@ fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
         .build()
         .map_err(|error| Failure::Net(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(work);
-    // Associations that are still closing after an error have nothing to report.
+    // Associations that are still closing after an error are not reported.
     runtime.shutdown_background();
     result
 }
@@ -239,7 +239,7 @@ async fn peer(
             .map(|it| it.address)
             .filter(|it| *it != first.address),
     );
-    // One that has a zone, or one that needs one.
+    // An address that has a zone, or needs a zone.
     let zoned = all().find(|it| it.zone.is_some());
     let zoned = zoned.or_else(|| all().find(ScopedAddr::is_link_local));
     Ok((Peer::new(addresses, port), zoned))
@@ -275,7 +275,8 @@ async fn all_acknowledged(association: &Association) {
     }
 }
 
-/// Ctrl-C and SIGTERM. From its creation on, none is missed, and none ends the process by itself.
+/// Ctrl-C and SIGTERM. From its creation on no signal is missed, and no signal ends the process by
+/// itself.
 struct Interrupts {
     /// `None`: the system permits no handler, and a signal ends the process.
     signals: Option<[Signal; 2]>,
@@ -290,7 +291,7 @@ impl Interrupts {
         }
     }
 
-    /// Waits for the next one. Cancel-safe.
+    /// Waits for the next signal. Cancel-safe.
     async fn next(&mut self) {
         self.next_signal().await;
     }

@@ -62,7 +62,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     let (failed, interrupted) = attended.await?;
     let failed = failed.or(missing);
     let last = flows.lines();
-    // Usually nothing happened since the last line; otherwise the intervals must include it.
+    // If data arrived since the last line, the intervals must include it.
     if last.seconds() > 0.05 || !last.is_empty() {
         report.lines(&last)?;
     }
@@ -152,8 +152,8 @@ async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) 
     }
 }
 
-/// Writes lines until every association has ended; returns the reason why one of them failed, and
-/// whether there was an interrupt.
+/// Writes lines until every association has ended; returns the reason why an association failed,
+/// and whether there was an interrupt.
 async fn attend(
     arguments: &Perf,
     endpoints: &[Endpoint],
@@ -187,7 +187,8 @@ async fn attend(
                     association.abort("nothing arrived any more");
                 }
             }
-            // The first interrupt acts like the end of the time; the second ends at once.
+            // The first interrupt has the effect of the end of the time; the second interrupt ends
+            // the command immediately.
             () = interrupts.next() => {
                 if interrupted {
                     endpoints.iter().for_each(|endpoint| endpoint.abort("interrupted"));

@@ -10,8 +10,8 @@ use std::thread;
 use anabranch_settings::counted;
 use tokio::sync::oneshot;
 
-/// Maximum number of waiting lines. Further ones are counted, and the number is printed once there
-/// is room again.
+/// Maximum number of waiting lines. Further lines are counted, and their number is printed when
+/// there is space again.
 pub const MAX_WAITING: usize = 1_024;
 
 /// A destination of lines. Clones are handles of the same destination.
@@ -25,7 +25,7 @@ pub struct Printer {
 struct Shared {
     /// Lines dropped for lack of room.
     dropped: AtomicU64,
-    /// The error after which nothing is written any more.
+    /// The write error after which no further line is written.
     error: Mutex<Option<io::ErrorKind>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Written(oneshot::Receiver<()>);
 impl Written {
     /// Waits until all handles are dropped and every line is written, or cannot be.
     pub async fn wait(self) {
-        // An error means that the thread has ended, so nothing more will be written.
+        // An error means that the thread has ended, so no further line will be written.
         let _ = self.0.await;
     }
 }
@@ -75,7 +75,7 @@ impl Printer {
     /// Prints a line, without waiting. If too many wait, it is dropped and counted.
     ///
     /// # Errors
-    /// Nothing is written any more, because an earlier line failed.
+    /// No further line is written, because an earlier write failed.
     pub fn line(&self, line: impl Into<String>) -> io::Result<()> {
         if let Some(kind) = *self.shared.error() {
             return Err(kind.into());
@@ -160,7 +160,7 @@ mod tests {
         for number in 0..many {
             printer.line(format!("line {number}")).expect("not broken");
         }
-        // It continues to read, as often as it may need.
+        // The reader continues to read until the end.
         for _ in 0..8 * many {
             turn.send(()).expect("the thread lives");
         }
@@ -168,8 +168,8 @@ mod tests {
         let said: String = heard.iter().collect();
         let kept = said.lines().filter(|it| it.starts_with("line")).count();
         let remarks: Vec<usize> = said.lines().filter_map(dropped_by).collect();
-        // The thread buffers one line. If it took that one early, a slot became free for a first
-        // remark.
+        // The thread buffers one line. If the writer took that line early, a slot became free for
+        // the first note.
         let places = kept + remarks.len() - 1;
         assert!(
             (MAX_WAITING..=MAX_WAITING + 1).contains(&places),

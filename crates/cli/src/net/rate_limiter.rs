@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// Spaces messages so that their bytes have a given average rate, like iperf3: delayed messages are
-/// sent at once.
+/// sent immediately.
 #[derive(Debug)]
 pub struct RateLimiter {
     /// Bit/s; `None`: no limit.
@@ -33,7 +33,7 @@ impl RateLimiter {
         }
     }
 
-    /// Time from the start until the next message, of `size` bytes, is due; `None`: at once.
+    /// Time from the start until the next message, of `size` bytes, is due; `None`: immediately.
     fn next(&mut self, size: u64) -> Option<Duration> {
         let due = after(self.bytes, self.rate?);
         self.bytes += size;

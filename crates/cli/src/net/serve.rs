@@ -35,7 +35,7 @@ impl Count {
 /// Default message size of a source.
 const MESSAGE: Size = Size(1 << 10);
 
-/// Refuses options about sending, if the service sends no data of its own.
+/// Refuses options about sending, if the service does not send data.
 fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
     let of_source = [
         ("--message-size", arguments.message_size.is_some()),
@@ -381,9 +381,9 @@ async fn send(
         fed = feed(association, job, count) => fed,
     };
     match stopped {
-        // The counters should be those of the whole job.
+        // The counters must include the whole job.
         Stopped::No => all_acknowledged(association).await,
-        // The rest is not wanted, and unsent messages need not be sent.
+        // The client does not need the remaining data, so unsent messages are dropped.
         Stopped::Told | Stopped::Closed => {
             let withdrawn = association.cancel_unsent() as u64;
             count.messages -= withdrawn;

@@ -22,7 +22,7 @@ use crate::overwrite_note::print_overwrite_note;
 /// The name of the spec of a trace.
 const NAME: &str = "trace";
 
-/// Checks the directory before anything is run.
+/// Checks the directory before the command starts.
 pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)

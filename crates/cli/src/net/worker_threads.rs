@@ -1,4 +1,4 @@
-//! Worker threads for the shards of a server: each has a runtime of its own, so that an association
+//! Worker threads for the shards of a server: each has a separate runtime, so that an association
 //! and its service stay on one core.
 
 use std::future::Future;

@@ -118,8 +118,8 @@ fn ended_as(status: ExitStatus) -> Result<(), Failure> {
 fn preload(library: PathBuf) -> OsString {
     let libsctp = library.with_file_name(LIBSCTP);
     let mut preload = library.into_os_string();
-    // Programs that are linked with that name, or open it, get this one then. If it is missing,
-    // they get the system's.
+    // Programs that are linked with that library, or open it, then get the library of this project.
+    // If it is missing, they get the system's.
     if libsctp.is_file() {
         preload.push(":");
         preload.push(libsctp);

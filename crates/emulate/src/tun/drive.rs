@@ -46,8 +46,8 @@ impl Drop for Held {
 pub(super) struct Driver {
     world: World,
     hosts: Vec<Host>,
-    /// Hosts whose device was deleted. They must not be polled, because a poll would always return
-    /// immediately.
+    /// Hosts whose device was deleted. Ended hosts must not be polled, because a poll would always
+    /// return immediately.
     gone: Vec<bool>,
     clock: Clock,
     held: Arc<AtomicU64>,

@@ -196,7 +196,7 @@ impl Association {
     /// the receipt is dropped, the message is sent all the same, without a report.
     ///
     /// # Errors
-    /// As [`Association::send`].
+    /// The errors of [`Association::send`].
     pub async fn send_with_receipt(
         &self,
         bytes: impl Into<Bytes>,
@@ -231,8 +231,8 @@ impl Association {
     /// that were not queued.
     ///
     /// # Errors
-    /// As [`Association::send`]; the error concerns the first of the remaining `messages`; all
-    /// earlier messages were queued.
+    /// The errors of [`Association::send`]; the error concerns the first of the remaining
+    /// `messages`; all earlier messages were queued.
     pub async fn send_all(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -300,7 +300,8 @@ impl Association {
     /// Queues a message if there is room for it now.
     ///
     /// # Errors
-    /// As [`Association::send`]; or the send buffer is full, and the message is returned.
+    /// The errors of [`Association::send`]; or the send buffer is full, and the message is
+    /// returned.
     pub fn try_send(
         &self,
         bytes: impl Into<Bytes>,

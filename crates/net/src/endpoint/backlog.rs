@@ -21,7 +21,7 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///
     /// # Errors
-    /// As [`Endpoint::accept`].
+    /// The errors of [`Endpoint::accept`].
     pub async fn accept_with_permit(&self) -> Result<(Association, BacklogPermit), AcceptError> {
         let accepted = self.acceptable(|it| it.try_accept(true)).await?;
         Ok((accepted, BacklogPermit(Arc::clone(&self.shared))))

@@ -87,7 +87,7 @@ impl Endpoint {
     /// Like [`Endpoint::connect`], with another limit, resolver or timing of attempts.
     ///
     /// # Errors
-    /// As [`Endpoint::connect`].
+    /// The errors of [`Endpoint::connect`].
     pub async fn connect_with(
         &self,
         peer: impl Into<Peer>,

@@ -54,7 +54,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is
-    /// gone. Without `undecided` it waits for ever: the endpoint accepts all, for
+    /// gone. Without `undecided` it waits permanently: the endpoint accepts all, for
     /// [`Endpoint::accept`].
     pub async fn incoming(&self) -> Result<Incoming, AcceptError> {
         self.acceptable(Self::try_incoming).await

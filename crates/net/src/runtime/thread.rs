@@ -120,11 +120,11 @@ impl ThreadRuntime {
     }
 
     /// Lets the thread poll the system for this time before it sleeps, as `SO_BUSY_POLL` of
-    /// socket(7) does within the system; zero, the default: it sleeps at once. An answer that
-    /// arrives within that time finds the thread awake: with the two ends on different processors
-    /// the round-trip time is a fraction. The cost is a processor that is busy for that time
-    /// whenever there is nothing to do; between two polls the thread yields to others
-    /// ([`thread::yield_now`]).
+    /// socket(7) does within the system; zero, the default: the thread sleeps immediately. If an
+    /// answer arrives within that time, the thread is still awake, which shortens the round-trip
+    /// time considerably if the two ends are on different processors. The cost is a processor that
+    /// is busy for that time whenever the thread is idle; between two polls the thread yields to
+    /// other threads ([`thread::yield_now`]).
     #[must_use]
     pub fn busy_poll(mut self, limit: Duration) -> Self {
         self.core.get_mut().busy_poll = limit;
@@ -140,7 +140,7 @@ impl ThreadRuntime {
     /// have not ended then continue in the next `block_on`: to close an association, await
     /// [`shutdown`](crate::Association::shutdown) before. Endpoints bound within an inner
     /// `block_on` of tokio run on tokio. An inner `block_on` of another library cannot be detected:
-    /// its endpoints run here, and would wait for ever. Set that library's runtime in
+    /// its endpoints run here, and would wait permanently. Set that library's runtime in
     /// [`Config::runtime`](crate::Config::runtime).
     ///
     /// # Panics

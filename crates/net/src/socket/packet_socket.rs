@@ -63,7 +63,7 @@ pub trait PacketSocket: Send + 'static {
     /// value must not change.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Accepts a packet, immediately or when there is space for it. The largest has some 65,500
+    /// Accepts a packet, immediately or when there is space for it. The largest has about 65,500
     /// bytes; the discovered path MTU decides.
     ///
     /// # Errors

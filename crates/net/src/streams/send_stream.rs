@@ -75,7 +75,7 @@ impl SendStream {
     /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
     ///
     /// # Errors
-    /// As [`Association::send`].
+    /// The errors of [`Association::send`].
     pub async fn send(&mut self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
         self.association.send(bytes, self.options).await
     }
@@ -83,7 +83,7 @@ impl SendStream {
     /// Queues a message if there is room for it now.
     ///
     /// # Errors
-    /// As [`Association::try_send`].
+    /// The errors of [`Association::try_send`].
     pub fn try_send(&mut self, bytes: impl Into<Bytes>) -> Result<(), TrySendError> {
         self.association.try_send(bytes, self.options)
     }

@@ -206,8 +206,8 @@ impl Page<'_, '_> {
 mod tests {
     use super::*;
 
-    /// From 170° E to 170° W is 20°, not 340: two lines, which end at the edges of the map. Its
-    /// middle is at 220 pixels, and at the height of the equator.
+    /// From 170° E to 170° W is 20°, not 340: two lines, which end at the edges of the map. The
+    /// centre is at 220 pixels, at the height of the equator.
     #[test]
     fn lines_and_dots_are_where_they_belong() {
         let map = Map {

@@ -143,7 +143,7 @@ fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
 
 impl Ladder {
     /// The ladder of a flow, in a window or, without one, from the first transmission to the last.
-    /// `read` returns the series of a probe. `None` if nothing was sent.
+    /// `read` returns the series of a probe. `None` if no packet was sent.
     ///
     /// # Errors
     /// Any error of `read`.

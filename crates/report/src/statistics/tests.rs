@@ -110,7 +110,8 @@ fn scores_are_those_of_the_t_distribution() {
         mean: 10.0,
         deviation: 2.0,
     };
-    // One more run: s sqrt(1.05) = 2.04939. The end of the 95 % band has the normal score 1.96.
+    // The standard deviation for one more run: s sqrt(1.05) = 2.04939. The end of the 95 % band has
+    // the normal score 1.96.
     let end = 10.0 + 2.093_024 * 2.049_39;
     close(normal_score(&runs, end, 0.0).unwrap(), 1.959_96, 1e-3);
     close(
@@ -179,7 +180,7 @@ fn quantiles_hold_one_more_run_as_often_as_they_say() {
 #[test]
 fn a_column_is_unlikely_when_all_lean_to_one_side_or_stray() {
     let p = |scores: &[f64]| joint_probability(scores).unwrap();
-    // One score: two-sided normal.
+    // With a single score the test is a two-sided normal test.
     close(p(&[1.959_96]), 0.05, 1e-4);
     // Four times 1.5: sum 6 / 2 = 3, two-sided 0.0027, doubled 0.0054; squares 9 on 4 degrees of
     // freedom: 0.061.

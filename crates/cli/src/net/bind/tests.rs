@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One port for each association: consecutive, or the same number of random ones.
+/// One port for each association: consecutive ports, or the same number of random ports.
 #[test]
 fn own_ports_follow_the_first() {
     let ports = |first, count| own_ports(first, count).map_err(|error| error.to_string());

@@ -14,13 +14,13 @@ use super::report::{Direction, Line, Lines, Progress, Summary};
 use super::session::{self, Plan, SessionEnd};
 use crate::net::control_protocol::{Received, Sent};
 
-/// One of the associations, and its progress at the last line.
+/// An association, and its progress at the last line.
 struct Flow {
     association: Association,
     plan: Plan,
     counted: Arc<SharedCounters>,
     last: Progress,
-    /// Its paths at that time.
+    /// Paths at that time.
     paths: Vec<PathStatus>,
     /// The received amount after the last arrival, and the time of that.
     arrived: (u64, Instant),
@@ -111,7 +111,7 @@ impl Flow {
         })
     }
 
-    /// Returns true if nothing arrived for `limit`.
+    /// Returns true if no data arrived for `limit`.
     fn is_idle_for(&mut self, limit: Duration) -> bool {
         let arrived = self.progress().map_or(0, |progress| progress.bytes);
         let now = Instant::now();
@@ -185,7 +185,7 @@ impl Associations {
         self.all.iter().all(|flow| flow.counted.done().is_some())
     }
 
-    /// Open associations over which nothing arrived for `limit`.
+    /// Open associations over which no data arrived for `limit`.
     pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Association> {
         let open = self.all.iter_mut().filter(|flow| flow.end.is_none());
         open.filter_map(move |flow| flow.is_idle_for(limit).then_some(&flow.association))
@@ -258,7 +258,7 @@ mod tests {
         })
     }
 
-    /// An association that was cut has nothing in flight, although not everything was acknowledged.
+    /// An aborted association has no data in flight, although not all data was acknowledged.
     #[test]
     fn a_message_counts_as_acknowledged_once_all_of_it_is() {
         let counted = SharedCounters::new();

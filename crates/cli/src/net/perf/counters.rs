@@ -17,7 +17,7 @@ pub struct SharedCounters {
     pub done: AtomicU64,
 }
 
-/// A number that is not known yet.
+/// Stands for a number that is not known yet.
 pub const UNKNOWN: u64 = u64::MAX;
 
 impl SharedCounters {

@@ -33,7 +33,7 @@ pub struct Progress {
     pub srtt: Option<f64>,
 }
 
-/// `with` of both, or the one that is present.
+/// Combines both values by `with`, or returns the only value that is present.
 fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T> {
     match (one, two) {
         (Some(one), Some(two)) => Some(with(one, two)),
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// Direction of the data of an association, seen from here.
+/// Direction of the data of an association, from the viewpoint of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Sends,
@@ -151,7 +151,7 @@ impl Lines {
         self.sums.iter().find(|sum| sum.direction == direction)
     }
 
-    /// Returns true if nothing arrived.
+    /// Returns true if no data arrived.
     pub fn is_empty(&self) -> bool {
         self.sums.iter().all(|sum| sum.done.bytes == 0)
     }
@@ -411,7 +411,7 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
     )
 }
 
-/// The text of a line; `-`: not known at this end.
+/// The text of a line; `-` stands for a value that is not known at this end.
 fn text(line: &Line) -> String {
     let done = &line.done;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

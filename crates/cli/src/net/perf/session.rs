@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// By the command line.
+    /// The plan that the command line requests.
     fn of(arguments: &Perf) -> Self {
         let time = Duration::from_nanos(arguments.duration.0);
         Self {
@@ -47,7 +47,8 @@ impl Plan {
         }
     }
 
-    /// One for each association: in one direction, or the same number again in the other.
+    /// A plan for each association: all in one direction, or with `--bidir` the same number in
+    /// either direction.
     pub fn each(arguments: &Perf) -> Vec<Self> {
         let count = u64::from(arguments.parallel);
         let plan = Self::of(arguments);
@@ -79,9 +80,10 @@ impl Plan {
 #[derive(Debug)]
 pub struct SessionEnd {
     pub reason: CloseReason,
-    /// It was aborted here, because the data in flight at the end of the time took too long.
+    /// This end aborted the association, because the data in flight at the end of the time did not
+    /// arrive in time.
     pub cut: bool,
-    /// Something arrived after the end of the time.
+    /// Data arrived after the end of the time.
     pub progressed: bool,
     /// Counts or results of the other end.
     pub received: Option<Received>,
@@ -134,8 +136,8 @@ impl Session {
     /// more; then closes it.
     async fn send(self, mut told: watch::Receiver<Option<ControlMessage>>) -> SessionEnd {
         let (fed, stopped) = self.send_messages().await;
-        // Unsent messages at the end of the time would keep it open for as long as the path takes
-        // for a full buffer.
+        // Unsent messages at the end of the time would keep the association open until a full
+        // buffer is sent.
         let withdrawn = match stopped {
             true => self.association.cancel_unsent() as u64,
             false => 0,
@@ -154,8 +156,8 @@ impl Session {
         let late = self.grace_expired(stopped);
         tokio::pin!(late);
         let drained = async {
-            // If messages may be abandoned, the number of arrivals is unknown; all that arrived was
-            // sent before the acknowledged or abandoned ones.
+            // If messages may be abandoned, the number of arrived messages is unknown; all arrived
+            // messages were sent before the last acknowledged or abandoned message.
             let gives_up = self.association.negotiated().partial_reliability;
             if gives_up {
                 all_acknowledged(&self.association).await;
@@ -280,7 +282,8 @@ impl Session {
     }
 
     /// Requests data from the server, and notifies it when the time is over. Returns the reason of
-    /// the end, whether it was cut, and whether something arrived after the time was over.
+    /// the end, whether the association was aborted, and whether data arrived after the end of the
+    /// time.
     async fn request_data(&self) -> (CloseReason, bool, bool) {
         let options = SendOptions::default().with_ppid(PPID).reliable();
         let say = |text: ControlMessage| {

@@ -25,7 +25,7 @@ const LISTENING: Duration = Duration::from_secs(30);
 /// Interval between two checks for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs the main command and the others; returns the status of the main one.
+/// Runs all commands; returns the status of the main command.
 pub fn shell(arguments: Shell) -> Result<(), Failure> {
     let plan = Plan::new(&arguments)?;
     if arguments.dry_run {
@@ -55,7 +55,7 @@ pub fn shell(arguments: Shell) -> Result<(), Failure> {
     }
 }
 
-/// A namespace could not be made: nothing was run.
+/// A namespace could not be created: no command was run.
 fn wrong(error: NamespaceError) -> Failure {
     Failure::Net(error.to_string())
 }
@@ -63,14 +63,14 @@ fn wrong(error: NamespaceError) -> Failure {
 /// A running emulation.
 struct Running<'a> {
     plan: &'a Plan,
-    /// One for each host, in the order of the plan.
+    /// A namespace for each host, in the order of the plan.
     namespaces: Vec<Namespace>,
     children: Processes,
     emulator: Option<(TunEmulator, Instant)>,
 }
 
 impl Running<'_> {
-    /// Starts all commands, and waits for the main one; returns its status.
+    /// Starts all commands, and waits for the main command; returns its status.
     async fn run(&mut self, hosts: Vec<Host>, captures: plan::Captures) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
         for run in self.plan.runs() {
@@ -96,7 +96,7 @@ impl Running<'_> {
                 signal = signals.next() => {
                     command.signal(match signal {
                         Signal::SIGINT => Signal::SIGINT,
-                        // It got a signal before.
+                        // The command received a signal before.
                         _ if asked => Signal::SIGKILL,
                         _ => Signal::SIGTERM,
                     });

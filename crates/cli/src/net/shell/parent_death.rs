@@ -1,8 +1,8 @@
 //! Commands that end with their parent process, even if that is killed and cannot end them.
 //!
-//! The setting of a process for itself (PR_SET_PDEATHSIG) survives `exec`, but is not inherited by
-//! children. So the command is started through this program, which makes the setting and then
-//! executes the command.
+//! PR_SET_PDEATHSIG applies to the calling process and survives `exec`, but child processes do not
+//! inherit it. Therefore the command is started through this program, which calls PR_SET_PDEATHSIG
+//! and then executes the command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ const MARK: &str = "--tied-to";
 /// A command that ends with this process.
 ///
 /// # Errors
-/// There is no such program.
+/// The program does not exist.
 pub fn command(program: &OsStr) -> io::Result<Command> {
     if !is_there(program) {
         return Err(io::Error::from_raw_os_error(nix::libc::ENOENT));

@@ -1,4 +1,4 @@
-//! The plan of `shell` by its command line, checked before anything is created.
+//! The plan of `shell`, made from the command line and checked before any namespace is created.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ const USUAL_MTU: usize = 1500;
 /// Captures to start: the interface and its file.
 pub type Captures = Vec<(NodeId, LinkId, File)>;
 
-/// A command in addition to the main one.
+/// A command in addition to the main command.
 pub struct Run {
     /// Number of its host.
     pub host: usize,
@@ -275,7 +275,7 @@ impl Plan {
             let built = world::network(&spec, &Standard::default(), None, Seed::new(seed, 0));
             let (mut world, _) = built.map_err(|error| match error {
                 WorldError::Build(error) => error,
-                // Found when the plan was made.
+                // The address was found when the plan was made.
                 _ => BuildError::UnknownNode(0),
             })?;
             for (node, link, file) in captures {

@@ -1,4 +1,4 @@
-//! The processes of the command line, and their descendants: all end with this one.
+//! The processes of the command line, and their descendants: all processes end with this process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,7 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::parent_death;
 use crate::failure::Failure;
 
-/// Time for the others to continue after the end of the main command, before they get a signal.
+/// Time for which the other commands may continue after the end of the main command, before they
+/// get a signal.
 const LINGER: Duration = Duration::from_millis(200);
 /// Time limit for a command to end after the signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,7 +26,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Checks for processes that do not end although they were killed.
 const MAX_CHECKS: u32 = 200;
 
-/// A command in addition to the main one.
+/// A command in addition to the main command.
 pub struct BackgroundCommand {
     /// Node and command.
     pub what: String,
@@ -34,7 +35,7 @@ pub struct BackgroundCommand {
 }
 
 impl BackgroundCommand {
-    /// Its failure; `None`: it runs, or ended successfully.
+    /// Failure; `None`: it runs, or ended successfully.
     pub fn failure(&self) -> Option<String> {
         let status = self.status.filter(|it| !it.success())?;
         Some(match (status.code(), status.signal()) {
@@ -54,14 +55,14 @@ pub struct MainCommand {
 impl MainCommand {
     /// Waits until it ends; returns its exit status as a shell would.
     pub async fn ended(&mut self) -> u8 {
-        // The waiting thread sends nothing else.
+        // The waiting thread sends no other messages.
         let _ = (&mut self.ended).await;
         let status = self.child.wait().ok();
         let code = status.and_then(|it| it.code().or(it.signal().map(|signal| 128 + signal)));
         code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1)
     }
 
-    /// Sends it a signal. It was not waited for yet, so that its process id cannot have been
+    /// Sends it a signal. The process was not reaped yet, so that its process id cannot have been
     /// reused.
     pub fn signal(&self, signal: Signal) {
         // It may have ended at this moment.
@@ -69,7 +70,7 @@ impl MainCommand {
     }
 }
 
-/// All commands except the main one.
+/// All commands except the main command.
 pub struct Processes {
     started: Vec<BackgroundCommand>,
     ended: mpsc::UnboundedReceiver<usize>,
@@ -89,7 +90,7 @@ impl Processes {
         }
     }
 
-    /// Starts a shell command in a namespace, in a process group of its own.
+    /// Starts a shell command in a namespace, in a separate process group.
     pub fn start(
         &mut self,
         namespace: &Namespace,
@@ -136,7 +137,7 @@ impl Processes {
         Ok(MainCommand { child, ended })
     }
 
-    /// Waits for the next one to end.
+    /// Waits until the next process ends.
     pub async fn next_ended(&mut self) -> Option<&BackgroundCommand> {
         let number = self.ended.recv().await?;
         let started = self.started.get_mut(number)?;

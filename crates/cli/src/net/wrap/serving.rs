@@ -136,7 +136,7 @@ impl Serving {
             () = interrupts.next() => (),
         }
         drop(own.end);
-        // It ends by itself then.
+        // The host then ends by itself.
         let _ = own.tell.await;
         own.serve.abort();
         let refused = own.shortage.borrow().refused;
@@ -240,8 +240,8 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
     }
 }
 
-/// The command line that restarts a host: a program and its arguments, one per line. `None`: one of
-/// them contains a line feed.
+/// The command line that restarts a host: a program and its arguments, one per line. `None`: an
+/// argument contains a line feed.
 fn restart_command(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
@@ -320,8 +320,8 @@ fn report_shortage(shortage: Shortage) {
     }
 }
 
-/// Raises the limit of descriptors: the host has a descriptor for each socket of the program. It
-/// gets the maximum of the system; the program keeps its limit.
+/// Raises the limit of descriptors: the host has a descriptor for each socket of the program. The
+/// host process gets the maximum of the system; the program keeps its limit.
 pub fn raise_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // If that fails, an error is printed when a socket finds no descriptor.

@@ -104,7 +104,7 @@ pub(super) struct At {
     shared: Arc<Shared>,
     at: Instant,
     rang: Arc<AtomicBool>,
-    /// Its position in the queue, and its waker; `None`: it was not polled, or it expired.
+    /// Position in the queue, and its waker; `None`: it was not polled, or it expired.
     waits: Option<(TimerKey, Waker)>,
 }
 
