@@ -25,7 +25,7 @@ pub struct Received {
     pub length: usize,
     /// MSG_EOR, MSG_NOTIFICATION.
     pub flags: c_int,
-    /// Its header; `None` at the end of data.
+    /// Header; `None` at the end of data.
     pub frame: Option<Frame>,
     /// The message continues immediately.
     pub follows: bool,

@@ -69,7 +69,7 @@ pub enum Property {
     /// It increases the window in congestion avoidance by its own rule, without the byte counter of
     /// the protocol.
     OwnIncrease,
-    /// Its rule for losses includes the minimum window.
+    /// Rule for losses includes the minimum window.
     OwnFloor,
     /// It has its own rule for a window that is not fully used.
     OwnUnusedWindow,
@@ -89,7 +89,7 @@ pub struct Algorithm {
     pub only: Option<Protocol>,
     /// Requirements on the association.
     pub needs: Needs,
-    /// Its properties.
+    /// Properties.
     pub properties: &'static [Property],
     /// Creates a controller.
     pub make: Factory,

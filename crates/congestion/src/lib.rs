@@ -6,7 +6,7 @@
 //! the size of headers.
 #![forbid(unsafe_code)]
 
-/// As [`windows_of_base`], for an algorithm that does not use the receiver's reports.
+/// Like [`windows_of_base`], for an algorithm that does not use the receiver's reports.
 macro_rules! rest_of_base {
     () => {
         fn on_feedback(&mut self, now: ::anabranch_transport::Nanos, feedback: &$crate::Feedback) {
@@ -369,7 +369,7 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
-    /// As [`Self::careful_resume`], to [supply](CarefulResume::resume) saved parameters.
+    /// Like [`Self::careful_resume`], to [supply](CarefulResume::resume) saved parameters.
     fn careful_resume_mut(&mut self) -> Option<&mut CarefulResume> {
         None
     }

@@ -38,7 +38,7 @@ pub struct RateSample {
 /// A packet that is considered lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Bytes in flight when it was sent, including the packet.
     pub tx_in_flight: u64,

@@ -61,7 +61,7 @@ pub enum AcceptError {
     Setting {
         /// Name of the setting.
         name: &'static str,
-        /// Its value.
+        /// Value.
         found: usize,
         /// Minimum value.
         least: usize,

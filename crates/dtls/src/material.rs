@@ -96,7 +96,7 @@ impl KeyMaterial {
         }
     }
 
-    /// Its suite.
+    /// Suite.
     pub fn suite(&self) -> Suite {
         self.suite
     }

@@ -135,7 +135,7 @@ pub enum Action {
     },
     /// Set a shared key for AUTH (RFC 6083 §4.8).
     SetKey {
-        /// Its identifier.
+        /// Identifier.
         id: u16,
         /// The key.
         key: Zeroizing<[u8; 64]>,

@@ -38,7 +38,7 @@ enum FeedState {
 }
 
 impl Feed {
-    /// A feed that offers nothing until it is started.
+    /// Creates a feed that offers no message until it is started.
     pub fn new(workload: BoxedWorkload) -> Self {
         Self {
             workload,
@@ -69,7 +69,8 @@ impl Feed {
         self.next
     }
 
-    /// The next message that is due, if any. It is returned again until it is [taken](Feed::take).
+    /// The next message that is due, if any. The same message is returned again until it is
+    /// [taken](Feed::take).
     pub fn peek(&mut self, now: Nanos) -> Option<Message> {
         if self.waiting.is_some() || self.state != FeedState::Running {
             return self.waiting;

@@ -17,7 +17,7 @@ struct Inner {
 }
 
 impl Files {
-    /// Files by their names in the spec. Each is read once.
+    /// Files by their names in the spec. Each file is read once.
     pub fn new(read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner {
             read: Box::new(read),
@@ -48,8 +48,8 @@ impl Files {
             .clone()
     }
 
-    /// All files read so far, by name. They must be stored with the spec so that it can be planned
-    /// again.
+    /// All files read so far, by name. The contents of the files must be stored with the spec so
+    /// that it can be planned again.
     pub fn all(&self) -> BTreeMap<String, String> {
         let Some(inner) = &self.0 else {
             return BTreeMap::new();

@@ -58,8 +58,8 @@ fn tally(
     FlowStats::new(observers, recorded, recording.buffer())
 }
 
-/// Makes the record of a unit from the observations of the members of its flows, in their order.
-/// Samples to keep go to `sink`, followed by the record.
+/// Builds the record of a unit from the observations of the members of its flows, in the order of
+/// the members. Samples to keep go to `sink`, followed by the record.
 ///
 /// # Errors
 /// An error of the sink.
@@ -135,7 +135,7 @@ fn fill(tally: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn
     tally.failed.clone_from(&seen.failed);
 }
 
-/// Makes records of units from observations of real runs.
+/// Builds records of units from observations of real runs.
 pub struct Live<F>(
     /// Runs a unit with its seed, and returns the observations of the members of its flows.
     pub F,

@@ -97,11 +97,11 @@ pub fn kinds() -> Registry<BoxedMetric> {
 /// The name of a value in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Its subject.
+    /// Subject.
     pub series: String,
     /// The metric.
     pub metric: String,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
 }
 
@@ -157,7 +157,7 @@ pub struct FlowFacts<'a> {
 /// Lifetime of a member of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// Its start.
+    /// Start.
     pub start: Nanos,
     /// The end of the run.
     pub end: Nanos,
@@ -223,7 +223,7 @@ pub trait Metric: Send + Sync {
         Ok(())
     }
 
-    /// Its values, in the order of its names. Values that are not finite are left out of the
+    /// Values, in the order of its names. Values that are not finite are left out of the
     /// results.
     fn values(&self, seen: &RunData<'_>) -> Vec<f64>;
 }

@@ -16,7 +16,7 @@ use crate::sink::RunId;
 pub struct Request {
     /// Name of the file, for messages.
     pub file: String,
-    /// Its contents.
+    /// Contents.
     pub text: String,
     /// `key=value` pairs, each with a parameter or the path of a key of the file.
     pub overrides: Vec<String>,
@@ -70,7 +70,7 @@ pub struct Plan {
 /// One experiment with its points.
 #[derive(Clone, Debug)]
 pub struct PlannedExperiment {
-    /// Its id.
+    /// Id.
     pub id: String,
     /// Runs of each point.
     pub replications: u32,

@@ -16,7 +16,7 @@ pub const KINDS: &[&ProbeEntry] = &[&goodput::ENTRY];
 /// A probe that specs can name.
 #[derive(Debug)]
 pub struct ProbeEntry {
-    /// Its name in specs and series files. It must differ from the names of transports' probes.
+    /// Name in specs and series files. It must differ from the names of transports' probes.
     pub name: &'static str,
     /// Description and unit.
     pub about: &'static str,

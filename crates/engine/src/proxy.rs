@@ -27,7 +27,7 @@ pub fn names() -> Vec<&'static str> {
 /// A proxy that specs can name.
 #[derive(Debug)]
 pub struct ProxyEntry {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Builds the proxy of a node. Faults in its settings are reported at its path, and the result
     /// is `None`.

@@ -37,7 +37,7 @@ pub struct ResolvedPoint {
     pub members: Vec<PlannedMember>,
     /// The measures.
     pub measures: Measures,
-    /// Its addresses and routes.
+    /// Addresses and routes.
     pub layout: Layout,
     /// The parts of its links.
     pub parts: Parts,
@@ -56,7 +56,7 @@ pub struct ResolvedPoint {
 pub struct UnusedSetting {
     /// Index of its flow in the spec.
     pub flow: usize,
-    /// Its name.
+    /// Name.
     pub setting: String,
     /// The requirement for an effect, as the problem to report if no other point gives it an
     /// effect.
@@ -70,7 +70,7 @@ pub struct PlannedMember {
     pub flow: usize,
     /// Index of the member in the flow.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
     /// The nodes of its source and its sink.
     pub nodes: [NodeId; 2],
@@ -319,8 +319,9 @@ fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> St
     }
 }
 
-/// The key of a window that ends after the run, and its end. It is an error because a mean over the
-/// window would be too small. Windows relative to the start of each flow may end later.
+/// The key of a window that ends after the run, and its end. Such a window is an error, because a
+/// mean over the window would be too small. Windows relative to the start of each flow may end
+/// later.
 fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
     let parameters = &metric.parameters;
     if parameters.get("clock").and_then(Value::as_str) == Some("flow") {

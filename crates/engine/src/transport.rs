@@ -54,7 +54,7 @@ pub const KINDS: &[&TransportEntry] = &[
 /// A transport that specs can name.
 #[derive(Debug)]
 pub struct TransportEntry {
-    /// Its name and settings, and its properties for the grammar.
+    /// Name and settings, and its properties for the grammar.
     pub kind: TransportKind,
     /// Builds a flow's transport from its settings. Each setting is in range; the errors concern
     /// their combination.
@@ -66,7 +66,7 @@ pub struct TransportEntry {
 pub struct TransportInput<'a> {
     /// The transport in the spec.
     pub written: &'a Written,
-    /// Its kind.
+    /// Kind.
     pub kind: &'static TransportKind,
     /// The IP version.
     pub ip: IpVersion,
@@ -82,7 +82,7 @@ impl<'a> TransportInput<'a> {
 /// A setting that contradicts others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSetting {
-    /// Its name.
+    /// Name.
     pub setting: String,
     /// The value found, and the values allowed.
     pub message: String,
@@ -180,7 +180,7 @@ pub trait Transport: Debug + Send + Sync {
 
 /// A member of a flow, as input for the agents of its ends.
 pub struct FlowMember<'a> {
-    /// Its name: the flow's, with its index if there are several.
+    /// Name: the flow's, with its index if there are several.
     pub name: &'a str,
     /// Pairs of source and sink addresses, the primary path first.
     pub paths: &'a [[IpAddr; 2]],
@@ -194,7 +194,7 @@ pub struct FlowMember<'a> {
     pub seed: Seed,
     /// Whether checksums are computed and verified.
     pub checksum: bool,
-    /// Its workload.
+    /// Workload.
     pub workload: Workload,
     /// Whether a measure needs the delays of its messages.
     pub delays: bool,

@@ -99,7 +99,7 @@ impl From<SpecError> for WorldError {
 pub struct Capture<'a> {
     /// The link; `name[i]` for a member of a group.
     pub link: &'a str,
-    /// Its name in messages.
+    /// Name in messages.
     pub name: String,
     /// Opens the writer; called once the link is found.
     pub open: &'a dyn Fn() -> io::Result<Box<dyn Write>>,

@@ -44,7 +44,7 @@ pub enum Line<'a> {
     },
     /// The run has ended.
     End {
-        /// Its measures.
+        /// Measures.
         measures: &'a [Measure],
         /// Failures during the run.
         failures: &'a [String],

@@ -119,7 +119,7 @@ settings! {
             Kind::Number { least: 160.0, most: 40_000.0, above: false, step: 0.0 }, "";
         /// Revolutions a day, instead of those of the altitude.
         mean_motion: Option<f64> = None, Kind::Either(OFF, &REVOLUTIONS), "";
-        /// How positions are computed: on a circle, or by SGP4 (WGS 72, without drag).
+        /// Computation of positions: on circular orbits, or by SGP4 (WGS 72, without drag).
         propagator: Propagator = Propagator::Circular, Propagator::KIND, "";
         /// Inclination of the orbits, degrees.
         inclination: f64 = 53.0, degrees(0.0, 180.0), "";
@@ -128,28 +128,27 @@ settings! {
         /// Satellites in each plane.
         satellites: u32 = 66, Kind::Count { least: 1, most: 1000 }, "";
         /// Walker's phasing factor F: from plane to plane, satellites are F x 360 / (planes x
-        /// satellites) degrees further. Half a place more or less is allowed: with `planes` / 2
-        /// each plane is half a spacing further.
+        /// satellites) degrees further. Multiples of one half are allowed: with `planes` / 2 each
+        /// plane is shifted by half a spacing.
         phasing: f64 = 1.0, Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
-        /// How planes are shifted against each other: `walker`, by the phasing; `alternating`,
-        /// planes of odd number by half a spacing and the others not, so that links between planes
-        /// zigzag, as Hypatia has it.
+        /// Shift of planes relative to each other: `walker`, by the phasing; `alternating`, planes
+        /// of odd number by half a spacing, so that links between planes zigzag, as in Hypatia.
         stagger: Stagger = Stagger::Walker, Stagger::KIND, "";
-        /// How planes are spread. `delta`: over 360 degrees. `star`: over 180 degrees, for polar
-        /// orbits.
+        /// Distribution of the planes. `delta`: over 360 degrees. `star`: over 180 degrees, for
+        /// polar orbits.
         pattern: Pattern = Pattern::Delta, Pattern::KIND, "";
-        /// Whether the last plane is linked with the first. `star` has an open seam: satellites on
-        /// its two sides move in opposite directions.
+        /// Links between the last plane and the first (`closed`), or none (`open`). `star` has an
+        /// open seam: satellites on its two sides move in opposite directions.
         seam: Seam = Seam::Closed, Seam::KIND, "";
-        /// What satellites do with what they receive: pass it on (`isl`, the +grid), or send it
-        /// down at once (`bent-pipe`).
+        /// Forwarding by satellites: over links between satellites (`isl`, the +grid), or directly
+        /// to the ground (`bent-pipe`).
         relay: Relay = Relay::Isl, Relay::KIND, "";
-        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the
-        /// nearest one, even if the rest of its path is longer.
+        /// Satellite that an end uses. `shortest`: the satellite on the shortest path. `nearest`:
+        /// the nearest satellite, even if the remaining path is longer.
         access: Access = Access::Shortest, Access::KIND, "";
-        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings: 25, later
-        /// 40. More where obstacles surround the dish. Below 0 a station sees through the Earth, as
-        /// some published models do.
+        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings have 25,
+        /// later 40. A larger value models obstacles around the dish. With a negative value links
+        /// pass through the Earth, as in some published models.
         min_elevation: f64 = 25.0, degrees(-90.0, 89.0), "";
         /// Greatest distance from a place on the ground to a satellite, km, in addition to the
         /// least elevation.
@@ -157,19 +156,19 @@ settings! {
         /// Time between two computations of the path, which keeps its satellites in between.
         /// Starlink: 15 s.
         interval: Nanos = 15 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "";
-        /// The shape of the Earth: `sphere`, as most studies have it, `wgs84`, `wgs72`, or `ephem`,
-        /// that of the library which Hypatia computes by.
+        /// The shape of the Earth: `sphere`, as in most studies, `wgs84`, `wgs72`, or `ephem`, the
+        /// Earth of the library that Hypatia uses.
         earth: Earth = Earth::Sphere, Earth::KIND, "";
         /// Planes drift by the Earth's flattening (J2): 4.5 degrees a day at 550 km and 53 degrees.
-        /// Off: as most studies have it.
+        /// Off: no drift, as in most studies.
         j2: bool = false, Kind::Flag, "";
         /// Rotation of the Earth at the epoch, degrees: from the first plane's ascending node to
         /// Greenwich.
         rotation: f64 = 0.0, degrees(-360.0, 360.0), "";
-        /// The Earth turns. Off: a frozen Earth, as some studies have it.
+        /// The Earth rotates. Off: the Earth does not rotate, as in some studies.
         earth_rotates: bool = true, Kind::Flag, "";
-        /// Least altitude of a link between satellites, km: a lower one would pass through the
-        /// atmosphere and is not used.
+        /// Minimum altitude of a link between satellites, km: lower links would pass through the
+        /// atmosphere and are not used.
         isl_clearance: f64 = 80.0,
             Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
         /// Speed in fibre between a gateway and the other end, as a share of the speed of light (1

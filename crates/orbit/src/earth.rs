@@ -116,7 +116,7 @@ impl Place {
         }
     }
 
-    /// Its position at sea level.
+    /// Position at sea level.
     pub(crate) fn position(self, earth: Earth) -> Vector {
         let up = self.up();
         let squared = earth.flattening() * (2.0 - earth.flattening());

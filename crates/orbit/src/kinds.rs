@@ -141,15 +141,16 @@ kind! {
         elements: String, Kind::Text("elements of satellites");
         /// The file of the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
-        /// Links between satellites: on each line the numbers of two, from 0 in the order of the
-        /// elements that are used. None if left out. A spec names an `isls_file` instead.
+        /// Links between satellites: each line has the numbers of two satellites, counted from 0 in
+        /// the order of the elements that are used. Default: no links. A spec names an `isls_file`
+        /// instead.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
         /// The file of the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date from which times count, UTC: "2026-03-14T05:00:00". The latest date of the elements
-        /// if left out.
+        /// Date from which times count, UTC: "2026-03-14T05:00:00". Default: the latest date of the
+        /// elements.
         date: Option<String> = none, Kind::Text("a date in UTC");
-        /// Elements more than 14 days from the date are used as well.
+        /// Also use elements that are more than 14 days from the date.
         old_elements: bool = false, Kind::Flag;
         sky: Conventions as (&OF_ELEMENTS);
     }

@@ -6,7 +6,7 @@
 pub struct NamedPlace {
     /// Its name, if the file has names.
     pub name: Option<String>,
-    /// Its position: `35.69,139.69`.
+    /// Position: `35.69,139.69`.
     pub at: String,
     /// Its population, if the file has populations.
     pub population: Option<f64>,

@@ -7,7 +7,7 @@ use crate::conventions::{Earth, OrbitConfig, Pattern, Propagator, Seam, Stagger}
 /// A shell that is often used in models.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// Description, and the source of its numbers.
     pub about: &'static str,
@@ -15,7 +15,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Its conventions; those that it does not set have their defaults.
+    /// Conventions; those that it does not set have their defaults.
     pub fn sky(&self) -> OrbitConfig {
         (self.make)()
     }

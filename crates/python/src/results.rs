@@ -37,9 +37,9 @@ pub struct Results {
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Debug)]
 pub struct Figure {
-    /// Its identifier.
+    /// Identifier.
     id: String,
-    /// Its title.
+    /// Title.
     title: String,
     /// The picture as SVG.
     svg: String,

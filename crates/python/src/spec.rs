@@ -27,11 +27,11 @@ use crate::kinds;
 #[pyclass(module = "anabranch")]
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Its name in messages.
+    /// Name in messages.
     pub file: String,
     /// Its text as it was read; `None` if it was changed or built.
     pub text: Option<String>,
-    /// Its values, parameters and expressions as written.
+    /// Values, parameters and expressions as written.
     pub document: Document,
     /// Location of the files that it names.
     pub folder: Folder,
@@ -53,7 +53,7 @@ impl Spec {
         })
     }
 
-    /// Its text.
+    /// Text.
     pub fn toml(&self) -> String {
         let text = self.text.clone();
         text.unwrap_or_else(|| self.document.to_toml())
@@ -143,7 +143,7 @@ impl Spec {
         self.text_at("name")
     }
 
-    /// Its title.
+    /// Title.
     #[getter]
     fn title(&self) -> String {
         self.text_at("title")

@@ -30,22 +30,23 @@ settings! {
     /// for `mtu`.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// Congestion control, as quinn-proto implements it. Its BBR is left out: it draws random
-        /// numbers that no seed repeats.
+        /// Congestion control, as quinn-proto implements it. Its BBR is not available, because it
+        /// uses random numbers that do not depend on the seed.
         congestion: Congestion = Congestion::Cubic, <Congestion as Value>::KIND, "RFC 9002 §7";
         /// Congestion window at the beginning. Off: quinn-proto's, ten packets of 1200 B.
         initial_window: Option<u64> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 2400, most: 1 << 30 }), "RFC 9002 §7.2";
-        /// Largest IP packet. No larger one is searched for.
+        /// Maximum size of an IP packet. The path MTU is not discovered.
         mtu: u16 = 1500, Kind::Bytes { least: MIN_PACKET, most: 65_535 }, "RFC 9000 §14";
-        /// Streams that the sender uses. A transfer has the stream of its number modulo this.
+        /// Streams that the sender uses. A transfer uses the stream with its number modulo this
+        /// number.
         streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
-        /// Flow control: bytes that a sender may send ahead of what was read, on each stream and on
-        /// the connection.
+        /// Flow control: bytes that a sender may send beyond the data that was read, on each stream
+        /// and on the connection.
         receive_window: u64 = 1_250_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "RFC 9000 §4.1";
         /// Bytes that a sender keeps until they are acknowledged.
         send_window: u64 = 10_000_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "";
-        /// A connection that hears nothing for so long is over. 0: never.
+        /// A connection that receives no packet for this time ends. 0: never.
         idle_timeout: Nanos = 30 * SECOND, Kind::Duration { least: 0, most: 86_400 * SECOND }, "RFC 9000 §10.1";
     }
     beside {}

@@ -53,7 +53,7 @@ impl Family {
 }
 
 /// Converts quantities of one family to the smallest unit that appears among them. Returns the
-/// numbers and that unit, or `None` for anything else.
+/// numbers and that unit, or `None` for other values.
 ///
 /// `["500 ms", "1 s"]` gives 500 and 1000 ms.
 pub fn in_one_unit<'t>(

@@ -13,8 +13,8 @@ use crate::tree::{Node, NodeValue};
 /// Collects problems and finds their source positions in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,
-    /// The first problems, up to one more than the limit, because that one shows that there are
-    /// more.
+    /// The first problems, up to one more than the limit, because the additional problem shows that
+    /// there are more.
     problems: Vec<Diagnostic>,
     found: usize,
 }
@@ -50,7 +50,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts a problem. Returns true if it should be kept.
+    /// Counts a problem. Returns true if the problem should be stored.
     fn is_kept(&mut self) -> bool {
         self.found += 1;
         self.found <= MAX_PROBLEMS + 1
@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
         let found = invalid_value.found.trim_start_matches("the key ");
         let found = found.trim_matches(|c| matches!(c, '"' | '`'));
         let words = invalid_value.words.iter().map(String::as_str);
-        // Beside a number, `allowed: off` would deny what the message has just allowed.
+        // After a number, `allowed: off` would contradict the preceding part of the message.
         match invalid_value.words.len() == 1 && nearest(found, words.clone()).is_none() {
             true => self.problem(&path, message),
             false => self.not_among(&path, &message, found, words),
@@ -234,7 +234,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The path of the value of one direction, or of the one value for both.
+    /// The path of the value of one direction, or of the common value of both directions.
     pub(super) fn side(&self, path: &str, side: &str) -> String {
         let own = format!("{path}.{side}");
         let there = self.locate(&own).1.split('.').next_back() == Some(side);

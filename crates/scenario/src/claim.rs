@@ -33,10 +33,10 @@ pub struct Claim {
     /// Restriction to points of some sweeps: `{ hops = 1, error = [0.05, 0.1] }`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Values>,
-    /// The side that the claim is about, if it differs from the keys above.
+    /// The measure of the claim, if it differs from the keys above.
     #[serde(default, skip_serializing_if = "Side::is_empty")]
     pub of: Side,
-    /// The side to compare with. Kinds `rises` and `falls` do not need it.
+    /// The measure or value to compare with. Kinds `rises` and `falls` do not need it.
     #[serde(default)]
     pub reference: Option<Side>,
     /// Kinds `rises`, `falls` and `crosses`: name of the sweep.
@@ -65,7 +65,7 @@ pub enum ClaimKind {
     /// `of`, or its difference from `reference`, increases along a sweep: the slope of the
     /// least-squares line is above 0.
     Rises,
-    /// It decreases: the slope is below 0.
+    /// The measure decreases: the slope is below 0.
     Falls,
     /// `of` is above `reference` at the least x of the sweep, and below it at the greatest.
     Crosses,
@@ -74,7 +74,7 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// Its name in a spec.
+    /// Name in a spec.
     pub const fn name(self) -> &'static str {
         match self {
             ClaimKind::Greater => "greater",
@@ -104,7 +104,8 @@ impl Best {
     }
 }
 
-/// One side of a comparison. Keys that are left out have the values of the claim.
+/// One of the two measures that a claim compares. The default of each key is the value of the
+/// claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {

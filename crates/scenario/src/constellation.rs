@@ -48,7 +48,7 @@ impl KindFamily for ShellModel {
 #[derive(Debug)]
 pub enum RoutingModel {}
 
-/// How routes over moving nodes are found: `{ kind = "least-delay", interval = "1 s" }`.
+/// Computation of routes over moving nodes: `{ kind = "least-delay", interval = "1 s" }`.
 pub type MovingRouting = KindChoice<RoutingModel>;
 
 const INTERVAL: &str = "interval";
@@ -61,7 +61,7 @@ impl KindFamily for RoutingModel {
     const SHARED: &'static [Setting] = &[
         Setting::new(
             INTERVAL,
-            " Routes are computed for the positions at multiples of it, and held in between.",
+            " Routes are computed for the positions at multiples of this interval, and stay unchanged in between.",
             Kind::Duration {
                 least: 1_000_000,
                 most: 86_400_000_000_000,
@@ -70,7 +70,7 @@ impl KindFamily for RoutingModel {
         .or("100 ms"),
         Setting::new(
             RELAYS,
-            " Stations pass on to satellites what comes from satellites.",
+            " Stations forward packets between satellites.",
             Kind::Flag,
         )
         .or("false"),
@@ -120,20 +120,20 @@ pub struct Constellation {
     #[serde(default)]
     pub policy: Policy,
     /// Times at which stations change to another satellite, with a policy that selects one
-    /// satellite: `{ times = ["12 s", "27 s", "42 s", "57 s"], repeat = "60 s" }`. Default: when
-    /// the policy says so.
+    /// satellite: `{ times = ["12 s", "27 s", "42 s", "57 s"], repeat = "60 s" }`. Default: at the
+    /// times that the policy determines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// Interfaces of each station, for flows with several paths. Each has a transmitter and an
-    /// address, and uses only some satellites: interface j uses those whose number leaves j when
-    /// divided by the number of interfaces.
+    /// Interfaces of each station, for flows with several paths. Each interface has a transmitter
+    /// and an address, and uses only some satellites: interface j uses the satellites whose number
+    /// modulo the number of interfaces is j.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub interfaces: Count,
     /// Handover of a station to another satellite, with a policy that selects one satellite.
     /// Default: without interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
-    /// How many satellites and links between them there are.
+    /// Numbers of satellites and of links between them.
     #[serde(skip)]
     pub counted: Computed<Counted>,
 }
@@ -217,20 +217,20 @@ impl Constellation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transmitter {
-    /// Bit rate, as of a link.
+    /// Bit rate, like `rate` of a link.
     pub rate: RateOverTime,
     /// Shares of the rate by elevation, of links up and down: `[[25, 0.4], [50, 0.7], [70, 1]]`,
-    /// least elevation in degrees and share, ascending. Below the first elevation its share holds.
-    /// The rate is constant then, and the queue drop-tail.
+    /// least elevation in degrees and share, ascending. Below the first elevation, the share of the
+    /// first elevation applies. The rate must be constant, and the queue drop-tail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rate_by_elevation: Vec<[f64; 2]>,
-    /// Queue, as of a link.
+    /// Queue, like `queue` of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// Loss model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Times at which it is down, as of a link. Routes avoid it.
+    /// Times at which this direction is down, like `down` of a link. Routes avoid it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<[Span; 2]>,
 }
@@ -244,7 +244,7 @@ pub enum Policy {
     Any,
     /// The nearest, even if the rest of the path is longer.
     Nearest,
-    /// One satellite until it is out of reach, and then the one that will be in reach for the
+    /// One satellite until it is out of reach, and then the satellite that will be in reach for the
     /// longest time.
     Longest,
 }
@@ -253,9 +253,10 @@ pub enum Policy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// The times, ascending. At each the policy selects a satellite, which the station keeps until
-    /// the next one. While that is out of reach there is no path. The first satellite is selected
-    /// at the start of the run. A change applies from the next computation of routes on.
+    /// The times, ascending. At each time the policy selects a satellite, which the station keeps
+    /// until the next time. While the selected satellite is out of reach there is no path. The
+    /// first satellite is selected at the start of the run. A change applies from the next
+    /// computation of routes on.
     pub times: Vec<Span>,
     /// Period after which the times repeat; greater than the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -316,7 +317,7 @@ pub struct Station {
     pub name: Option<String>,
     /// Degrees north and east: `"35.69,139.69"`.
     pub at: String,
-    /// Population, for pairs that are drawn by it.
+    /// Population, for pairs that are drawn in proportion to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<f64>,
 }

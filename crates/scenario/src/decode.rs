@@ -1,7 +1,7 @@
 //! Decoding of the tree into types by serde; collects all faults instead of the first one only.
 //!
 //! serde stops at the first error. The decoder records the faulty value, removes it, and decodes
-//! the rest again, until the only errors left are consequences of removed values. Unknown keys are
+//! the remaining tree again, until all errors are consequences of removed values. Unknown keys are
 //! recorded and skipped.
 
 mod number;
@@ -49,7 +49,7 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Dia
             return Err(context.problems.into_inner());
         };
         // A node that fails again after its removal cannot be skipped, so this error is the last
-        // one.
+        // error.
         let again = context.out.borrow().contains(&failed);
         context.take_out(&error, failed);
         if again || failed == address(root) || context.is_full() {

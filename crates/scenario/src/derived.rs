@@ -24,8 +24,8 @@ pub enum Derived {
         series: String,
         /// Metric of the measure.
         metric: String,
-        /// Point of the value to compare with: `{ streams = 1 }`. In all other sweeps, both points
-        /// are the same.
+        /// Point of the value to compare with: `{ streams = 1 }`. In all other sweeps, the two
+        /// points have the same x.
         to: BTreeMap<String, Value>,
         /// Name of the result.
         name: String,

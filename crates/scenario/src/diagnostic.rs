@@ -11,7 +11,8 @@ use crate::limits::MAX_PROBLEMS;
 use crate::source_span::SourceSpan;
 use crate::suggest::{hint, nearest, renamed};
 
-/// Maximum number of allowed values in a message. The rest of a longer list is only counted.
+/// Maximum number of allowed values in a message. Further entries of a longer list are only
+/// counted.
 const MAX_ALLOWED: usize = 500;
 
 /// Maximum characters of a message. The limit is needed because a message may quote a text of any
@@ -21,7 +22,7 @@ const MAX_SHOWN: usize = 1_000;
 /// The class of a fault, as far as other faults depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// Anything else.
+    /// Any other fault.
     #[default]
     Other,
     /// A key that is unknown in a table of this form.
@@ -46,7 +47,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The allowed values; empty if the message names them.
     pub allowed: Vec<String>,
-    /// The nearest correct spelling, if there is a close one.
+    /// The nearest correct spelling, if it is sufficiently close.
     pub nearest: Option<String>,
 }
 

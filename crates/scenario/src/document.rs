@@ -2,7 +2,7 @@
 //!
 //! A [`Document`] is the content of a file, or of a program's builder calls, and it retains the
 //! `$name`s. A [`Spec`] is its meaning at one point, with all values known. The round trips
-//! `Document -> TOML -> Document` and `Spec -> Document -> Spec` change nothing.
+//! `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
 //!
 //! ```
 //! use anabranch_scenario::document::{Document, Table};

@@ -3,8 +3,9 @@
 //!
 //! A family of kinds is a type that implements [`KindFamily`]: its name, the key that selects the
 //! kind of a table, the keys that all its tables may have, and the meaning of a text.
-//! `KindChoice<F>` is then a value of a spec. It is read from a table (`{ model = "bernoulli",
-//! probability = 0.01 }`) or from the name of a kind (`"codel"`), and it is written as a table.
+//! `KindChoice<F>` is then a value of a spec. A kind choice is read from a table
+//! (`{ model = "bernoulli", probability = 0.01 }`) or from the name of a kind (`"codel"`), and it
+//! is written as a table.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -83,8 +84,8 @@ impl<F: KindFamily> KindChoice<F> {
     }
 
     /// The parameters and their values, as [`anabranch_settings::Registry::build`] takes them.
-    /// Shared keys of the family are left out, and so are invalid values, because the check of a
-    /// spec reports those.
+    /// Shared keys of the family are omitted. Invalid values are omitted as well, because the check
+    /// of a spec reports them.
     pub fn values(&self, kinds: &dyn Kinds) -> Vec<(String, Datum)> {
         let variants = kinds.variants();
         let Some(variant) = variants.iter().find(|known| known.name == self.kind) else {

@@ -33,7 +33,7 @@ impl KindFamily for LossModel {
     .or("before-queue")];
 }
 
-/// Where a loss occurs.
+/// Position of a loss on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlacement {
     /// Before the packet enters the queue.
@@ -73,8 +73,7 @@ impl KindFamily for PropagationModel {
         "a time with its unit, such as \"250 ms\", or a table: { kind = ... } or { steps = [...] }";
     const SHARED: &'static [Setting] = &[Setting::new(
         ALLOW_REORDERING,
-        " A packet with a shorter delay may arrive before one that was sent earlier. Off: it \
-     arrives together with it.",
+        " A packet with a shorter delay may arrive before one that was sent earlier. Off: both packets arrive at the same time.",
         Kind::Flag,
     )
     .or("false")];

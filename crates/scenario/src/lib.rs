@@ -1,6 +1,6 @@
 //! The spec of a simulation, which is the grammar of its TOML file, and the records of its runs.
-//! This crate knows no protocol and no simulator: a [`vocabulary`] supplies the names that are not
-//! part of the grammar.
+//! This crate does not depend on a protocol or on the simulator: a [`vocabulary`] supplies the
+//! names that are not part of the grammar.
 //!
 //! Reading has four steps, and the errors of each name file, line and key: text -> [`tree`] (values
 //! with source positions) -> parameters replaced for `"$name"` ([`substitute`]) -> the types of

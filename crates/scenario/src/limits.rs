@@ -5,7 +5,7 @@
 pub const MAX_NAME: usize = 100;
 
 /// Points of one experiment: the product of its sweeps. Each point is a world that is checked and
-/// kept in memory.
+/// stored in memory.
 pub const MAX_POINTS: usize = 20_000;
 
 /// Runs of one plan: points times replications, over all experiments. Each run gives a record that
@@ -24,17 +24,17 @@ pub const MAX_NODES: u64 = 100_000;
 /// Links of a world, all members counted. Each has a network in 10.0.0.0/8.
 pub const MAX_LINKS: u64 = 65_536;
 
-/// Length of a chain of parameters that refer to one another. It must be limited because each one
-/// is computed recursively.
+/// Length of a chain of parameters that refer to one another. The depth must be limited because
+/// each parameter is computed recursively.
 pub const MAX_CHAIN: usize = 128;
 
 /// Nesting depth of values, including those of substituted parameters. The TOML parser has a lower
 /// limit for a file alone.
 pub const MAX_DEPTH: usize = 256;
 
-/// Total size of substituted parameters: bytes of text, and 16 for each value. It must be limited
-/// because a parameter that names another one twice doubles the size.
+/// Total size of substituted parameters: bytes of text, and 16 for each value. The size must be
+/// limited because a parameter that names another parameter twice doubles the size.
 pub const MAX_PUT_IN: usize = 16 << 20;
 
-/// Reported faults of a spec. If there are more, the first ones are reported.
+/// Reported faults of a spec. If there are more errors, the first errors are reported.
 pub const MAX_PROBLEMS: usize = 100;

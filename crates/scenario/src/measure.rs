@@ -18,7 +18,7 @@ pub enum LinkQuantity {
 pub struct LinkProbe {
     /// The recorded quantity.
     pub quantity: LinkQuantity,
-    /// Its name in specs and series files.
+    /// Name in specs and series files.
     pub name: &'static str,
     /// Description: the sample and its time.
     pub about: &'static str,
@@ -36,7 +36,7 @@ impl LinkProbe {
 /// A probe of a constellation, as specs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstellationProbe {
-    /// Its name in specs and series files.
+    /// Name in specs and series files.
     pub name: &'static str,
     /// Description: the sample and its time.
     pub about: &'static str,
@@ -57,22 +57,22 @@ pub const ENDS: &str = "ends";
 pub const CONSTELLATION_PROBES: &[ConstellationProbe] = &[
     ConstellationProbe {
         name: POSITION,
-        about: "Position of each satellite and station: degrees north (index 0) and east (index 1), geocentric; at the beginning of each bin, of stations once.",
+        about: "Position of each satellite and station: degrees north (index 0) and east (index 1), geocentric; at the beginning of each bin; positions of stations are recorded once.",
         unit: "degrees",
     },
     ConstellationProbe {
         name: UTILIZATION,
-        about: "Share of each bin in which the link between two satellites transmitted, %: forward (index 0) and backward (index 1), where it is not 0; a sample's time is the beginning of its bin. The series `ends` has the numbers of the two satellites.",
+        about: "Share of each bin in which the link between two satellites transmitted, %: forward (index 0) and backward (index 1), recorded if it is not 0; a sample's time is the beginning of its bin. The series `ends` has the numbers of the two satellites of each link.",
         unit: "%",
     },
     ConstellationProbe {
         name: PATH,
-        about: "Path of each flow's packets from its first node: the index counts the satellites and stations on the path, the value is the number of the satellite, or the number of satellites plus that of the station; -1 if there is no path; where it changed, at the beginning of a bin.",
+        about: "Path of each flow's packets from its first node: the index counts the satellites and stations on the path, the value is the number of the satellite, or the number of satellites plus that of the station; -1 if there is no path; recorded at the beginning of a bin if the path has changed.",
         unit: "1",
     },
 ];
 
-/// Probes of a link. [`anabranch_transport::Probe`] has those of a flow.
+/// Probes of a link. [`anabranch_transport::Probe`] has the probes of a flow.
 pub const LINK_PROBES: &[LinkProbe] = &[
     LinkProbe {
         quantity: LinkQuantity::Throughput,

@@ -44,8 +44,8 @@ impl<'a> Name<'a> {
         Self { group, members }
     }
 
-    /// The indices of the members, in a group of `count`. They may exceed it if the name does not
-    /// fit.
+    /// The indices of the members, in a group of `count`. The bounds may exceed the group; such a
+    /// name does not fit.
     pub fn range(&self, count: u32) -> Range<u32> {
         let begin = |place: Option<NodeName>| place.map_or(0, |place| place.index(count));
         match self.members {

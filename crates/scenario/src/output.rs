@@ -46,8 +46,8 @@ pub struct Table {
     /// addition to rounding. Default: 0 s.
     #[serde(default)]
     pub time_tolerance: Option<Span>,
-    /// Results of other programs to compare with, by their keys in `[reference]`. Each is shown in
-    /// a table of its own.
+    /// Results of other programs to compare with, by their keys in `[reference]`. Each program has
+    /// a separate table.
     #[serde(default)]
     pub baseline: BTreeMap<String, BesideSource>,
     /// Remark for the report.
@@ -129,8 +129,8 @@ pub struct Row {
     #[serde(default)]
     pub probe: Option<String>,
     /// Kind `events`: number of the segment, counted from 1 for the first of the flow. An
-    /// acknowledgement belongs to the last segment that it covers; the first one that covers this
-    /// segment is used.
+    /// acknowledgement belongs to the last segment that it covers; the first acknowledgement that
+    /// covers this segment is used.
     #[serde(default)]
     pub segment: Option<u64>,
     /// Kind `events`: number of the occurrence, counted from 1. Default: the first.
@@ -208,7 +208,8 @@ pub struct Figure {
     /// `sweep` and `bars`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// Point of the sweep of the experiment. Default: the first. Kinds `sweep` and `bars` draw all.
+    /// Point of the sweep of the experiment. Default: the first. Kinds `sweep` and `bars` draw all
+    /// points.
     #[serde(default)]
     pub at: Option<Value>,
     /// Replication, counted from 0. Kinds `sweep` and `bars` draw means over all replications.
@@ -304,8 +305,8 @@ pub enum FigureKind {
 }
 
 /// A curve. Kinds `sweep` and `bars` use `series` and `metric` of a measure. Kind `time` uses
-/// `flow` or `link`, and `probe`. Kind `cdf` uses either; a value of a probe with the style `step`
-/// is weighted by its duration, and otherwise each sample has the same weight.
+/// `flow` or `link`, and `probe`. Kind `cdf` uses the keys of either. A value of a probe with the
+/// style `step` is weighted by its duration; with other styles each sample has the same weight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {

@@ -136,10 +136,10 @@ impl fmt::Display for Size {
 
 from_text!(Size, "a size", "1448 B", &[SIZE]);
 
-/// How much a queue or a window holds, counted in packets, segments or bytes.
+/// Capacity of a queue or a window, in packets, segments or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Packets, whatever their size.
+    /// Packets, regardless of their size.
     Packets(u64),
     /// Full segments (or chunks) of the flow.
     Segments(u64),
@@ -253,7 +253,7 @@ impl<'de> Deserialize<'de> for Probability {
     }
 }
 
-/// How many members a group has: 1 where nobody says, 0 to switch it off.
+/// Number of members of a group. Default: 1; 0 switches the group off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Count(#[schemars(range(min = 0))] pub u32);
@@ -296,7 +296,7 @@ impl Window {
         self.0[0].0 <= at && at < self.0[1].0
     }
 
-    /// Its length in nanoseconds.
+    /// Length in nanoseconds.
     pub fn length(self) -> Nanos {
         self.0[1].0 - self.0[0].0
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::quantity::Rate;
 
-/// How a rate over time is written.
+/// Forms of a rate over time.
 const KIND: Kind = Kind::StepFunction(&Kind::Rate {
     least: 0,
     most: 1_000_000_000_000_000,
@@ -27,7 +27,7 @@ pub struct RateOverTime {
 }
 
 impl From<u64> for RateOverTime {
-    /// Always so many bits per second.
+    /// A constant rate, bits per second.
     fn from(rate: u64) -> Self {
         Self {
             steps: vec![(0, rate)],
@@ -63,7 +63,7 @@ impl RateOverTime {
         (self.carried(end) - self.carried(begin)) as f64 / (end - begin) as f64
     }
 
-    /// What can be sent up to `until`, in bits per second times nanoseconds.
+    /// Amount of data that can be sent until `until`, in bits per second times nanoseconds.
     fn carried(&self, until: Nanos) -> u128 {
         let once = |until: Nanos| -> u128 {
             let ends = self.steps.iter().skip(1).map(|step| step.0);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_mean_weighs_each_rate_by_its_time() {
-        // 2 Mbit/s for 1 s, nothing for 3 s, and again.
+        // 2 Mbit/s for 1 s, then 0 for 3 s, repeated.
         let text = r#"{"steps": [["0 s", "2 Mbit/s"], ["1 s", "0 bit/s"]], "repeat": "4 s"}"#;
         let rate = read(text).unwrap();
         assert_eq!(rate.mean(0, 4 * SECOND), 500_000.0);

@@ -20,7 +20,7 @@ pub struct Measure {
     pub metric: String,
     /// The value. Never NaN, because a measure that cannot be computed is left out.
     pub value: f64,
-    /// Its unit: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
+    /// Unit: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
     pub unit: String,
 }
 
@@ -163,7 +163,8 @@ pub struct SeriesKey {
     pub probe: &'static str,
 }
 
-/// Description of a finished run. Contains nothing specific to the host: no time of day, no paths.
+/// Description of a finished run. Contains no data specific to the host, such as the time of day or
+/// paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
@@ -186,7 +187,7 @@ pub struct Manifest {
     pub spec_hash: String,
     /// The seed.
     pub seed: u64,
-    /// Whether samples of all replications were kept, regardless of the spec.
+    /// Whether samples of all replications were stored, regardless of the spec.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_all: bool,
     /// Kinds in the spec that a program added to those of this project, such as a congestion

@@ -103,7 +103,7 @@ fn claims(node: &mut Node, walk: &mut Walk<'_>) {
 enum Known {
     /// Being computed: a reference to it now is part of a cycle.
     Open,
-    /// Its value.
+    /// Value.
     Is(Node, Extent),
     /// Invalid, and reported.
     Wrong,
@@ -218,8 +218,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The parameter name if the text is `"$name"` and nothing else. Any name of an existing
-    /// parameter is accepted.
+    /// The parameter name if the whole text is `"$name"`. Any name of an existing parameter is
+    /// accepted.
     fn whole_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         let name = text.strip_prefix('$')?;
         let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';

@@ -1,5 +1,5 @@
-//! The transport of a flow: a protocol, and its settings as they are written. Which settings there
-//! are, the vocabulary knows.
+//! The transport of a flow: a protocol, and its settings as they are written. The vocabulary
+//! provides the available settings.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::checker::Checker;
 
 /// The key of the protocol's name.
 const PROTOCOL: &str = "protocol";
-/// The key of an implementation's name, where it is not this project's.
+/// Key that names an implementation other than that of this project.
 const STACK: &str = "stack";
 /// The key of the profile's name.
 const PROFILE: &str = "profile";
@@ -26,53 +26,53 @@ pub const SWITCHES: &str = "switches";
 /// A protocol and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Transport {
-    /// Its name: `sctp`, `tcp`, `udp`.
+    /// Name: `sctp`, `tcp`, `udp`.
     pub protocol: String,
-    /// The other keys, as they are written; those of [`SWITCHES`] in a table of their own.
+    /// The other keys in their written form; switches may be in the table [`SWITCHES`].
     #[serde(flatten)]
     pub settings: BTreeMap<String, Value>,
 }
 
-/// A transport that a spec can name: its settings, and what the grammar must know of it.
+/// A transport that a spec can name: its settings, and its properties for the grammar.
 #[derive(Clone, Debug)]
 pub struct TransportKind {
     /// The name in specs: of the protocol, or of the stack.
     pub name: &'static str,
-    /// It is another implementation of that protocol, which a spec names by `stack`.
+    /// Name of another implementation of the protocol, which a spec selects by `stack`.
     pub stack_of: Option<&'static str>,
-    /// What it is.
+    /// One-line description.
     pub about: &'static str,
-    /// Its profiles, the one that is taken where none is named first; none: it has no profiles.
+    /// Profiles, the default first; empty if the transport has no profiles.
     pub profiles: &'static [&'static str],
-    /// Its settings in groups, switches aside.
+    /// Settings in groups, switches aside.
     pub settings: &'static [&'static [Setting]],
-    /// The switches of its profiles. They may stand among the settings, or in the table
+    /// The switches of its profiles. Switches may be written next to the settings, or in the table
     /// [`SWITCHES`].
     pub switches: &'static [Setting],
-    /// What a setting or switch is where it is left out: under a profile, by name.
+    /// Default of a setting or switch under a profile, by name.
     pub fallback: fn(profile: &str, setting: &str) -> Option<String>,
-    /// It delivers messages as they were given, no larger than its receive buffer; otherwise a
-    /// stream of bytes.
+    /// Whether the transport preserves message boundaries, for messages up to the receive buffer;
+    /// otherwise it delivers a stream of bytes.
     pub messages: bool,
-    /// It has a single stream, so that a workload cannot choose among streams.
+    /// Whether the transport has a single stream, so that a workload cannot choose among streams.
     pub one_stream: bool,
-    /// A flow may use several paths at once.
+    /// Whether a flow may use several paths at the same time.
     pub multihoming: bool,
-    /// It has a window, which paces a bulk workload.
+    /// Whether the transport has a window, which paces a bulk workload.
     pub window: bool,
     /// Requests may be answered.
     pub answers: bool,
-    /// The most bytes that it carries in one message, where that is limited.
+    /// Maximum size of a message in bytes, if it is limited.
     pub largest_message: Option<u64>,
-    /// Its packets show which of them carry data.
+    /// Packets show which of them carry data.
     pub shows_data: bool,
-    /// The probes that it can be asked for, where that is known; with others it would say nothing.
+    /// The probes that the transport records, if known; other probes would have no samples.
     pub probes: Option<&'static [Probe]>,
     /// The feature that this build lacks and the transport needs.
     pub absent: Option<&'static str>,
 }
 
-/// What is said of a transport that this build lacks.
+/// Error text for a transport that this build does not contain.
 pub fn not_compiled(name: &str, feature: &str) -> String {
     format!(
         "found {name:?}, which is not compiled in; it needs the feature `{feature}` of anabranch-engine or anabranch-cli: cargo install --locked --path crates/cli --features {feature}"
@@ -80,8 +80,8 @@ pub fn not_compiled(name: &str, feature: &str) -> String {
 }
 
 impl TransportKind {
-    /// A transport of that name without settings, which sends datagrams as they come: to be changed
-    /// where it is otherwise.
+    /// A transport with this name, without settings, that sends datagrams without a window; other
+    /// properties are set by struct update.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
@@ -103,7 +103,7 @@ impl TransportKind {
         }
     }
 
-    /// Its name as the subject of a sentence and in titles.
+    /// Name as the subject of a sentence and in titles.
     pub fn title(&self) -> String {
         match self.stack_of {
             Some(_) => self.name.to_owned(),
@@ -111,7 +111,7 @@ impl TransportKind {
         }
     }
 
-    /// Why it cannot be asked for a probe, if it cannot.
+    /// The reason why the transport does not record a probe, if it does not.
     pub fn refuses(&self, probe: Probe) -> Option<String> {
         let told = self.probes.filter(|told| !told.contains(&probe))?;
         let told: Vec<String> = told.iter().map(|it| format!("`{}`", it.name())).collect();
@@ -123,7 +123,7 @@ impl TransportKind {
         ))
     }
 
-    /// Whether a transport, as it is written, is of this kind.
+    /// Whether a written transport is of this kind.
     pub fn is_of(&self, written: &Transport) -> bool {
         match self.stack_of {
             Some(protocol) => written.protocol == protocol && written.stack() == Some(self.name),
@@ -131,7 +131,7 @@ impl TransportKind {
         }
     }
 
-    /// Its settings, switches aside.
+    /// Settings, switches aside.
     pub fn own(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         self.settings.iter().copied().flatten()
     }
@@ -190,13 +190,13 @@ impl TransportKind {
         })
     }
 
-    /// The default in words, where profiles differ each with its name.
+    /// The default in words; if profiles differ, the default of each profile with its name.
     pub fn fallback_text(&self, setting: &Setting) -> Option<String> {
         let section = self.section("", "", &[]);
         Some(section.default_of(setting)).filter(|text| !text.is_empty())
     }
 
-    /// Some of its settings as a section of the manual.
+    /// Some settings as a section of the manual.
     pub fn section<'a>(
         &'a self,
         title: &'a str,
@@ -251,14 +251,14 @@ impl Transport {
         })
     }
 
-    /// The key below the transport where a setting or switch stands.
+    /// The key of a setting or switch below the transport.
     pub fn key_of(&self, name: &str) -> String {
         let mut given = self.given();
         let found = given.find(|(_, known, _)| *known == name);
         found.map_or_else(|| name.to_owned(), |(key, ..)| key)
     }
 
-    /// Checks the names and values of a transport at `path`, each for itself.
+    /// Checks the names and values of a transport at `path`, each independently of the others.
     pub fn check(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
         let Some(kind) = kinds.iter().find(|kind| kind.is_of(self)) else {
             self.check_name(c, kinds, path);
@@ -304,7 +304,7 @@ impl Transport {
         }
     }
 
-    /// Says what is wrong with the name of the protocol, or of its stack.
+    /// Reports an error in the name of the protocol, or of the stack.
     fn check_name(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
         let mut protocols = kinds.iter().filter(|kind| kind.stack_of.is_none());
         if !protocols.clone().any(|kind| kind.name == self.protocol) {
@@ -331,7 +331,7 @@ impl Transport {
         c.not_among(&path, &message, name, stacks);
     }
 
-    /// The setting that a key means; where there is none, those that are there.
+    /// The setting with this key, or else the list of existing settings.
     fn setting_at(
         &self,
         kind: &TransportKind,

@@ -39,7 +39,7 @@ pub struct TableEntry {
     pub key: String,
     /// Source position of the key.
     pub key_place: SourceSpan,
-    /// Its value.
+    /// Value.
     pub node: Node,
 }
 
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// Parses the value of a `--set key=value` argument as TOML, or else takes it as text.
+    /// Parses the value of a `--set key=value` argument as TOML, or else as text.
     ///
     /// # Errors
     /// A list or a table that contains a value not allowed in a file.

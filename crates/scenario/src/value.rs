@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The value of a sweep's x, or of a parameter: what the spec says, without interpretation.
+/// The value of a sweep's x, or of a parameter, as written in the spec.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {

@@ -22,8 +22,8 @@ pub struct Wifi {
     /// Parameters that differ from the set.
     #[serde(default)]
     pub parameters: Overrides,
-    /// The access point, at which every link ends. It forwards between the cell and its other
-    /// links.
+    /// The access point, at which every link of the cell ends. It forwards packets between the cell
+    /// and its other links.
     pub access_point: Station,
     /// The other stations; at least one.
     #[serde(rename = "station")]
@@ -47,9 +47,9 @@ pub enum ParameterSet {
     #[default]
     #[serde(rename = "802.11b")]
     Ieee80211b,
-    /// The listing in the thesis of Rafiq (2007), completed by the defaults of ns-2.35. It differs
-    /// from 802.11b as listed in `anabranch_sim::wifi::Parameters::rafiq2007`: for example, an RTS
-    /// precedes every frame.
+    /// The listing in the thesis of Rafiq (2007), completed by the defaults of ns-2.35. This set
+    /// differs from 802.11b as listed in `anabranch_sim::wifi::Parameters::rafiq2007`: for example,
+    /// an RTS precedes every frame.
     #[serde(rename = "rafiq2007")]
     Rafiq2007,
 }
@@ -68,9 +68,9 @@ pub enum IdleAccessRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterErrorRule {
-    /// It waits EIFS in place of DIFS.
+    /// The station waits EIFS in place of DIFS.
     EifsInsteadOfDifs,
-    /// It waits EIFS, then DIFS.
+    /// The station waits EIFS, then DIFS.
     EifsThenDifs,
 }
 
@@ -161,7 +161,7 @@ overrides! {
     cts_size: Size;
     /// Size of an ACK.
     ack_size: Size;
-    /// Data frames above this size are preceded by an RTS; `"0 B"` means all.
+    /// Data frames above this size are preceded by an RTS; with `"0 B"` all data frames are.
     rts_threshold: Size;
     /// Maximum attempts for an RTS, or for a data frame without one.
     short_retry_limit: u32;

@@ -47,14 +47,15 @@ pub struct Node {
 }
 
 /// A proxy at a node. `split-tcp` splits TCP connections (RFC 3135): it answers each host in place
-/// of the other, and has a separate connection to each.
+/// of the other host, and has a separate connection to each host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proxy {
     /// Kind: `split-tcp`, or `none`.
     pub kind: String,
-    /// Maximum bytes per connection and direction that it has received from one host and the other
-    /// has not acknowledged. If the buffer is full, it closes the window that it advertises.
+    /// Maximum number of bytes, per connection and direction, that the proxy has received from one
+    /// host and the other host has not acknowledged. If the buffer is full, the proxy closes its
+    /// advertised window.
     #[serde(default = "Proxy::buffer")]
     pub buffer: Size,
     /// Transport towards the host that opens a connection.
@@ -80,9 +81,9 @@ impl Proxy {
     }
 }
 
-/// A full-duplex link between two nodes, or one for each member of a group: two groups of equal
-/// size are joined member by member, a group and a single node many to one, and a group with itself
-/// as a chain from each member to the next.
+/// A full-duplex link between two nodes, or a group of such links: two groups of equal size are
+/// joined member by member, a group and a single node many to one, and a group with itself as a
+/// chain from each member to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -124,7 +125,7 @@ pub struct Link {
     /// in flight arrive.
     #[serde(default)]
     pub down: Directed<Vec<[Span; 2]>>,
-    /// Times at which the link is up, instead of `down`. It is down at all other times.
+    /// Times at which the link is up, instead of `down`. The link is down at all other times.
     #[serde(default)]
     pub up: Directed<Vec<[Span; 2]>>,
     /// Further impairments, for tests.

@@ -42,32 +42,34 @@ settings! {
         /// Congestion control algorithm, on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
-        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. Use a factor
-        /// above 1, or the window is never filled; RFC 9002 suggests 1.25. With it, chunks that
-        /// fast recovery marks wait for cwnd (`fast_retransmit_in_recovery_waits`). Off: packets
-        /// are sent as soon as the window permits.
+        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
+        /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
+        /// With it, chunks that fast recovery marks wait for cwnd
+        /// (`fast_retransmit_in_recovery_waits`). Off: packets are sent as soon as the window
+        /// permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion in paces_itself;
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
-        /// after a pause. 0: none, packets keep their distance. RFC 9002 allows an initial window.
+        /// after a pause. 0: no burst; all packets are spaced. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
         /// Rate-limited increase: a window that the sender does not use grows to twice the largest
-        /// flight in slow start, and to a segment more than it in congestion avoidance. Replaces
-        /// `growth_needs_full_cwnd`. Off: a window that is not used does not grow.
+        /// flight in slow start, and to one segment more than the largest flight in congestion
+        /// avoidance. Replaces `growth_needs_full_cwnd`. Off: a window that is not used does not
+        /// grow.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase §4",
             not with congestion in own_unused_window;
         /// Find losses by time (RACK): data is lost once data sent later on the same path has
-        /// arrived, and a reordering window of a quarter of the least round-trip time has passed.
+        /// arrived, and a reordering window of a quarter of the minimum round-trip time has passed.
         /// Lost retransmissions are found as well. Off: losses are found by missing reports, and a
         /// lost retransmission by a timeout.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
         /// times, send new data, or the last data again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that
-        /// the reduced window is of the flight at its start. Off: it sends when the flight has
-        /// fallen below the reduced window.
+        /// Proportional rate reduction: for each delivered byte, fast recovery sends the ratio of
+        /// the reduced window to the flight at the start of recovery. Off: the sender waits until
+        /// the flight has fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
         /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in
         /// it as duplicate TSNs: the data had only been reordered.
@@ -86,38 +88,38 @@ settings! {
         path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899", not with rsctp;
         /// Outbound streams to request. `stream_allocation` decides how many of them are used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// Largest number of inbound streams to accept.
+        /// Maximum number of inbound streams to accept.
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// How many of the negotiated streams are used for messages that name no stream. They are
-        /// used in turn.
+        /// Number of the negotiated streams that are used, round robin, for messages that name no
+        /// stream.
         allocation as stream_allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
-        /// Which stream sends its message next. `round_robin`: one message of each stream in turn.
-        /// `fcfs`: first come, first served. `round_robin_per_packet`: one stream in each packet.
-        /// `priority`: by `stream_values`. `fair_capacity`: equal bytes for each stream.
-        /// `weighted_fair`: bytes in proportion to `stream_values`.
+        /// Choice of the stream that sends the next message. `round_robin`: one message of each
+        /// stream in turn. `fcfs`: first come, first served. `round_robin_per_packet`: one stream
+        /// in each packet. `priority`: by `stream_values`. `fair_capacity`: equal bytes for each
+        /// stream. `weighted_fair`: bytes in proportion to `stream_values`.
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3", not with streams = 1;
         /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of
         /// which a smaller number goes first (0 for streams that are not listed). With
-        /// `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
+        /// `weighted_fair`: weights (1 for streams that are not listed). Off: no stream is listed.
         stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3",
             needs scheduler = "priority" | "weighted_fair", not with streams = 1;
-        /// Bandwidth estimate to keep for each path. Off: none, unless `stream_allocation` needs
-        /// one; that is then `westwood_re`.
+        /// Bandwidth estimate to keep for each path. Off: no estimate, unless `stream_allocation`
+        /// needs one, which is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts
         /// them.
         receive_buffer: u32 = 65_536, Kind::bytes(MIN_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
-        /// Delivery of a message starts before its end has arrived once this many of its bytes are
-        /// there without a gap and nothing before it in its stream is missing. Off: only if the
-        /// message fills the receive buffer, since nothing else can make room then (RFC 9260 §6.9).
-        /// Programs read parts with [`Association::poll_part`].
+        /// Delivery of a message starts before its end has arrived once this number of bytes has
+        /// arrived without a gap and no earlier message of the stream is missing. Off: only if the
+        /// message fills the receive buffer, because no other delivery can then free space (RFC
+        /// 9260 §6.9). Programs read parts with [`Association::poll_part`].
         ///
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MAX_BYTES }), "RFC 6458 §8.1.21";
-        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. What was
-        /// sent and is not acknowledged is kept in addition: at most this and twice
-        /// `receive_buffer`, however large the peer's window is.
+        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. Data that
+        /// was sent and is not acknowledged is kept in addition: at most the sum of `send_buffer`
+        /// and twice `receive_buffer`, regardless of the peer's window.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MAX_BYTES), "";
         /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`.
         /// Off: acknowledge every packet.
@@ -125,8 +127,8 @@ settings! {
         /// With `delayed_sack`: longest delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MAX_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
             not with sack_frequency = 1;
-        /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at
-        /// every second packet at least.
+        /// With `delayed_sack`: number of packets with DATA after which a SACK is sent. RFC 9260
+        /// requires a SACK at least for every second packet.
         sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2", needs delayed_sack;
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
         rto_min: Nanos = SECOND, Kind::duration(MIN_RTO, MAX_SPAN), "RFC 9260 §6.3.1 C6";
@@ -151,18 +153,19 @@ settings! {
         association_max_retrans: u32 = 10, Kind::count(0, MAX_ERRORS), "RFC 9260 §8.1";
         /// After either side has closed, the association is aborted
         /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer
-        /// acknowledges no new data for this time. So is one whose SHUTDOWN ACK brings no answer,
-        /// or only SHUTDOWNs. Without this limit, a peer that keeps its window closed and answers
-        /// every probe keeps the association for ever (RFC 9260 §6.1 A; RFC 6429 describes the same
-        /// for TCP). The default is longer than it takes to detect a silent peer. Off: no limit.
+        /// acknowledges no new data for this time. The association is also aborted if its SHUTDOWN
+        /// ACK is not answered, or is answered only by SHUTDOWNs. Without this limit, a peer that
+        /// keeps its window closed and answers every probe keeps the association open permanently
+        /// (RFC 9260 §6.1 A; RFC 6429 describes this problem for TCP). The default is longer than
+        /// it takes to detect a silent peer. Off: no limit.
         drain_timeout: Option<Nanos> = Some(900 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MAX_SPAN }), "RFC 9260 §9.2";
         /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE
         /// ECHO.
         max_init_retransmits: u32 = 8, Kind::count(0, MAX_ERRORS), "RFC 9260 §5.1.6";
-        /// Valid.Cookie.Life: how long a cookie is valid.
+        /// Valid.Cookie.Life: time for which a cookie is valid.
         valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MAX_SPAN), "RFC 9260 §5.1.3";
-        /// Put several DATA chunks into one packet where they fit.
+        /// Put several DATA chunks into one packet if they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
         /// A message of several chunks starts in the space that the previous message left in its
         /// packet. Packets then have equal size and can be sent by one system call (GSO). Off: such
@@ -178,10 +181,10 @@ settings! {
         window_update: Option<u32> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
         /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones
-        /// (pion/sctp, sctp-proto). The peer then does not learn of further local addresses.
+        /// (pion/sctp, sctp-proto). Further local addresses are then not announced to the peer.
         minimal_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
         /// Negotiate partial reliability (PR-SCTP): messages may be abandoned. Off: every message
-        /// is delivered, whatever its options say.
+        /// is delivered, regardless of its options.
         partial_reliability: bool = false, Kind::Flag, "RFC 3758 §3.1";
         /// Default lifetime of messages, with `partial_reliability`: a message that is not
         /// acknowledged after this time is abandoned.
@@ -194,58 +197,59 @@ settings! {
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other
         /// streams. `scheduler` decides the order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
-        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as
-        /// each path's window lets it. Off: new data goes over the primary path only.
-        /// `retransmission_path` says which path sends again; `congestion` has algorithms that
-        /// couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
+        /// Concurrent multipath transfer: new data is sent over all active paths, round robin, as
+        /// far as the window of each path allows. Off: new data is sent over the primary path only.
+        /// `retransmission_path` selects the path of retransmissions; `congestion` has algorithms
+        /// that couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
         cmt: bool = false, Kind::Flag, "iyengar2006";
         /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was
-        /// acknowledged, and each path has a fast recovery of its own (SFR-CMT). Off: data that a
-        /// faster path delivers early makes that of a slower one look lost.
+        /// acknowledged, and each path has a separate fast recovery (SFR-CMT). Off: data on a slow
+        /// path is considered lost when later data arrives over a faster path.
         cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt`: where `growth_needs_cumulative_advance`, cwnd grows by what is acknowledged
-        /// in order on its own path (CUC). Off: only when the cumulative TSN advances, which waits
-        /// for the slowest path.
+        /// With `cmt`: if `growth_needs_cumulative_advance` is on, cwnd grows by the data that is
+        /// acknowledged in order on the same path (CUC). Off: only when the cumulative TSN
+        /// advances, which waits for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
             not with growth_needs_cumulative_advance = false or congestion in own_window;
-        /// With `cmt`: SACKs are also delayed while data is missing. Their flags say how many
-        /// packets they acknowledge, and the sender counts as many missing reports (DAC). Both ends
-        /// must have it. Off: while data is missing, each packet is acknowledged.
+        /// With `cmt`: SACKs are also delayed while data is missing. Their flags contain the number
+        /// of acknowledged packets, and the sender counts this number of missing reports (DAC).
+        /// Both ends must have it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt`: which buffers are split between the active paths, so that a slow path does
-        /// not fill them alone. `sender`: a path holds at most its share of `send_buffer` until the
+        /// With `cmt`: buffers that are split between the active paths, so that a slow path cannot
+        /// fill a buffer alone. `sender`: a path holds at most its share of `send_buffer` until the
         /// cumulative TSN passes it. `receiver`: a path has at most its share of the peer's window
         /// in flight. `both`: both limits.
         cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010", needs cmt;
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer
-        /// agrees. The lower layer must detect damaged packets by this method. In the simulator,
-        /// use it only with links that do not corrupt packets.
+        /// agrees. The value is the method by which the lower layer detects damaged packets. In the
+        /// simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
         /// Negotiate authenticated chunks (AUTH): the chunk types that either end lists are
         /// accepted only with a valid HMAC. `required`: associations with peers that do not support
         /// AUTH are refused.
         authentication: Authentication = Authentication::Off, Authentication::KIND, "RFC 4895 §6.1";
-        /// With `authentication`: the chunk types that the peer must authenticate. They are
-        /// discarded without a valid HMAC. Off: none.
+        /// With `authentication`: the chunk types that the peer must authenticate. Such chunks are
+        /// discarded without a valid HMAC. Off: no chunk types.
         authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2", needs authentication;
-        /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`:
+        /// With `authentication`: the HMAC algorithm that this end requests. `sha256`:
         /// HMAC-SHA-256, or HMAC-SHA-1 if the peer supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3", needs authentication;
         /// Negotiate the DTLS chunk: all chunks of a packet are encrypted and authenticated.
-        /// `dtls-chunk`: associations with peers that do not support it are refused.
-        /// `dtls-chunk-loose`: they are not protected. Both ends must have the same key management.
+        /// `dtls-chunk`: associations with peers that do not support the DTLS chunk are refused.
+        /// `dtls-chunk-loose`: such associations are not protected. Both ends must have the same
+        /// key management.
         security: Security = Security::Off, Security::KIND, "draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1",
             not with authentication or address_changes or minimal_init;
         /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A
         /// packet that is overtaken by more packets than this is discarded.
         dtls_replay_window: u64 = 1024, Kind::Count { least: 64, most: 32_768 },
             "draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.13", needs security;
-        /// With `security`: packets after which new keys are negotiated. Off: only before the limit
-        /// of the cipher is reached.
+        /// With `security`: packets after which new keys are negotiated. Off: new keys are
+        /// negotiated only before the limit of the cipher is reached.
         dtls_rekey_packets: Option<u64> = None, Kind::Either(OFF, &Kind::Count { least: 1, most: 1 << 48 }),
             "RFC 9147 §4.5.3", needs security;
         /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and
-        /// choose which of them the other end uses as primary. All requests are authenticated.
+        /// select the address that the other end uses as primary. All requests are authenticated.
         /// Needs `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
         /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No

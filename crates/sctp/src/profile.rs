@@ -39,19 +39,19 @@ with_rsctp! {
     /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4.
     /// RFC 4960 and later, and ns-2.35 by default: 3.
     missing_reports: u32, "RFC 9260 §7.2.4", not with rack;
-    /// What prevents several reductions of cwnd for losses of one window. `none`: nothing (RFC
+    /// Rule that prevents several reductions of cwnd for losses of one window. `none`: no rule (RFC
     /// 2960); cwnd is reduced once per path by each SACK that brings TSNs to the threshold.
     /// `exit_point`: one reduction until the exit point is acknowledged. `recovery_point`: one
     /// reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
     fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
     /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960,
     /// so that a TSN can be retransmitted again while the first retransmission is on its way. No
-    /// known implementation does that.
+    /// known implementation retransmits it again.
     fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)", not with rack;
-    /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: those
-    /// below the highest TSN that this SACK newly acknowledges (RFC 9260). `persistent`: the same,
-    /// but the highest is kept from earlier SACKs (ns-2.35). `off`: all reports (RFC 2960 before
-    /// RFC 4460 §2.14).
+    /// Reports of missing TSNs that count (highest TSN newly acknowledged). `per_sack`: reports
+    /// below the highest TSN that this SACK newly acknowledges (RFC 9260). `persistent`: as
+    /// `per_sack`, but the highest TSN is kept from earlier SACKs (ns-2.35). `off`: all reports
+    /// (RFC 2960 before RFC 4460 §2.14).
     htna: Htna, "RFC 9260 §7.2.4", not with rack;
     /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
@@ -65,49 +65,50 @@ with_rsctp! {
     fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)",
         not with fast_retransmit_ignores_cwnd = false or fast_recovery = "none";
     /// After the first packet of a fast retransmit or timeout, further retransmissions and new data
-    /// wait for the next SACK, whatever it acknowledges, and then for cwnd alone (ns-2.35). Off:
-    /// they are sent as cwnd permits, after a timeout one packet until something sent on the path
-    /// is acknowledged (RFC 9260 §7.2.3).
+    /// wait for the next SACK, regardless of the data that it acknowledges, and then for cwnd alone
+    /// (ns-2.35). Off: they are sent as cwnd permits, after a timeout one packet until something
+    /// sent on the path is acknowledged (RFC 9260 §7.2.3).
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
-    /// Fill a packet that carries retransmissions with new data. ns-2.35 does not.
+    /// Fill a packet that carries retransmissions with new data. ns-2.35 sends no new data in such
+    /// packets.
     bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C", needs bundling;
     /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if
     /// other data is in flight (ns-2.35).
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
-    /// Restart T3-rtx of a path when the cumulative TSN passes any chunk last sent there (ns-2.35).
-    /// Off: when the earliest outstanding chunk there is acknowledged. Over one path the two are
-    /// equal.
+    /// Restart T3-rtx of a path when the cumulative TSN passes any chunk that was last sent on this
+    /// path (ns-2.35). Off: when the earliest outstanding chunk on this path is acknowledged. With
+    /// one path both values have the same effect.
     cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
     /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`:
     /// another path after a timeout, the same after a fast retransmit (RFC 4960, RFC 9260).
-    /// `alternate_path`: always another (RFC 2960; ns-2.35 with rtxToAlt_ 1). `same_path`: the same
-    /// while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
-    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; among equals the same
-    /// path.
+    /// `alternate_path`: always another path (RFC 2960; ns-2.35 with rtxToAlt_ 1). `same_path`: the
+    /// same path while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
+    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; if several paths are
+    /// equal, the same path.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
     /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is
     /// probed once per RTO, and carries data only if no other path is active. Off: data waits for
     /// `path_max_retrans` timeouts on a failed path.
     potentially_failed: bool, "RFC 7829 §3";
-    /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the one in
-    /// use before, or with `potentially_failed` that with the fewest errors. `primary`: the primary
-    /// path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn (ns-2.35).
+    /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the path used
+    /// before, or with `potentially_failed` the path with the fewest errors. `primary`: the primary
+    /// path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next path, round robin (ns-2.35).
     dormant_path: DormantPath, "RFC 9260 §8.2";
-    /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each
-    /// time. `at_once`: when it fails and after each missing answer (ns-2.35: after 1, 2, 4, ...
-    /// seconds).
+    /// Times at which an inactive path is probed. `interval`: as an idle path, with the RTO doubled
+    /// each time. `at_once`: when the path fails, and after each missing answer (ns-2.35: after 1,
+    /// 2, 4, ... seconds).
     failed_path_probing: FailedPathProbing, "RFC 9260 §8.3", not with heartbeat_interval = "off";
-    /// Which errors count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and
+    /// Errors that count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and
     /// missing answers to HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on
-    /// active paths only (ns-2.35); if all paths are inactive they count as well, so that an
-    /// association without a peer ends.
+    /// active paths only (ns-2.35); if all paths are inactive, their timeouts count as well, so
+    /// that an association without a peer ends.
     association_errors: AssociationErrors, "RFC 9260 §8.1";
     /// HB.Max.Burst: number of HEARTBEATs per RTO that verify addresses. ns-2.35 has no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";
-    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last one,
-    /// although an earlier transmission may have arrived. RFC 9260 permits both. If on, a timeout
-    /// on the alternate path just before a delayed SACK makes the failed primary look active again:
-    /// failover to Linux took six timeouts instead of three.
+    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last of
+    /// these paths, although an earlier transmission may have arrived. RFC 9260 permits either
+    /// behaviour. If on, a timeout on the alternate path just before a delayed SACK makes the
+    /// failed primary look active again: failover to Linux took six timeouts instead of three.
     ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
     /// The acknowledgement of a chunk that timed out and was not retransmitted yet clears the
     /// errors of its path (RFC 7829). If a path fails while SACKs are on it, the next SACK over
@@ -134,17 +135,18 @@ with_rsctp! {
     /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off:
     /// whenever the association is not in fast recovery (RFC 9260).
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion in own_window;
-    /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd,
-    /// or `discard`.
+    /// Treatment of `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or
+    /// `discard`.
     pba_when_underused: UnfilledCredit, "RFC 9260 §7.2.2", not with congestion in own_increase;
     /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the
     /// papers). `mtu`: the path MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
-    /// What cwnd and flightsize count of a DATA chunk. `padded_chunk`: header, user data and
+    /// Part of a DATA chunk that cwnd and flightsize count. `padded_chunk`: header, user data and
     /// padding (RFC 9260). `chunk`: without padding (ns-2.35). `user_data`: user data only.
     cwnd_counts: Counts, "RFC 9260 §7.2.2";
-    /// What the receive window counts of a DATA chunk, at both ends. `user_data`: user data only
-    /// (RFC 9260). `chunk`: with its header (ns-2.35). `padded_chunk`: with header and padding.
+    /// Part of a DATA chunk that the receive window counts, at both ends. `user_data`: user data
+    /// only (RFC 9260). `chunk`: with its header (ns-2.35). `padded_chunk`: with header and
+    /// padding.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
     /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for
     /// T3-rtx (ns-2.35). Off: they are not outstanding.
@@ -152,25 +154,25 @@ with_rsctp! {
     /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to
     /// `ssthresh_floor`.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion in own_window;
-    /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding.
-    /// `since_last_send`: from the last transmission, outstanding or not, down to two units
-    /// (ns-2.35). `off`: not at all.
+    /// Decay of cwnd of an idle path, once per RTO. `drained`: starts when no data is outstanding.
+    /// `since_last_send`: starts at the last transmission, even if data is outstanding, and ends at
+    /// two units (ns-2.35). `off`: no decay.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion in own_window;
     /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at
     /// most 64 per SACK (ns-2.35). An older SACK that arrives late over another path has the same
     /// effect; the TSN that is reported again then clears errors. Off: it is in flight again when
-    /// T3-rtx expires, and a second report clears none.
+    /// T3-rtx expires, and a second report clears no errors.
     reneged_at_once: bool, "RFC 9260 §6.2.1 D iii";
-    /// The sender keeps at most `send_buffer` and twice `receive_buffer` of what is not
-    /// acknowledged cumulatively, whatever Gap Ack Blocks report. Off: it keeps all that it sends
-    /// (ns-2.35).
+    /// The sender keeps at most the sum of `send_buffer` and twice `receive_buffer` of data that is
+    /// not acknowledged cumulatively, regardless of Gap Ack Blocks. Off: the sender keeps all
+    /// unacknowledged data (ns-2.35).
     unacknowledged_bounded: bool, "RFC 9260 §6.2.1 D";
     /// Max.Burst: largest number of packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D", needs max_burst_applies;
     /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two
-    /// packets that a SACK newly acknowledges, since receivers acknowledge every second one.
+    /// packets that a SACK newly acknowledges, because receivers acknowledge every second packet.
     /// `after_fast_retransmit`: only when a fast retransmitted chunk is acknowledged (ns-2.35).
     /// `off`: never (RFC 2960 before its errata).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
@@ -180,40 +182,41 @@ with_rsctp! {
     /// a chunk that was sent once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
     /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after
-    /// it arrived (ns-2.35, after S. Baucke). With `retransmission_cancels_rtt` only where the
-    /// retransmission has to wait.
+    /// it arrived (ns-2.35, after S. Baucke). With `retransmission_cancels_rtt` this has an effect
+    /// only if the retransmission has to wait.
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
     /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces
-    /// cwnd does.
+    /// cwnd cancels it.
     retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
     /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is
     /// answered by SACKs only does not reduce cwnd. Off: one chunk is sent immediately, and its
     /// timeout reduces cwnd (RFC 2960, ns-2.35).
     zero_window_probe_delay: bool, "RFC 9260 §6.1 A";
-    /// Set the I bit (RFC 7053), which asks the peer for an immediate SACK: on the last DATA before
-    /// a shutdown, on DATA that fills the window alone while more waits, and if the user asks for
-    /// it.
+    /// Set the I bit (RFC 7053), which requests an immediate SACK: on the last DATA before a
+    /// shutdown, on a DATA chunk that fills the window alone while more data waits, and if the user
+    /// requests it.
     sack_immediately: bool, "RFC 9260 §6.1";
     /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip
     /// (ns-2.35). Off: send on confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
     /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present
-    /// tag is of a setup that the peer has given up, and is discarded; in COOKIE-ECHOED only until
-    /// the own COOKIE ECHO was sent twice. Off: action B to the letter. The peer's tag is taken
-    /// from the cookie, and the association with the peer, which has another tag by then, is lost.
+    /// tag belongs to a setup that the peer has abandoned, and is discarded; in COOKIE-ECHOED only
+    /// until this end has sent its own COOKIE ECHO twice. Off: action B exactly as specified. The
+    /// peer's tag is then taken from the cookie, and the association with the peer, which already
+    /// has another tag, is lost.
     late_cookies_discarded: bool, "RFC 9260 §5.2.4 B";
-    /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet does. A
-    /// peer that did not receive the SHUTDOWN and sends HEARTBEATs more often than T2-shutdown
-    /// expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard ends the
-    /// association. Off in every profile but `ns2`.
+    /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet restarts
+    /// it. A peer that did not receive the SHUTDOWN and sends HEARTBEATs more often than
+    /// T2-shutdown expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard
+    /// ends the association. Off in every profile but `ns2`.
     t2_restarts_with_data_only: bool, "RFC 9260 §9.2";
-    /// For four RTOs after a graceful end, data and SACKs with the tag of that association draw no
-    /// ABORT: the end overtook them. The ABORT can come before the SHUTDOWN COMPLETE, or that be
-    /// lost, and a peer that waits for it reports an association that was aborted, after all data
-    /// arrived: 2 of 80 transfers over a network that loses and reorders packets. Off: they are out
-    /// of the blue.
+    /// For four RTOs after a graceful end, data and SACKs with the tag of that association are not
+    /// answered by an ABORT, because the end of the association overtook them. If such an ABORT
+    /// arrives before the SHUTDOWN COMPLETE, or if the SHUTDOWN COMPLETE is lost, a peer that waits
+    /// for it reports an aborted association although all data has arrived (2 of 80 transfers over
+    /// a network that loses and reorders packets). Off: such packets are out of the blue.
     late_data_unanswered: bool, "RFC 9260 §8.4 (8)";
-    /// What the receiver does with new data that does not fit into its buffer. `answer`: send a
+    /// Reaction of the receiver to new data that does not fit into its buffer. `answer`: send a
     /// SACK. `silent`: drop it without a SACK, as well as any chunk larger than the free space
     /// (ns-2.35).
     receive_buffer_full: WhenFull, "RFC 9260 §6.2";
@@ -226,10 +229,10 @@ with_rsctp! {
     /// only while a gap remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK
-    /// does. Off: the packet still counts, so that the next one is acknowledged as well; so does
-    /// the first packet with DATA, if it holds several chunks, and a gap is answered at once also
-    /// if a later chunk of its packet fills it. The first TSN is answered whenever it comes, and
-    /// never counts (ns-2.35).
+    /// does. Off: the packet still counts, so that the next one is acknowledged as well; the first
+    /// packet with DATA also counts if it has several chunks, and a gap is acknowledged immediately
+    /// even if a later chunk of the same packet fills it. The first TSN is acknowledged immediately
+    /// whenever it arrives, and never counts (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
@@ -243,7 +246,7 @@ with_rsctp! {
     /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark
     /// packets of new DATA instead of dropping them; a mark reduces cwnd without a retransmission.
     /// Off in every profile: RFC 9260 only reserves what RFC 4960 described, and the stacks of the
-    /// papers had none.
+    /// papers did not implement ECN.
     ecn: bool, "RFC 4960 Appendix A";
     /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with
     /// `addip_noauth_enable`. An attacker who learns the verification tag of an association can

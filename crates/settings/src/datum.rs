@@ -67,7 +67,7 @@ impl Datum {
         found.map(|(_, datum)| datum)
     }
 
-    /// The items of a list; none for anything else.
+    /// The items of a list; empty for other data.
     pub fn items(&self) -> &[Datum] {
         match self {
             Datum::List(items) => items,

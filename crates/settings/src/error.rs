@@ -52,7 +52,7 @@ impl std::error::Error for InvalidValue {}
 /// The reason why a setting could not be set.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
-    /// There is no such setting.
+    /// The setting does not exist.
     #[error("there is no setting `{found}`{}", hint_of(found, nearest.as_deref()))]
     Unknown {
         /// The requested name.

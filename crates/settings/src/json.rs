@@ -13,7 +13,7 @@ impl Kind {
     /// Reads a value from a spec, in which numbers and truth values have their own types.
     ///
     /// # Errors
-    /// It is not of this kind, or out of its range.
+    /// The value is not of this kind, or out of its range.
     pub fn read(&self, value: &Json) -> Result<Datum, InvalidValue> {
         let invalid_value = || self.invalid_value(value.to_string());
         let datum = match (self, value) {
@@ -222,8 +222,8 @@ impl Kind {
                     "type": "object",
                     "description": "A value over time: from each time on, until the next; the first time is 0.",
                     "properties": {
-                        STEPS: { "type": "array", "items": step, "description": "Times, in order, each with the value from then on; the first time is 0." },
-                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a first line of titles says other units, such as `time_ms,rate_mbps`; a title that is not understood is an error. A rate may name `opportunities` instead: a file in the format of mahimahi." },
+                        STEPS: { "type": "array", "items": step, "description": "Times, in order, each with the value from that time on; the first time is 0." },
+                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`, text or Parquet. A number without a unit is in seconds and, of a rate, in bit/s, unless a title line gives other units, such as `time_ms,rate_mbps`; an unknown title is an error. A rate may name `opportunities` instead: a file in the format of mahimahi." },
                         REPEAT: repeat,
                     },
                     "additionalProperties": false,

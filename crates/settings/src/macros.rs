@@ -30,7 +30,7 @@ pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> 
 /// Converts the value of a setting.
 ///
 /// # Errors
-/// It is not of the setting's kind, or out of its range.
+/// The value is not of the setting's kind, or out of its range.
 pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
     let kind = &setting.kind;
     kind.check(datum)
@@ -41,7 +41,7 @@ pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingErro
 /// Checks a value against the range of the setting with this name.
 ///
 /// # Errors
-/// It is out of range, or there is no such setting.
+/// The value is out of range, or the setting does not exist.
 #[cold]
 #[inline(never)]
 pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<(), SettingError> {
@@ -216,7 +216,7 @@ macro_rules! settings {
                 self.check_each()
             }
 
-            /// As [`Self::check_ranges`], one setting after the other.
+            /// Like [`Self::check_ranges`], one setting after the other.
             #[cold]
             #[inline(never)]
             fn check_each(&self) -> Result<(), $crate::SettingError> {
@@ -244,7 +244,7 @@ macro_rules! settings {
             /// Sets the setting `name` to a parsed value.
             ///
             /// # Errors
-            /// As [`Self::set`].
+            /// The errors of [`Self::set`].
             pub fn put(&mut self, name: &str, datum: &$crate::Datum) -> Result<(), $crate::SettingError> {
                 let setting = $crate::find(Self::$list, name)?;
                 $(if name == $crate::settings!(@key $field $(as $key)?) {

@@ -11,7 +11,7 @@ use crate::value::Value;
 pub struct NestedKind {
     /// Name of the kind.
     pub kind: String,
-    /// Its parameters, in the given order.
+    /// Parameters, in the given order.
     pub parameters: Vec<(String, Datum)>,
 }
 

@@ -4,11 +4,12 @@ use crate::datum::Datum;
 use crate::error::{InvalidValue, SettingError};
 use crate::setting::{Partner, Partners, Setting};
 
-/// Checks that a setting is at its default, or that one of its partners is on and none of its
-/// rivals.
+/// Checks that a setting is at its default, or that one of the settings that it needs is on and no
+/// setting that makes it ineffective.
 ///
 /// # Errors
-/// It has no effect: its value, and the settings that it needs or with which it has no effect.
+/// The setting has no effect: the error has its value, and the settings that it needs or with which
+/// it has no effect.
 pub fn check_partners(
     setting: &Setting,
     value: &dyn Fn(&str) -> Option<Datum>,

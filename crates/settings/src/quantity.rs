@@ -85,11 +85,11 @@ pub struct Whole {
     pub unit: &'static str,
 }
 
-/// As [`parse`], for quantities that are integers in the base unit: exact also from 2^53 on, unlike
-/// a 64-bit float.
+/// Like [`parse`], for quantities that are integers in the base unit: exact also from 2^53 on,
+/// unlike a 64-bit float.
 ///
 /// # Errors
-/// Those of [`parse`].
+/// The errors of [`parse`].
 pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result<Whole, String> {
     let (near, unit) = parse(text, what, example, units)?;
     let exact = match is_compound(text) {
@@ -116,7 +116,7 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
     })
 }
 
-/// As [`whole`], for an expression.
+/// Like [`whole`], for an expression.
 fn compute(
     text: &str,
     what: &str,

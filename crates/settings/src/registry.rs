@@ -19,7 +19,7 @@ use crate::value::Value;
 /// A kind of `T`: its name, parameters and constructor. `C` is the context that the constructor
 /// needs in addition to its parameters.
 pub struct KindEntry<T, C = ()> {
-    /// Its name, its description, and its parameters.
+    /// Name, its description, and its parameters.
     pub variant: Variant,
     /// The constructor.
     pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
@@ -125,7 +125,7 @@ impl<'a> Parameters<'a> {
     /// missing parameter.
     ///
     /// # Errors
-    /// It is missing, or does not match its declaration.
+    /// The parameter is missing, or does not match its declaration.
     pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
         let setting = crate::macros::find(self.declared, name)?;
         let datum = match (self.datum(name), setting.fallback) {
@@ -181,7 +181,7 @@ pub trait Kinds: Sync {
     /// Checks that the kind `name` can be built from these parameters.
     ///
     /// # Errors
-    /// As [`Registry::build`].
+    /// The errors of [`Registry::build`].
     fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), Refusal>;
 }
 
@@ -243,7 +243,7 @@ impl<T, C> Registry<T, C> {
     /// Builds the kind `name` from the parameters `given`.
     ///
     /// # Errors
-    /// There is no such kind, a parameter is unknown, missing or out of range, or the parameters
+    /// The kind does not exist, a parameter is unknown, missing or out of range, or the parameters
     /// contradict each other.
     pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
         self.prepare(name, given.to_vec())?.build(context)
@@ -252,7 +252,7 @@ impl<T, C> Registry<T, C> {
     /// The kind `name` with parameters, which can be built any number of times.
     ///
     /// # Errors
-    /// There is no such kind, or a parameter is unknown.
+    /// The kind does not exist, or a parameter is unknown.
     pub fn prepare(
         &self,
         name: &str,
@@ -295,7 +295,7 @@ impl<T, C> Prepared<T, C> {
     /// whether or not they are set.
     ///
     /// # Errors
-    /// As [`Self::build`].
+    /// The errors of [`Self::build`].
     pub fn effects(&self, context: &C) -> Result<Vec<Effect>, Refusal> {
         let parameters = self.parameters();
         let mut effects = (self.entry.effects)(&parameters, context)?;

@@ -1,5 +1,5 @@
-//! Former names of keys, metrics, probes, drop reasons, flags and commands. A former name gets an
-//! error that states the present one.
+//! Former names of keys, metrics, probes, drop reasons, flags and commands. A former name causes an
+//! error that states the present name.
 
 /// The namespace of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

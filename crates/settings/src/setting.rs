@@ -28,13 +28,13 @@ pub enum Fallback {
 /// The declaration of a setting: the source of specs, schemas, help, manuals and errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// Its name in specs.
+    /// Name in specs.
     pub name: &'static str,
-    /// Its effect and reason, as in its doc comment: lines with a leading blank.
+    /// Effect and reason, as in its doc comment: lines with a leading blank.
     pub about: &'static str,
     /// The clause that specifies it, from which it departs, or in which it chooses.
     pub clause: &'static str,
-    /// Its type, with unit and range.
+    /// Type, with unit and range.
     pub kind: Kind,
     /// The value if it is left out.
     pub fallback: Fallback,
@@ -68,7 +68,7 @@ impl Setting {
         self.fallback(Fallback::Is(default))
     }
 
-    /// Makes it optional, without a default.
+    /// Makes the setting optional, without a default.
     #[must_use]
     pub const fn optional(self) -> Self {
         self.fallback(Fallback::Nothing)
@@ -81,7 +81,7 @@ impl Setting {
         self
     }
 
-    /// Its effect and reason, on one line.
+    /// Effect and reason, on one line.
     pub fn text(&self) -> String {
         plain(self.about) + &self.partners.text()
     }
@@ -128,21 +128,21 @@ impl SettingError {
 /// One of several kinds, such as a loss model: the source of specs, schemas, help and manuals.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// Its name in specs.
+    /// Name in specs.
     pub name: &'static str,
-    /// Its description and source, as in its doc comment.
+    /// Description and source, as in its doc comment.
     pub about: &'static str,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: &'static [Setting],
 }
 
 impl Variant {
-    /// Its description, on one line.
+    /// Description, on one line.
     pub fn text(&self) -> String {
         plain(self.about)
     }
 
-    /// Its form as a value of a parameter: a table with the required parameters, or its name if
+    /// Form as a value of a parameter: a table with the required parameters, or its name if
     /// there are none.
     pub fn form(&self) -> String {
         let must = self

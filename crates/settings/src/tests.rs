@@ -20,7 +20,7 @@ switches! {
     waits: Pause, "RFC 0 §3";
     /// How often it blinks.
     blinks: Limit, "RFC 0 §4";
-    /// Its share of the night.
+    /// Share of the night.
     share: Fraction, "RFC 0 §5";
 }
 

@@ -27,8 +27,8 @@ pub trait Agent: Any {
         let _ = now;
     }
 
-    /// Handles a datagram (the IP payload) that arrived on `path`, as seen from this node: `local`
-    /// is the destination address of the packet, and `ecn` the ECN field of its IP header.
+    /// Handles a datagram (the IP payload) that arrived on `path`, from the viewpoint of this node:
+    /// `local` is the destination address of the packet, and `ecn` the ECN field of its IP header.
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
     /// Handles the timers that are due at `now`.

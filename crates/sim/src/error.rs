@@ -7,7 +7,8 @@ use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
 
-/// The reason why a world cannot be built. Nothing has run when one of these is returned.
+/// The reason why a world cannot be built. If such an error is returned, no event has been
+/// executed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -19,7 +19,7 @@ pub struct EgressDatagram {
     pub datagram: Bytes,
 }
 
-/// A datagram that is not accepted into the world. It is not counted in the ledger.
+/// A datagram that is not accepted into the world. The datagram is not counted in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RejectedDatagram {
@@ -37,6 +37,6 @@ pub enum RejectedDatagram {
 pub(crate) struct External {
     /// For each node: whether datagrams that match no agent leave the world.
     pub open: Vec<bool>,
-    /// Datagrams that left and were not yet taken.
+    /// Datagrams that have left the world and wait for the caller.
     pub egress: VecDeque<EgressDatagram>,
 }

@@ -1,8 +1,8 @@
 //! A deterministic network simulator: nodes, links, queues, losses, workloads, capture.
 //!
-//! The world handles packets and agents, but neither SCTP nor TCP. It carries the real bytes that
-//! transports encode, decides when and whether they arrive, and drives the agents at its nodes by
-//! the contract of [`anabranch_transport`].
+//! The world handles packets and agents, but neither SCTP nor TCP. The simulator carries the real
+//! bytes that transports encode, decides whether and when they arrive, and drives the agents at its
+//! nodes by the contract of [`anabranch_transport`].
 //!
 //! 1. A [`Topology`] names nodes and links: rate, propagation delay, queue, losses, outages for
 //!    each direction.

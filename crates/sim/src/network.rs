@@ -57,8 +57,8 @@ pub(crate) struct Network {
     hops: u64,
     /// Packets that reached the end of a former wire.
     unfolded: u64,
-    /// Events of media and of links that are not wires. One entry of the scheduler may stand for
-    /// several of them, and some have none.
+    /// Events of media and of links that are not wires. One entry of the scheduler may represent
+    /// several of these sources, and some sources have no entry.
     pub instants: u64,
     /// The world is in a long run, so that media are inspected only when it stops.
     pub at_length: bool,
@@ -181,7 +181,7 @@ impl Network {
         self.offer_sized(now, via, packet, size);
     }
 
-    /// As [`Self::offer`], for a packet of known size on the wire.
+    /// Like [`Self::offer`], for a packet of known size on the wire.
     #[inline(always)] // Called by agents and routers: the fast path of wires.
     pub fn offer_sized(&mut self, now: Nanos, via: u32, packet: Parcel, size: usize) {
         debug_assert_eq!(size, packet.wire_size());
@@ -201,7 +201,7 @@ impl Network {
         drop(self.parcels.unwrap(packet));
     }
 
-    /// As [`Self::offer`], for links that are not wires.
+    /// Like [`Self::offer`], for links that are not wires.
     #[inline(never)]
     fn offer_otherwise(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if packet.header != 0 {
@@ -284,7 +284,7 @@ impl Network {
         self.forward(now, node, packet?, size)
     }
 
-    /// As [`Self::step_lane`], for a lane that is not a wire.
+    /// Like [`Self::step_lane`], for a lane that is not a wire.
     #[inline(never)]
     fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         self.instants += 1;
@@ -386,7 +386,7 @@ impl Network {
         found.map(|(.., agent)| *agent)
     }
 
-    /// As [`Self::transit`], for a packet that has arrived at a node; `None` if the node is its
+    /// Like [`Self::transit`], for a packet that has arrived at a node; `None` if the node is its
     /// destination.
     #[inline]
     pub fn transit_of(&self, node: NodeId, packet: &Packet) -> Option<u32> {
@@ -426,7 +426,7 @@ impl Network {
         }
     }
 
-    /// Number of packets that reached the end of a wire. Each was a separate event.
+    /// Number of packets that reached the end of a wire. Each of them was a separate event.
     fn wired(&self) -> u64 {
         let wires = self.lanes.iter().map(|lane| match lane {
             Lane::DelayLine(wire) => wire.arrived(),

@@ -85,9 +85,9 @@ impl Packet {
         ip::rewritten(&self.bytes, hops_left, self.ecn)
     }
 
-    /// Whether a link with this MTU can carry the packet: whole, in its existing fragments, or in
-    /// fragments from here on. Fragments travel together, and their headers count on every link
-    /// (RFC 791 §3.2).
+    /// Whether a link with this MTU can carry the packet: whole, in its existing fragments, or by
+    /// fragmenting it at this link. Fragments travel together, and their headers count on every
+    /// link (RFC 791 §3.2).
     pub(crate) fn fits(&mut self, mtu: usize) -> bool {
         let largest = match self.fragment {
             0 => self.wire_size(),
@@ -112,7 +112,7 @@ impl Packet {
     }
 }
 
-/// A boxed packet. It is not copied while it moves from queue to queue.
+/// A boxed packet. The packet is not copied while it moves from queue to queue.
 pub(crate) type Parcel = Box<Packet>;
 
 /// Parcels of delivered packets, for reuse.
@@ -200,11 +200,11 @@ drop_reasons! {
     Loss = "loss",
     /// The link was down, or went down while the packet was queued or being sent.
     LinkDown = "link-down",
-    /// It exceeds the MTU of the link.
+    /// The packet exceeds the MTU of the link.
     TooBig = "too-big",
     /// No route leads to the destination, or the sender is the destination.
     NoRoute = "no-route",
-    /// It crossed too many links.
+    /// The packet crossed too many links.
     HopLimit = "hop-limit",
     /// No agent at the destination has a matching binding, or the agent has not started.
     NoAgent = "no-agent",

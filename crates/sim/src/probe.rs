@@ -1,4 +1,4 @@
-//! Link probes: samples that are streamed to a recorder. Without a probe nothing is recorded.
+//! Link probes: samples that are streamed to a recorder. Without a probe no samples are recorded.
 
 use anabranch_transport::{Nanos, time};
 
@@ -59,7 +59,7 @@ pub struct LinkSample {
     pub at: Nanos,
     /// The link.
     pub link: LinkId,
-    /// Its direction.
+    /// Direction.
     pub direction: Direction,
     /// The recorded quantity.
     pub probe: LinkProbe,

@@ -13,13 +13,13 @@ use crate::topology::Topology;
 /// The outcome for a packet that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reachability {
-    /// It arrives, according to routes and links.
+    /// The packet arrives, according to routes and links.
     Reachable,
     /// A node has no route to the destination, or no interface has the address.
     NoRoute,
-    /// It reaches a link that is down in this direction.
+    /// The packet reaches a link that is down in this direction.
     LinkDown,
-    /// It is caught in a routing loop until its hop limit.
+    /// The packet is in a routing loop until its hop limit is exceeded.
     Loop,
 }
 

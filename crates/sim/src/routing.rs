@@ -34,7 +34,7 @@ impl std::fmt::Debug for dyn RoutingKind {
 kind! {
     /// The minimum sum of propagation delays.
     pub(crate) struct LeastDelay {}
-    /// Routes of the least sum of propagation delays.
+    /// Routes with the smallest sum of propagation delays.
     static MIN_DELAY: KindEntry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
 }
 
@@ -53,7 +53,8 @@ impl RoutingKind for LeastDelay {
 kind! {
     /// The fewest links.
     struct FewestLinks {}
-    /// Routes over the fewest links; among those, of the least sum of propagation delays.
+    /// Routes over the fewest links; of several such routes, the one with the smallest sum of
+    /// propagation delays.
     static FEWEST_LINKS: KindEntry<Box<dyn RoutingKind>> = "fewest-links", |routing: FewestLinks, ()| Ok(Box::new(routing));
 }
 

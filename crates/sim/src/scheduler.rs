@@ -10,8 +10,8 @@
 //! source's event. The next marks are in a short sorted list, in which a new mark passes the few
 //! that are earlier; all later marks are in a set. An event that is postponed or cancelled leaves
 //! its mark unchanged; the mark moves when it has become the first. Packets on a wire arrive at the
-//! time that was decided when they were sent, so the marks of a wire are its events and nothing
-//! else is stored for them.
+//! time that was decided when they were sent, so the marks of a wire equal its events, and the
+//! scheduler stores no other data for them.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl EventKey {
         Self { at, number }
     }
 
-    /// The event at `at` that comes after all others of that instant.
+    /// The event at `at` that follows all other events of that instant.
     #[inline]
     pub fn last(at: Nanos) -> Self {
         Self::new(at, u64::MAX >> SOURCE_BITS)
@@ -74,8 +74,8 @@ impl EventKey {
         }
     }
 
-    /// Whether there is no event. No real event has all bits of its number set, including those of
-    /// its source.
+    /// Whether the mark stands for no event. No real event has all bits of its number set,
+    /// including those of its source.
     #[inline(always)]
     fn is_never(self) -> bool {
         self.number == u64::MAX
@@ -124,8 +124,8 @@ pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> EventKey {
     Mark { at, number }
 }
 
-/// Capacity of the sorted list. It is small because a new mark is inserted by passing those that
-/// are earlier.
+/// Capacity of the sorted list. The number is small because the insertion of a new mark passes all
+/// earlier marks.
 const NEAR: usize = 32;
 
 /// The next event of a source, and its mark, which is not later than the event.
@@ -315,7 +315,7 @@ impl Scheduler {
         }
     }
 
-    /// As [`Self::replace`], for any distance.
+    /// Like [`Self::replace`], for any distance.
     #[inline(never)]
     fn replace_further(&mut self, event: Mark) {
         let next = self.near[(self.len - 1) % NEAR];
@@ -328,7 +328,8 @@ impl Scheduler {
             return self.replace_far(event);
         }
         self.first = next;
-        // Its slot and those after it are free. The loop ends because the mark at index 0 is later.
+        // The slot of the mark and all later slots are free. The loop ends because the mark at
+        // index 0 is later.
         let mut list = &mut self.near[..self.len];
         while let [.., later, free] = list {
             if *later >= event {
@@ -341,7 +342,7 @@ impl Scheduler {
         }
     }
 
-    /// As [`Self::replace`], if `event` does not belong in the list.
+    /// Like [`Self::replace`], if `event` does not belong in the list.
     #[inline(never)]
     fn replace_far(&mut self, event: Mark) {
         if self.len == 1 {
@@ -385,7 +386,7 @@ impl Scheduler {
         }
         self.far.insert(mark);
         self.near[0] = self.far.first().copied().unwrap_or(NONE);
-        // The mark may be earlier than those that remain in the list.
+        // The mark may be earlier than the marks that remain in the list.
         if self.near[0] == mark {
             self.far.remove(&mark);
             self.near[0] = self.far.first().copied().unwrap_or(NONE);

@@ -23,7 +23,7 @@ use crate::error::BuildError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepFunction<T> {
     first: T,
-    /// Each value holds from its time until the next. Times increase and are above 0.
+    /// Each value applies from its time until the next time. Times increase and are above 0.
     steps: Vec<(Nanos, T)>,
     period: Option<Nanos>,
 }
@@ -76,7 +76,7 @@ impl<T: Copy> StepFunction<T> {
         Ok(self)
     }
 
-    /// The first value, and each later value with the time from which it holds.
+    /// The first value, and each later value with the time from which it applies.
     pub fn changes(&self) -> (T, &[(Nanos, T)]) {
         (self.first, &self.steps)
     }

@@ -65,11 +65,11 @@ pub(crate) struct GivenRoute {
 /// The dependence of computed routes on the state of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// None: packets on the shortest route reach a link that is down.
+    /// No reaction: packets on the shortest route reach a link that is down.
     Static,
-    /// A link is used while both of its directions are up, as by routers that must hear each other,
-    /// and changes are known everywhere with the delay `after`. If there is no alternative route to
-    /// an interface, packets are sent to the link that is down.
+    /// A link is used while both of its directions are up, as with routers that exchange hello
+    /// packets, and all routers know a change after the delay `after`. If there is no alternative
+    /// route to an interface, packets are sent to the link that is down.
     FollowsLinks {
         /// Time for detection and convergence together.
         after: Nanos,
@@ -77,7 +77,7 @@ pub enum Routing {
 }
 
 impl Default for Routing {
-    /// Changes are known immediately.
+    /// All routers know changes immediately.
     fn default() -> Self {
         Routing::FollowsLinks { after: 0 }
     }
@@ -128,9 +128,10 @@ struct Node {
 ///
 /// Packets take the route with the fewest links, and arrive at the interface with the destination
 /// address if the destination can be reached that way, because several addresses are several paths.
-/// They are routed around links that are down (see [`Routing`]). [`Topology::add_route`] overrides
-/// this. A sender with several interfaces sends from the one with the source address, unless the
-/// packet would then return to it or a static route says otherwise.
+/// Packets are routed around links that are down (see [`Routing`]). [`Topology::add_route`]
+/// overrides this. A sender with several interfaces sends from the interface with the source
+/// address, unless the packet would then return to the sender, or a static route names another
+/// interface.
 #[derive(Debug, Default)]
 pub struct Topology {
     nodes: Vec<Node>,
@@ -250,7 +251,7 @@ impl Topology {
         self.moving_routes = routes;
     }
 
-    /// How routes over moving nodes are computed.
+    /// Computation of routes over moving nodes.
     pub fn moving_routes(&self) -> &MovingRoutes {
         &self.moving_routes
     }
@@ -289,7 +290,7 @@ impl Topology {
     }
 
     /// Adds a static route at `node` to `destination` via `via`, independent of the shortest route.
-    /// It applies to both addresses of the interface with `destination`.
+    /// The route applies to both addresses of the interface with `destination`.
     ///
     /// # Errors
     /// [`BuildError::UnknownAddress`], [`BuildError::NotAtLink`].

@@ -105,10 +105,10 @@ impl World {
         self.attach_boxed(attachment, Box::new(agent))
     }
 
-    /// As [`World::attach`], for a boxed agent.
+    /// Like [`World::attach`], for a boxed agent.
     ///
     /// # Errors
-    /// As [`World::attach`].
+    /// The errors of [`World::attach`].
     pub fn attach_boxed(
         &mut self,
         attachment: Attachment,
@@ -165,8 +165,8 @@ impl World {
     }
 
     /// Adds an agent that receives every packet of an IP protocol that `node` would forward, and
-    /// may send with the addresses of others: a proxy. The packets that it receives and sends are
-    /// not shown to the tap, because they are not those of the hosts.
+    /// may send with the addresses of others: a proxy. The tap does not receive the packets of the
+    /// agent, because they are not packets of the hosts.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) if the node already
@@ -324,7 +324,7 @@ impl World {
         self.network.settle(self.now);
         let mut result = Ok(());
         for capture in &mut self.network.captures {
-            // All are flushed, even if one of them fails.
+            // All files are flushed, even if one of them fails.
             let finished = capture.finish(self.now);
             result = result.and(finished);
         }
@@ -508,7 +508,7 @@ impl World {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error(transparent)]
     Interface(#[from] BuildError),
     /// The writer failed.

@@ -38,7 +38,7 @@ impl SocketType {
         Self { v6, style }
     }
 
-    /// Its two-letter code.
+    /// Two-letter code.
     pub(crate) const fn letters(self) -> [u8; 2] {
         let family = if self.v6 { b'6' } else { b'4' };
         let style = match self.style {

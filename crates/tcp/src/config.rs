@@ -28,30 +28,31 @@ settings! {
         /// Congestion control algorithm. A program can add its own.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
-        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. Use a factor
-        /// above 1, or the window is never filled; RFC 9002 suggests 1.25. Off: packets are sent as
-        /// soon as the window permits.
+        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
+        /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
+        /// Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion in paces_itself;
         /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
-        /// after a pause. 0: none, packets keep their distance. RFC 9002 allows an initial window.
+        /// after a pause. 0: no burst; all packets are spaced. RFC 9002 allows an initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
         /// Rate-limited increase: a window that the sender does not use grows to twice the largest
-        /// flight in slow start, and to a segment more than it in congestion avoidance. Off: it
-        /// grows with each acknowledgement, as RFC 5681 leaves open.
+        /// flight in slow start, and to one segment more than the largest flight in congestion
+        /// avoidance. Off: the window grows with each acknowledgement; RFC 5681 does not specify
+        /// this case.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion in own_window;
-        /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a
-        /// reordering window of a quarter of the least round-trip time has passed. Lost
+        /// Find losses by time (RACK): a segment is lost once a segment sent later has arrived, and
+        /// a reordering window of a quarter of the minimum round-trip time has passed. Lost
         /// retransmissions are found as well. Replaces `recovery` if the peer permits SACK. Always
-        /// on with `bbr`, which needs to know the fate of each segment.
+        /// on with `bbr`, which needs delivery or loss of each segment.
         rack: bool = false, Kind::Flag, "RFC 8985 §6", needs sack;
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
         /// times, send new data, or the last segment again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: fast recovery sends for each delivered byte the share that
-        /// the reduced window is of the flight at its start. Off: it sends when the flight has
-        /// fallen below the reduced window.
+        /// Proportional rate reduction: for each delivered byte, fast recovery sends the ratio of
+        /// the reduced window to the flight at the start of recovery. Off: the sender waits until
+        /// the flight has fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion in needs_rate_samples,
             not with sack = false;
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is

@@ -29,27 +29,27 @@ switches! {
     /// Negotiate timestamps: one measurement with each acknowledgement, at 12 bytes per segment.
     timestamps: bool, "RFC 7323 §3";
     /// Negotiate explicit congestion notification. Routers may then mark packets instead of
-    /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile: hosts
-    /// commonly use it only if asked, and so does ns-2.
+    /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile: most
+    /// hosts, and ns-2, use ECN only on request.
     ecn: bool, "RFC 3168 §6.1";
     /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only
     /// with `ecn` and a congestion control that counts marks (`dctcp`, `prague`).
     l4s: bool, "RFC 9331 §4.1";
-    /// F-RTO: after a timeout, send new data when the first segment sent again is acknowledged. If
-    /// the next acknowledgement advances, too, nothing had been lost, and the window is restored.
-    /// Linux does so.
+    /// F-RTO: after a timeout, send new data when the first retransmitted segment is acknowledged.
+    /// If the next acknowledgement also advances, no segment was lost, and the window is restored.
+    /// Linux implements F-RTO.
     frto: bool, "RFC 5682 §2";
     /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the
-    /// retransmission shows that the original had arrived, and the window is restored. Linux does
-    /// so.
+    /// retransmission shows that the original had arrived, and the window is restored. Linux
+    /// implements the Eifel algorithm.
     eifel: bool, "RFC 3522, RFC 4015", needs timestamps;
-    /// With `sack`: report what came twice (D-SACK); a sender whose retransmissions all came twice
-    /// restores its window. Linux does so.
+    /// With `sack`: report duplicate segments (D-SACK). If all retransmissions are reported as
+    /// duplicates, the sender restores its window. Linux implements D-SACK.
     dsack: bool, "RFC 2883, RFC 3708", needs sack;
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2", not with rack or congestion in needs_rate_samples;
     /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is
-    /// reached. ns-2 of the papers did not.
+    /// reached. The ns-2 of the papers does not send it.
     limited_transmit: bool, "RFC 3042", not with rack or congestion in needs_rate_samples or duplicate_threshold = 1;
     /// Initial cwnd.
     initial_window: InitialWindow, "RFC 5681 §3.1";
@@ -58,19 +58,19 @@ switches! {
     /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to
     /// one segment.
     lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
-    /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges
+    /// Unit of the increase of cwnd: each acknowledgement (`per_ack`), or the acknowledged bytes
     /// (`per_byte`).
     growth as window_increase: Growth, "RFC 5681 §3.1", not with congestion in own_window;
     /// Increase cwnd only if the flight filled it before the acknowledgement.
     growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion in own_window or rate_limited_increase;
-    /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the
-    /// peer's window (BSD, ns-2).
+    /// Quantity that a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of
+    /// cwnd and the peer's window (BSD, ns-2).
     halving as loss_reduction_base: HalvingBasis, "RFC 5681 §3.1", not with congestion in own_window;
     /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
     integer_halving: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// After a fast retransmit, cwnd is at least two segments. ns-2 limits ssthresh only.
     cwnd_floor: bool, "RFC 5681 §3.2", not with congestion in own_floor;
-    /// Use only whole segments of cwnd, as where windows are counted in segments.
+    /// Use only whole segments of cwnd, as stacks do that count windows in segments.
     whole_segments: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the
     /// `initial` window.
@@ -82,23 +82,23 @@ switches! {
     delayed_ack: bool, "RFC 5681 §4.2";
     /// With `delayed_ack`: when a delayed acknowledgement is sent. `rfc5681`: with the second full
     /// segment, or after `delayed_ack_timeout`. `linux`: the first 16 segments are acknowledged at
-    /// once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements); then as soon
-    /// as more than a full segment has come, or after a delay that follows the gaps between
-    /// segments, from `delayed_ack_timeout` to 200 ms; a small segment once it is read, unless this
-    /// end answers what it reads.
+    /// once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements). Later segments
+    /// are acknowledged as soon as more than a full segment has arrived, or after a delay that
+    /// follows the gaps between segments, from `delayed_ack_timeout` to 200 ms. A small segment is
+    /// acknowledged when it is read, unless this end answers the data that it reads.
     delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2", needs delayed_ack or rack;
     /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` the shortest.
     delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
     /// Number of recent blocks that the receiver keeps for the SACK option. ns-2 keeps 3.
     sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4", needs sack;
-    /// RTO before the first measurement. RFC 6298: 1 s. Before it, and in ns-2: 3 s.
+    /// RTO before the first measurement. RFC 6298: 1 s. Earlier RFCs and ns-2: 3 s.
     rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
     /// Lower bound of the RTO.
     rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
     /// Upper bound of the RTO. RFC 6298 requires at least 60 s.
     rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
     /// After a lost SYN the RTO is set to this when data transfer starts, unless the handshake was
-    /// measured. 0: the backed-off RTO stays.
+    /// measured. 0: the backed-off RTO remains.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
     /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of
     /// BSD. 0: exact. ns-2.1: 100 ms.
@@ -106,8 +106,8 @@ switches! {
     /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the
     /// start of a fast retransmit or a timeout does (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
-    /// A second timeout of the same segment does not change ssthresh. Off: it is halved again, down
-    /// to its floor (ns-2).
+    /// A second timeout of the same segment does not change ssthresh. Off: ssthresh is halved
+    /// again, down to its minimum (ns-2).
     repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// Number of consecutive timeouts after which the connection fails. 0: never (ns-2).
     retransmission_limit: Limit, "RFC 9293 §3.8.3";

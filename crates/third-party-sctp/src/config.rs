@@ -10,12 +10,12 @@ settings! {
     /// listed have the default of the stack.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// Largest IP packet. None of the stacks searches for a larger one.
+        /// Maximum size of an IP packet. The stacks do not discover the path MTU.
         mtu: u16 = 1500, Kind::Bytes { least: 576, most: 8192 }, "RFC 9260 §7.3";
         /// Receive buffer: the window that is advertised, and the largest message.
         receive_buffer: u32 = 1 << 20, Kind::Bytes { least: 1500, most: 1 << 30 }, "RFC 9260 §5.1";
-        /// Streams that are asked for and allowed. A transfer has the stream of its number modulo
-        /// this.
+        /// Number of streams to request and to allow. A transfer uses the stream with its number
+        /// modulo this number.
         streams: u16 = 1, Kind::Count { least: 1, most: 1024 }, "RFC 9260 §5.1.1";
         /// Messages may overtake one another.
         unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";

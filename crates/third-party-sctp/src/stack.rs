@@ -30,7 +30,7 @@ impl Stack {
 /// Rust port by Google of the stack in the WebRTC library.
 pub static DCSCTP: Stack = Stack {
     name: "dcsctp",
-    about: "SCTP by the crate dcsctp 0.1.16 (Google's, of the WebRTC library), unmodified. What is not listed has its own default.",
+    about: "SCTP by the crate dcsctp 0.1.16 (Google's, of the WebRTC library), unmodified. Options that are not listed have the defaults of the crate.",
     probes: &[
         Probe::Sent,
         Probe::Retransmitted,
@@ -48,7 +48,7 @@ pub static DCSCTP: Stack = Stack {
 /// Sans-IO stack of webrtc-rs.
 pub static RTC_SCTP: Stack = Stack {
     name: "rtc-sctp",
-    about: "SCTP by the crate rtc-sctp 0.21.1 (webrtc-rs), unmodified. What is not listed has its own default.",
+    about: "SCTP by the crate rtc-sctp 0.21.1 (webrtc-rs), unmodified. Options that are not listed have the defaults of the crate.",
     probes: PROTO,
     #[cfg(feature = "rtc-sctp")]
     open: Some(crate::rtc_sctp::open),
@@ -59,7 +59,7 @@ pub static RTC_SCTP: Stack = Stack {
 /// Stack of str0m.
 pub static SCTP_PROTO: Stack = Stack {
     name: "sctp-proto",
-    about: "SCTP by the crate sctp-proto 0.10.8 (str0m's), unmodified. What is not listed has its own default.",
+    about: "SCTP by the crate sctp-proto 0.10.8 (str0m's), unmodified. Options that are not listed have the defaults of the crate.",
     probes: PROTO,
     #[cfg(feature = "sctp-proto")]
     open: Some(crate::sctp_proto::open),

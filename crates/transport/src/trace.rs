@@ -50,7 +50,7 @@ probes! {
     Ssthresh = "ssthresh", "bytes";
     /// Bytes outstanding, as the profile counts them; recorded when it changes.
     FlightSize = "flightsize", "bytes";
-    /// The peer's receive window as the sender sees it: the advertised window minus outstanding
+    /// The peer's receive window as computed by the sender: the advertised window minus outstanding
     /// bytes.
     PeerRwnd = "peer_rwnd", "bytes";
     /// The window this receiver advertises in a SACK or acknowledgement, bytes.
@@ -59,19 +59,20 @@ probes! {
     Rto = "rto", "s";
     /// Smoothed round-trip time, seconds.
     Srtt = "srtt", "s";
-    /// First transmission of a data segment: its number, counted from 0 for the first of the flow.
+    /// First transmission of a data segment: the number of the segment, counted from 0 for the
+    /// first segment of the flow.
     Sent = "sent", "segments";
     /// Retransmission of a data segment: its number, counted from 0.
     Retransmitted = "retransmitted", "segments";
     /// Cumulative acknowledgement received: the number of the first segment not covered, counted
     /// from 0.
     CumulativeAck = "cumulative_ack", "segments";
-    /// An acknowledgement that did not advance the cumulative point: the number it repeats.
+    /// An acknowledgement that did not advance the cumulative acknowledgement: the repeated number.
     DuplicateAck = "duplicate_ack", "segments";
     /// Fast retransmit entered: the number of the segment.
     FastRetransmit = "fast_retransmit", "segments";
     /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2):
-    /// the number of the first segment not acknowledged (TCP), or of the marked one (SCTP).
+    /// the number of the first unacknowledged segment (TCP), or of the marked segment (SCTP).
     EcnResponse = "ecn_response", "segments";
     /// Retransmission timer expired: the number of the earliest outstanding segment.
     Timeout = "timeout", "segments";
@@ -94,21 +95,22 @@ probes! {
     /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each
     /// report.
     ChunkLossRate = "chunk_loss_rate", "1";
-    /// What a loss is attributed to (RSCTP): 1 congestion, 2 the radio, 0 unknown because nothing
-    /// was measured yet, which is treated as congestion. Recorded before the window is reduced.
+    /// Assumed cause of a loss (RSCTP): 1 congestion, 2 the radio, 0 unknown because there is no
+    /// measurement yet; an unknown cause is treated as congestion. Recorded before the window is
+    /// reduced.
     LossVerdict = "loss_verdict", "1";
     /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it
     /// shared a packet.
     HeartbeatBytes = "heartbeat_bytes", "bytes";
-    /// New data takes another path from now on: the number of the path. Data starts on path 0,
-    /// which is not recorded.
+    /// New data is sent on another path from now on: the number of the path. The initial path, 0,
+    /// is not recorded.
     ActivePath = "active_path", "1";
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state", "1";
     /// Estimate of the bandwidth, bytes per second.
     RateEstimate = "rate_estimate", "B/s";
-    /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and
-    /// before it sends.
+    /// Estimate of the bytes in the network by TCP's loss recovery, after an acknowledgement and
+    /// before the next transmission.
     Pipe = "pipe", "bytes";
     /// Phase of Careful Resume (RFC 9959) on a path: 0 normal, 1 reconnaissance, 2 unvalidated, 3
     /// validating, 4 safe retreat; recorded when it changes.

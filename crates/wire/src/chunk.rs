@@ -144,7 +144,7 @@ pub enum DecodeError {
     TooShort {
         /// The chunk's type.
         kind: u8,
-        /// Its length, header included.
+        /// Length, header included.
         length: usize,
         /// Minimum length of its type.
         needed: usize,
@@ -158,7 +158,7 @@ pub enum DecodeError {
         gap_blocks: u16,
         /// Announced number of duplicate TSNs.
         duplicates: u16,
-        /// Its length, header included.
+        /// Length, header included.
         length: usize,
     },
     /// A HEARTBEAT or HEARTBEAT ACK does not begin with a sound Heartbeat Info parameter.
@@ -172,7 +172,7 @@ pub enum DecodeError {
     PartialEntry {
         /// The chunk's type.
         kind: u8,
-        /// Its length, header included.
+        /// Length, header included.
         length: usize,
     },
     /// An ASCONF does not begin with a sound address parameter (RFC 5061 §4.1.1).

@@ -36,7 +36,7 @@ pub enum PacketError {
     /// The datagram is shorter than the common header.
     #[error("{length} bytes are no common header")]
     TooShort {
-        /// Its length, bytes.
+        /// Length, bytes.
         length: usize,
     },
     /// The checksum is wrong.

@@ -163,7 +163,7 @@ pub enum SegmentError {
     /// The datagram is shorter than a TCP header.
     #[error("{length} bytes are no TCP header")]
     TooShort {
-        /// Its length, bytes.
+        /// Length, bytes.
         length: usize,
     },
     /// The data offset points into the fixed part of the header or past the end of the segment.

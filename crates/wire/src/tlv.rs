@@ -121,7 +121,7 @@ pub enum TlvError {
     BadLength {
         /// Type of the entry.
         kind: u16,
-        /// Its length, header included.
+        /// Length, header included.
         length: usize,
     },
     /// The entry should hold an address parameter, but holds something else. The iteration

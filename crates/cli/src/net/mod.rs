@@ -84,9 +84,9 @@ pub fn run(command: NetCommand) -> Result<(), Failure> {
     }
 }
 
-/// Runs `work` as a task of a runtime: a task shares its thread with the one that owns the sockets.
-/// The future that a runtime blocks on has a separate thread, and messages that change threads
-/// cost twice the time.
+/// Runs `work` as a task of a runtime, because a task shares its thread with the task that owns the
+/// sockets. The future of `block_on` runs on a separate thread, and passing messages between
+/// threads doubles the time.
 fn in_runtime<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {

@@ -87,7 +87,8 @@ struct Opened {
     missing: Option<String>,
 }
 
-/// Binds, and starts the associations. A refusal of one does not affect the others.
+/// Binds the endpoints, and starts the associations. A refusal of one association does not affect
+/// the others.
 async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let plans = Plan::each(arguments);

@@ -117,7 +117,7 @@ pub struct Transition {
     pub from: Phase,
     /// The phase after it.
     pub to: Phase,
-    /// Its reason.
+    /// Reason.
     pub trigger: Trigger,
     /// The congestion window, bytes.
     pub cwnd: u64,

@@ -23,7 +23,7 @@ const MIN_RTT_SPAN: Nanos = 300 * SECOND;
 pub struct Transmission {
     /// Transmission time.
     pub sent_at: Nanos,
-    /// Its number, which orders transmissions of the same time.
+    /// Number, which orders transmissions of the same time.
     pub number: u64,
 }
 

@@ -19,7 +19,7 @@ const TARGET_IN_FLIGHT: usize = 64 << 10;
 pub(super) struct QueuedMessage {
     pub(super) ppid: u32,
     pub(super) payload: Bytes,
-    /// Its bytes counted by `bufferedAmount`.
+    /// Bytes counted by `bufferedAmount`.
     counted: usize,
     /// Time at which it is abandoned.
     deadline: Option<Nanos>,
@@ -135,7 +135,7 @@ impl Channel {
         self.queued >= most || self.queue.len() >= most / MESSAGE_OVERHEAD
     }
 
-    /// Its pending work.
+    /// Pending work.
     pub(super) fn pending_work(&self) -> PendingWork {
         let first = self.queue.front();
         let due = first.filter(|_| self.in_flight.unsent() < TARGET_IN_FLIGHT);

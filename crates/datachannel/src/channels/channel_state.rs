@@ -34,7 +34,7 @@ pub(super) struct PendingWork {
 pub(super) struct SpaceRequest {
     /// Size of the refused message, bytes.
     pub size: usize,
-    /// Its queue number, until it gets space.
+    /// Queue number, until it gets space.
     pub ticket: Option<u64>,
     /// End of its reservation.
     pub reserved_until: Option<Nanos>,

@@ -33,7 +33,7 @@ pub enum SendError {
     /// It is larger than the peer accepts (`a=max-message-size`, RFC 8841 §6.1).
     #[error("a message of {length} bytes; the peer takes {max}")]
     TooLarge {
-        /// Its length in bytes.
+        /// Length in bytes.
         length: usize,
         /// Maximum size that the peer accepts, bytes.
         max: usize,

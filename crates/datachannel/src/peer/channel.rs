@@ -29,17 +29,17 @@ impl DataChannel {
         }
     }
 
-    /// Its stream: the `id` of the W3C's `RTCDataChannel`.
+    /// Stream: the `id` of the W3C's `RTCDataChannel`.
     pub fn id(&self) -> u16 {
         self.id.stream()
     }
 
-    /// Its options: label, protocol, order, reliability, priority.
+    /// Options: label, protocol, order, reliability, priority.
     pub fn options(&self) -> &ChannelOptions {
         &self.options
     }
 
-    /// Its label.
+    /// Label.
     pub fn label(&self) -> &str {
         &self.options.label
     }

@@ -21,7 +21,7 @@ pub enum SettingsError {
     /// The PEM text of this kind cannot be read.
     #[error("{what}: {error}")]
     Pem {
-        /// Its content.
+        /// Content.
         what: &'static str,
         /// The cause.
         error: String,

@@ -238,7 +238,8 @@ impl FlowStats {
         }
     }
 
-    /// A datagram arrived, `delay` after it was due. It is a transfer by itself.
+    /// A datagram arrived, `delay` after it was due. A message without a transfer is a transfer by
+    /// itself.
     pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
         if let Some(transfers) = &mut self.transfers {
             let transfer = transfers.datagram(now, delay, bytes);

@@ -48,7 +48,7 @@ pub struct Inspector {
 struct Progress {
     /// Sequence number of the first data.
     first: u32,
-    /// One more than the highest segment seen.
+    /// Number of the highest segment so far plus one.
     next: u64,
 }
 

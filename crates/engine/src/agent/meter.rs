@@ -112,7 +112,7 @@ impl Meter {
         matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
     }
 
-    /// Records that nothing was delivered from the last delivery, or the start of the window, until
+    /// Records that no data was delivered from the last delivery, or the start of the window, until
     /// `at`. At that time there was a delivery, or the run ended.
     fn silent_until(&mut self, at: Nanos, delivered: bool) {
         let [begin, end] = self.window.0.map(|span| span.0);

@@ -92,8 +92,8 @@ impl FirstPackets {
 }
 
 impl PacketAccount {
-    /// Mean and mean square of delays, in milliseconds and their squares; not finite if nothing was
-    /// received.
+    /// Mean and mean square of delays, in milliseconds and their squares; not finite if no packet
+    /// was received.
     pub fn moments(&self, delays: &Delays) -> [f64; 2] {
         let count = self.received as f64;
         [

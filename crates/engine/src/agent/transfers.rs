@@ -20,7 +20,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Its duration.
+    /// Duration.
     pub fn time(&self) -> Nanos {
         self.end.saturating_sub(self.begin)
     }

@@ -23,7 +23,7 @@ pub const LINK: Setting = Setting::new(
 /// The part of the run to measure.
 pub const WINDOW: Setting = Setting::new(
     "window",
-    " The part of the run to measure: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
+    " The part of the run to measure: `[\"10 s\", \"20 s\"]`. Default: the whole run.",
     PAIR,
 )
 .optional();
@@ -31,8 +31,7 @@ pub const WINDOW: Setting = Setting::new(
 /// Several parts of the run, each with a separate value.
 pub const WINDOWS: Setting = Setting::new(
     "windows",
-    " Instead of `window`: several named parts of the run. Each gives a measure whose name \
-     ends in the part's name: `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
+    " Instead of `window`: several named parts of the run. Each part gives a measure whose name ends with the name of the part: `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
     Kind::Named(&PAIR),
 )
 .optional();
@@ -62,7 +61,7 @@ spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
 /// Restriction to the samples of one path or stream.
 pub const INDEX: Setting = Setting::new(
     "index",
-    " Only samples with this index (of a path or stream). All if left out.",
+    " Only samples with this index (of a path or stream). Default: all samples.",
     Kind::count(0, u16::MAX as u64),
 )
 .optional();
@@ -70,7 +69,7 @@ pub const INDEX: Setting = Setting::new(
 /// Restriction to one path.
 pub const PATH: Setting = Setting {
     name: "path",
-    about: " Only on this path; 0 is the primary. All if left out.",
+    about: " Only on this path; 0 is the primary path. Default: all paths.",
     ..INDEX
 };
 

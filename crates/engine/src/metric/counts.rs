@@ -28,7 +28,7 @@ kind! {
         Ok(it.count("timeouts", "events", (Probe::Timeout, |tally| tally.timeouts)))
     };
     /// Number of reductions of a congestion window because the receiver reported a mark (`ecn` of
-    /// transport and queue): one per window of data.
+    /// transport and queue): at most one reduction per window of data.
     pub(super) static MARK_REDUCTIONS: KindEntry<BoxedMetric> = "ecn_reductions", |it, ()| {
         Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |tally| tally.ecn_reductions)))
     };
@@ -37,8 +37,8 @@ kind! {
     pub(super) static DUPLICATES_RECEIVED: KindEntry<BoxedMetric> = "duplicates_received", |it, ()| {
         Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
     };
-    /// How often an allocation would have used more streams than were negotiated; consecutive
-    /// occasions count once.
+    /// Number of times at which a stream allocation would have used more streams than were
+    /// negotiated; consecutive times count once.
     pub(super) static STREAM_LIMITS_MET: KindEntry<BoxedMetric> = "stream_limits_met", |it, ()| {
         Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
     };
@@ -83,8 +83,8 @@ kind! {
         path: Option<u16> as PATH;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Number of data segments sent, including retransmissions. With `path` the name ends in the
-    /// path's number: `segments_sent_1`.
+    /// Number of data segments sent, including retransmissions. With `path` the name ends with the
+    /// number of the path: `segments_sent_1`.
     pub(super) static SEGMENTS_SENT: KindEntry<BoxedMetric> = "segments_sent", |it, ()| Ok(Box::new(it));
 }
 

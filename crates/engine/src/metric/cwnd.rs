@@ -14,13 +14,13 @@ kind! {
     /// The window over time.
     struct MeanCwnd {
         flow: String as FLOW;
-        /// Weight of samples: `time`: by how long each value lasted; `samples`: all equal, as in a
-        /// mean over the lines of a trace.
+        /// Weight of samples: `time`: the duration of each value; `samples`: all samples have the
+        /// same weight, as in a mean over the lines of a trace.
         weighting: Weighting = "time", Weighting::KIND;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Mean congestion window, segments: mean over the members. By samples its name is
-    /// `mean_cwnd_samples`.
+    /// Mean congestion window, segments: mean over the members. With `weighting = "samples"` the
+    /// name is `mean_cwnd_samples`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "mean_cwnd", |it, ()| Ok(Box::new(it));
 }
 

@@ -58,9 +58,10 @@ kind! {
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// One-way delay of messages, s: percentiles over all members together. It lasts from when the
-    /// transport accepts a message (TCP: a write) until its last byte reaches the receiving
-    /// application. A message counts in the window in which it arrives.
+    /// One-way delay of messages, s: percentiles over all members together. The delay is the time
+    /// from the acceptance of a message by the transport (TCP: of a write) until the last byte of
+    /// the message reaches the receiving application. A message counts in the window in which it
+    /// arrives.
     pub(super) static DISTRIBUTION: KindEntry<BoxedMetric> = "one_way_delay", |it, ()| Ok(Box::new(it));
 }
 

@@ -62,8 +62,7 @@ kind! {
     /// members.
     pub(super) static SEGMENTS_DELIVERED: KindEntry<BoxedMetric> =
         "segments_delivered", |it, ()| it.build(false);
-    /// The same as `segments_delivered` for each second of the window, segments/s: mean over the
-    /// members.
+    /// `segments_delivered` per second of the window, segments/s: mean over the members.
     pub(super) static SEGMENT_RATE: KindEntry<BoxedMetric> = "segment_rate", |it, ()| it.build(true);
 }
 

@@ -17,10 +17,11 @@ kind! {
     }
     /// End of the longest time in the window without a delivery to the receiving application, in
     /// seconds from the beginning of the window. With a window that begins when a path fails, this
-    /// is the time to resume. A later silence counts as a part of the longest one if it lasts at
-    /// least half as long, and if data was delivered for a shorter time than that in between. 0 if
-    /// no silence is longer than those before the window; no value if nothing is delivered after
-    /// it. Mean over the members.
+    /// is the time to resume. A later time without a delivery is merged with the longest one if it
+    /// is at least half as long, and if the deliveries between the two lasted for a shorter time.
+    /// The value is 0 if no time without a delivery in the window is longer than those before the
+    /// window; there is no value if no data is delivered after the longest one. Mean over the
+    /// members.
     pub(super) static RECOVERY_TIME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.

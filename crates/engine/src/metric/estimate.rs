@@ -19,10 +19,11 @@ kind! {
         flow: String as FLOW;
         probe: Probe as PROBE;
         index: Option<u16> as INDEX;
-        /// Times, in order, each with the true rate from then on: `[["0 s", "1 Mbit/s"], ["15 s",
-        /// "250 kbit/s"]]`.
+        /// Times in ascending order, each with the true rate from that time on:
+        /// `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
         truth: Vec<(Nanos, u64)>, Kind::List(&Kind::Tuple(&[TIME, Kind::rate(1, 1_000_000_000_000)]));
-        /// Weight of samples: `samples`: all equal; `time`: by the time until the next sample.
+        /// Weight of samples: `samples`: all samples have the same weight; `time`: the time until
+        /// the next sample.
         weighting: Weighting = "samples", Weighting::KIND;
         over: TimeWindows as [WINDOW, WINDOWS];
     }

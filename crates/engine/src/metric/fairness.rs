@@ -14,12 +14,12 @@ kind! {
     struct Increase {
         /// The flow that is compared.
         of: String as FLOW;
-        /// The flow it is compared with.
+        /// The flow to compare with.
         over: String as FLOW;
         counting: Counting as COUNTING;
     }
-    /// How much more `of` carried than `over`, in % (sums over each group). The series is named
-    /// after both: `sctp over tcp`.
+    /// Increase of the throughput of `of` compared with that of `over`, in % (sums over each
+    /// group). The name of the series contains both names: `sctp over tcp`.
     pub(super) static THROUGHPUT_INCREASE: KindEntry<BoxedMetric> =
         "throughput_increase", |it, ()| Ok(Box::new(it));
 }
@@ -40,7 +40,7 @@ impl Metric for Increase {
 kind! {
     /// Shares of flows or members.
     struct Jain {
-        /// The flows. All if left out.
+        /// The flows. Default: all flows.
         flows: Vec<String> = none, Kind::List(&Kind::Name("flow"));
         /// Count each flow once, as the sum of its members.
         groups: bool = false, Kind::Flag;
@@ -48,7 +48,7 @@ kind! {
         over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Jain's fairness index over the throughputs of all members of the flows. With `groups`: over
-    /// the flows, each the sum of its members. The series is named `all` or `groups`.
+    /// the flows, with the sum of the members of each flow. The series is named `all` or `groups`.
     pub(super) static JAIN_FAIRNESS: KindEntry<BoxedMetric> = "jain_fairness", |it, ()| {
         if !it.over.is_whole() && it.counting == Counting::Wire {
             let message = "a window counts what was delivered; `wire` counts the whole run";

@@ -14,15 +14,15 @@ kind! {
     struct Overhead {
         flow: String as FLOW;
         path: Option<u16> as PATH;
-        /// Size to assume for a HEARTBEAT or its answer, instead of its own; with `of`.
+        /// Assumed size of a HEARTBEAT or its answer, instead of the actual size; with `of`.
         packet: Option<u64> = none, Kind::bytes(1, 65_535);
-        /// Rate of a link to compare with, instead of the payload delivered; with `packet`.
+        /// Rate of a link to compare with, instead of the delivered payload; with `packet`.
         of: Option<u64> = none, Kind::rate(1, 1_000_000_000_000);
     }
     /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached
-    /// the receiving application. The measure's name is `overhead`. With `packet` and `of`: that
-    /// many bytes for each HEARTBEAT and each answer, % of what a link of that rate carries in the
-    /// run; the name is `overhead_of_link`.
+    /// the receiving application. The measure's name is `overhead`. With `packet` and `of`:
+    /// `packet` bytes for each HEARTBEAT and each answer, % of the bytes that a link with the rate
+    /// `of` carries during the run; the name is `overhead_of_link`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "heartbeat_overhead", |it, ()| {
         if it.packet.is_some() != it.of.is_some() {
             let message =

@@ -12,15 +12,15 @@ use super::window::TimeWindows;
 use super::{BoxedMetric, Metric, Name, Needs, RunData};
 
 kind! {
-    /// What a link carried.
+    /// Bytes that a link carried.
     struct Utilization {
         link: String as LINK;
         counting: Counting as COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or
-    /// with `counting = "wire"` what crossed it forward (the name then ends in `_wire`). The series
-    /// is named `all`.
+    /// with `counting = "wire"` the bytes on the wire in the forward direction (the name then ends
+    /// with `_wire`). The series is named `all`.
     pub(super) static UTILIZATION: KindEntry<BoxedMetric> = "link_utilization", |it, ()| Ok(Box::new(it));
 }
 
@@ -88,8 +88,8 @@ kind! {
     /// The parameters of [`Drops`].
     struct DropsConfig {
         link: String as LINK;
-        /// One reason, such as `queue-full` or `loss`; `each`: one value per reason. All reasons
-        /// together if left out.
+        /// One reason, such as `queue-full` or `loss`; `each`: one value for each reason. Default:
+        /// the sum over all reasons.
         reason: Option<String> = none, Kind::Registered(reasons);
     }
     /// Packets that a link dropped, in both directions, in all members. With `reason` the name of

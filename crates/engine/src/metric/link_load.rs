@@ -10,9 +10,10 @@ kind! {
     struct LinkLoad {
         link: String as LINK;
     }
-    /// How busy the transmitters of a link's members were, % of the run, each direction for itself:
-    /// the median of those that sent anything (`link_load_median`), their 95th percentile
-    /// (`link_load_p95`), the greatest (`link_load_max`), and the share that sent anything
+    /// Share of the run in which the transmitters of a link's members were transmitting, %. Each
+    /// direction of a member has one transmitter. The measures are the median over the transmitters
+    /// that sent a packet (`link_load_median`), their 95th percentile (`link_load_p95`), the
+    /// maximum (`link_load_max`), and the share of the transmitters that sent a packet
     /// (`link_load_used`, %).
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "link_load", |it, ()| Ok(Box::new(it));
 }

@@ -12,13 +12,13 @@ kind! {
         flow: String as FLOW;
     }
     /// Number of repeated deliveries of messages to the receiving application; the first delivery
-    /// of each does not count. For flows over SCTP with messages of at least 16 B, which carry
-    /// their number.
+    /// of each message does not count. For flows over SCTP with messages of at least 16 B, which
+    /// carry their number.
     pub(super) static REPEATED: KindEntry<BoxedMetric> =
         "duplicate_messages", |it, ()| Ok(it.count("duplicate_messages", DuplicateCheck::repeated));
     /// Number of messages that the transport accepted and that never reached the receiving
-    /// application. Messages in transit at the end of a run are missing; stop the flow earlier to
-    /// avoid that.
+    /// application. Messages in transit at the end of a run count as lost; stop the flow earlier to
+    /// avoid this.
     pub(super) static MISSING: KindEntry<BoxedMetric> =
         "lost_messages", |it, ()| Ok(it.count("lost_messages", DuplicateCheck::missing));
 }

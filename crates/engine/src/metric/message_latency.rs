@@ -27,10 +27,10 @@ kind! {
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// Age of messages when they arrive, s: from when a message is due at its source until its last
-    /// byte reaches the receiving application. Only messages with a size from `at_least` to
-    /// `at_most` count, so that classes of messages in one flow are separated. A message counts in
-    /// the window in which it is due; one that is abandoned does not count. For flows over SCTP
+    /// Age of messages on arrival, s: the time from the generation of a message at its source until
+    /// its last byte reaches the receiving application. Only messages with a size from `at_least`
+    /// to `at_most` count, so that classes of messages in one flow are separated. A message counts
+    /// in the window in which it is generated; abandoned messages do not count. For flows over SCTP
     /// with messages of at least 16 B.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "message_latency", |it, ()| Ok(Box::new(it));
 }

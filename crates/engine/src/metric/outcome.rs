@@ -26,13 +26,13 @@ pub struct RunOutcome {
 /// The counters of a flow.
 #[derive(Debug)]
 pub struct FlowOutcome {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Bytes of a full segment in the units of its window.
     pub segment: u64,
     /// Receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Its members.
+    /// Members.
     pub members: Vec<FlowStats>,
 }
 
@@ -56,7 +56,7 @@ impl FlowOutcome {
 /// The counters of a link.
 #[derive(Debug)]
 pub struct LinkOutcome {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Rate in the forward direction, bits per second.
     pub rate: RateOverTime,

@@ -51,21 +51,21 @@ kind! {
         flow: String as FLOW;
         /// What to compute, one word or a list: number `sent` by the source; number `received` by
         /// the sink; `received-over-sent`, %; `mean-delay` of the packets received, ms;
-        /// `delay-spread`, which Rafiq's thesis (2007) calls the variance of the delay, ms: the
-        /// mean of the squared delay in ms^2 divided by 1000 ms; `delay-variance`, ms^2;
-        /// `first-delays`, ms: delays of the first packets (see `first`), named `delay_1`,
-        /// `delay_2` and so on in the order of their first transmission, from which the delay of a
-        /// repeated packet counts.
+        /// `delay-spread`, ms: the mean of the squared delay in ms^2, divided by 1000 ms (the
+        /// "variance" of Rafiq's thesis, 2007); `delay-variance`, ms^2; `first-delays`, ms: delays
+        /// of the first packets (see `first`), named `delay_1`, `delay_2` and so on in the order of
+        /// first transmission. The delay of a retransmitted packet starts at its first
+        /// transmission.
         statistic: Vec<PacketTake>, Kind::List(&PacketTake::KIND);
         /// Start of a delay. `host`: when the sending host hands the packet to its interface, so
-        /// that waiting there counts. `wire`: when transmission begins. On a wireless link both are
-        /// the same.
+        /// that the time in the interface queue is included. `wire`: when transmission begins. On a
+        /// wireless link both are the same.
         from: Since = "host", Since::KIND;
         /// For `first-delays`: number of packets.
         first: Option<u32> = none, Kind::count(1, FirstPackets::MAX_PACKETS as u64);
     }
-    /// Packets that carry data of a flow, including retransmissions, as a trace of the network
-    /// shows them. A delay is that of one packet that arrived.
+    /// Number and delay of the packets that carry data of a flow, including retransmissions, as in
+    /// a trace of the network. Delays are those of packets that arrived.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "packets", |it, ()| it.checked();
 }
 

@@ -18,9 +18,7 @@ use crate::agent::observer::Observer;
 pub const STATISTIC: Setting = Setting::new(
     "statistic",
     " What to compute from the samples of all members, one word or a list: `mean`, `least`, \
-     `most`, their number (`count`), percentiles (`p50` to `p99.9`). The name of each measure \
-     ends in the word. `cdf`: every fifth percentile from `p0` to `p100`. A percentile is one \
-     of the samples: the smallest that at least this share does not exceed.",
+     `most`, their number (`count`), percentiles (`p50` to `p99.9`). The name of each measure ends with the word. `cdf`: every fifth percentile from `p0` to `p100`. A percentile is the smallest sample for which at least this share of the samples is not larger.",
     Kind::List(&Kind::Choice(WORDS)),
 )
 .or("mean, p50, p95, p99");
@@ -159,7 +157,8 @@ kind! {
         flow: String as FLOW;
         probe: Probe as PROBE;
         statistic: Taken as [STATISTIC];
-        /// Weight of values: `time`: by how long each lasted; `samples`: all equal.
+        /// Weight of values: `time`: the duration of each value; `samples`: all values have the
+        /// same weight.
         weighting: Weighting = "time", Weighting::KIND;
         index: Option<u16> as INDEX;
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];

@@ -22,20 +22,20 @@ kind! {
         probe: Probe as PROBE;
         /// What to compute from the samples, one word or a list. `mean`: weighted by how long each
         /// value lasts; `below`: share of the time below `threshold`; `least`, `most`: extremes
-        /// over time; `sample-mean`: all samples weigh the same; `count`; `sum`; `mean-gap`: mean
-        /// time between samples, s; `first-time`: time of the first sample, in seconds from the
-        /// beginning of the run.
+        /// over time; `sample-mean`: all samples have the same weight; `count`; `sum`; `mean-gap`:
+        /// mean time between samples, s; `first-time`: time of the first sample, in seconds from
+        /// the beginning of the run.
         statistic: Vec<Aggregation>, Kind::List(&Aggregation::KIND);
         /// For `below`: the threshold, in the probe's unit.
         threshold: Option<f64> = none, Kind::number(f64::MIN, f64::MAX);
         index: Option<u16> as INDEX;
-        /// Divide the number by this; it then has no unit: mean cwnd / 4380.
+        /// Divide the statistic by this number. The result has no unit: mean cwnd / 4380.
         per: Option<f64> = none, ABOVE_ZERO;
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// One number from all samples of a probe of the flow: mean over the members (for `count` and
-    /// `sum`: sum). The measure is called `name`; with several words in `statistic` each has its
-    /// word appended: `cwnd_least`.
+    /// A statistic of all samples of a probe of the flow: mean over the members (for `count` and
+    /// `sum`: sum). The measure is called `name`; if `statistic` has several words, the name of
+    /// each measure is followed by the word: `cwnd_least`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "probe", |it, ()| it.checked();
 }
 
@@ -135,9 +135,9 @@ kind! {
         threshold: u64, Kind::bytes(0, 1 << 40);
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Share of the time, from the first congestion window on, in which the peer's window as the
-    /// sender sees it is below `threshold` and the flightsize is below cwnd: the receive buffer
-    /// limits the sender. Mean over the members.
+    /// Share of the time, from the first congestion window on, in which the receive buffer limits
+    /// the sender: the peer's receive window minus outstanding bytes is below `threshold`, and the
+    /// flightsize is below cwnd. Mean over the members.
     pub(super) static BLOCKED_BY_RWND: KindEntry<BoxedMetric> = "rwnd_limited_share", |it, ()| Ok(Box::new(it));
 }
 

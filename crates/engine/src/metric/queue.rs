@@ -24,8 +24,8 @@ kind! {
     /// The parameters of [`Queue`].
     struct QueueConfig {
         link: String as LINK;
-        /// Direction: `forward`, from the first node of the link to the second, or `backward`; the
-        /// name of the measure then ends in `backward`.
+        /// Direction: `forward`, from the first node of the link to the second, or `backward`; for
+        /// `backward` the name of the measure ends with `backward`.
         direction: QueueDirection = "forward", QueueDirection::KIND;
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS];
@@ -35,7 +35,7 @@ kind! {
     pub(super) static LENGTH: KindEntry<BoxedMetric> = "queue_length", |it, ()| Ok(it.of(Quantity::Length));
     /// Time that packets spend in a link's queue, s, from arrival to the end of their transmission:
     /// percentiles over all members together. Dropped packets do not count. A packet counts in the
-    /// window in which it was sent.
+    /// window in which it is transmitted.
     pub(super) static DELAY: KindEntry<BoxedMetric> = "queue_delay", |it, ()| Ok(it.of(Quantity::Delay));
 }
 

@@ -15,8 +15,8 @@ kind! {
         flow: String as FLOW;
     }
     /// Times at which a flow entered and left each phase of Careful Resume (RFC 9959) for the first
-    /// time, s from its start: the mean over the members that were in it. Measures of a phase
-    /// without any are left out. The names are `resume_`, the phase (`reconnaissance`,
+    /// time, s from its start: the mean over the members that were in the phase. If no member was
+    /// in a phase, its measures are omitted. The names are `resume_`, the phase (`reconnaissance`,
     /// `unvalidated`, `validating`, `safe_retreat`), and `_entry` or `_exit`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "resume_phases", |it, ()| Ok(Box::new(it));
 }

@@ -26,8 +26,8 @@ kind! {
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
     /// Duration of transfers, s: from when a transfer is due until its last byte arrives (with an
-    /// answer: the last byte of the answer). Of those complete at the end of the run, over all
-    /// members together. A transfer counts in the window in which it begins.
+    /// answer: the last byte of the answer). Computed from the transfers of all members that are
+    /// complete at the end of the run. A transfer counts in the window in which it begins.
     pub(super) static COMPLETION_TIME: KindEntry<BoxedMetric> =
         "flow_completion_time", |it, ()| Ok(it.of(false));
     /// Completion time of a transfer divided by the time that its bytes would take alone on the
@@ -35,7 +35,7 @@ kind! {
     /// the primary path of the flow, `rate` the smallest link rate there (of a changing rate: the
     /// largest value), by the routes at the beginning of the run. Handshake, headers and windows
     /// are not included. With an answer: the sum of both directions. No value if the path has a
-    /// link without a rate of its own, such as a radio cell, or with a changing delay.
+    /// link without a separate rate, such as a radio cell, or with a changing delay.
     pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 

@@ -27,7 +27,7 @@ pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId
     Ok(routes)
 }
 
-/// The IPv4 addresses of a node. A route to one of them applies to both IP versions.
+/// The IPv4 addresses of a node. A route to an address of a node applies to both IP versions.
 fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> + '_ {
     topology.addresses(node, Family::V4)
 }

@@ -26,7 +26,7 @@ pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Diagnostic>) -
 pub fn applied(root: &Node, overrides: &[Setting]) -> Node {
     let mut root = root.clone();
     for setting in overrides {
-        // Each was applied to this tree without fault before.
+        // Each override was applied to this tree without an error before.
         let _ = setting.apply(&mut root);
     }
     root
@@ -107,7 +107,7 @@ impl RunSettings<'_> {
             .any(|point| self.tree(settings, &point) != self.tree(&others, &point))
     }
 
-    /// The world at a point; `None` if it cannot be made.
+    /// The world at a point; `None` if the tree cannot be built.
     fn tree(&self, settings: &[Setting], point: &SweptPoint) -> Option<Node> {
         let mut tree = self.root.clone();
         for setting in settings.iter().chain(&point.settings) {

@@ -1,5 +1,5 @@
-//! Notes about times in a spec that no run reaches. They are not errors, because a start after the
-//! end is a way to leave out a flow.
+//! Notes about times in a spec that no run reaches. Such times are not errors, because a start
+//! after the end is a way to omit a flow.
 
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::{Link, Spec};

@@ -3,7 +3,7 @@
 //!
 //! The default window is 65535 bytes for TCP, 64 KiB for SCTP, and more than a megabyte for QUIC.
 //! Over a geostationary satellite this gives a factor of twenty that is not caused by the
-//! protocols. It may be intended, so it is a note.
+//! protocols. The limit may be intended, so it causes only a note.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

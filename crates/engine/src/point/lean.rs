@@ -19,7 +19,7 @@ const OF_OTHERS: &[&str] = &["id", "duration"];
 
 /// The lean spec of an experiment.
 pub(crate) struct Lean {
-    /// Its tree.
+    /// Tree.
     pub root: Node,
     /// Whether the omitted parts are equal at all points.
     pub is_enough: bool,

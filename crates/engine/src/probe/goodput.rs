@@ -8,7 +8,7 @@ use super::{ProbeEntry, RecordOptions};
 use crate::agent::observer::Observer;
 use crate::agent::series::{Series, SeriesValue};
 
-/// Its entry in the registry.
+/// Entry in the registry.
 pub(super) static ENTRY: ProbeEntry = ProbeEntry {
     name: "goodput",
     about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the beginning of its bin.",

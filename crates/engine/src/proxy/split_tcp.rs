@@ -25,7 +25,7 @@ use crate::transport::tcp;
 /// Maximum number of concurrent connections. A SYN beyond the limit is not answered.
 const MAX_CONNECTIONS: usize = 65_536;
 
-/// Its entry in the registry.
+/// Entry in the registry.
 pub static ENTRY: ProxyEntry = ProxyEntry {
     name: "split-tcp",
     build,

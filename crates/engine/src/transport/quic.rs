@@ -28,7 +28,7 @@ const PROTOCOL: u8 = 17;
 /// Overhead of a full packet with one stream: short header, STREAM frame header, AEAD tag.
 const OVERHEAD: u64 = 1 + 8 + 4 + 12 + 16;
 
-/// How specs name it.
+/// Name in specs.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Config::SETTINGS],
@@ -36,7 +36,8 @@ pub static ENTRY: TransportEntry = TransportEntry {
         messages: false,
         window: true,
         shows_data: false,
-        // The counters of `quinn-proto`. It does not expose its timers and its bytes in flight.
+        // The counters of `quinn-proto`. quinn-proto does not expose its timers and its bytes in
+        // flight.
         probes: Some(&[
             Probe::Cwnd,
             Probe::Srtt,

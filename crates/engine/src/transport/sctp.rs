@@ -79,30 +79,30 @@ const PROBES: &[Probe] = &{
 };
 
 settings! {
-    /// What the applications at both ends of an SCTP flow do, in addition to their workload.
+    /// Behaviour of the applications at both ends of an SCTP flow, in addition to their workload.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Application {
         /// Messages may overtake one another.
         unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";
-        /// How fast the receiving application reads, bits per second of user data. Off: it is
-        /// always ready.
+        /// Rate at which the receiving application reads, bits per second of user data. Off: the
+        /// application reads immediately.
         application_read_rate: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Rate { least: 1, most: 1_000_000_000_000 }), "";
         /// Use all interfaces of both hosts, paired in order. Off: only the first interface of
         /// each. `paths` of the flow chooses other pairs.
         multihomed: bool = false, Kind::Flag, "RFC 9260 §6.4";
         /// The addresses of both hosts follow their links. A host notices a change of a link after
-        /// this time (ASCONF): it adds the address of a link that came up and asks the peer to send
-        /// there, and it removes the address of a link that went down. An association begins with
-        /// the addresses of the links that are up. Needs `address_changes`. Off: a host always has
-        /// all its addresses.
+        /// this time (ASCONF): it adds the address of a link that came up and requests that the
+        /// peer sends to this address, and removes the address of a link that went down. An
+        /// association begins with the addresses of the links that are up. Needs `address_changes`.
+        /// Off: a host always has all its addresses.
         asconf_on_link_change: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::duration(0, 3_600_000_000_000)), "RFC 5061 §5";
     }
     beside {}
 }
 
-/// How specs name it.
+/// Name in specs.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,

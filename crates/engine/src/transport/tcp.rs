@@ -53,7 +53,7 @@ const PROBES: &[Probe] = &[
     Probe::ResumePhase,
 ];
 
-/// How specs name it.
+/// Name in specs.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,

@@ -20,7 +20,7 @@ use crate::agent::inspect::PacketContent;
 
 /// Its IP protocol number.
 const PROTOCOL: u8 = 17;
-/// Its header.
+/// Header.
 const HEADER: usize = 8;
 /// Default size of a message, bytes.
 const DATAGRAM: usize = 1000;
@@ -28,7 +28,7 @@ const DATAGRAM: usize = 1000;
 const MAX_PAYLOAD: u64 = 65_535 - 20 - HEADER as u64;
 
 settings! {
-    /// What a UDP source says of its datagrams.
+    /// Data about datagrams that a UDP source records.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Datagrams {
         /// Send datagrams as ECN-capable, so that a queue may mark them instead of dropping them.
@@ -38,7 +38,7 @@ settings! {
     beside {}
 }
 
-/// How specs name it.
+/// Name in specs.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Datagrams::SETTINGS],
@@ -146,7 +146,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// A sink that has seen nothing.
+    /// Creates a sink that has received no datagram.
     fn new(tally: SharedFlowStats) -> Self {
         Self {
             inner: UdpSink::new(),

@@ -22,7 +22,7 @@ impl LinkObservers {
         self.0.borrow_mut().insert((link, direction), observers);
     }
 
-    /// Whether there are no observers.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }

@@ -63,7 +63,7 @@ impl<'a> SnapshotTaker<'a> {
     }
 }
 
-/// What the members of a link did, forward and backward.
+/// Counters of the members of a link, forward and backward.
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
     let of = |&id: &LinkId| {
         let stats = |direction| world.link_stats(id, direction).ok();

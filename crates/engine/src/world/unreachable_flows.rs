@@ -1,4 +1,4 @@
-//! Flows that delivered nothing, and flows without a path for their packets or answers.
+//! Flows without any delivery, and flows without a path for their packets or answers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,8 +17,8 @@ use crate::network::Built;
 use crate::point::PlannedPoint;
 use crate::resolved_point::PlannedMember;
 
-/// Messages about flows of a run that delivered nothing, or had no path at their start or at all.
-/// For a failed flow, `outcomes` has the reason.
+/// Messages about flows of a run that delivered no data, or had no path at their start or during
+/// the whole run. For a failed flow, `outcomes` has the reason.
 pub fn failures(
     point: &PlannedPoint,
     seed: Seed,
@@ -28,7 +28,7 @@ pub fn failures(
     let spec = &point.spec;
     let end = spec.world.duration.0;
     let start = |member: &PlannedMember| start(&spec.flows[member.flow], &member.name, seed);
-    // Without outages and static routes, only a flow that delivered nothing can have had no path.
+    // Without outages and static routes, only a flow without any delivery can have had no path.
     let changing = !spec.routes.is_empty()
         || spec.links.iter().any(|link| {
             [true, false]
@@ -75,9 +75,9 @@ pub fn failures(
 /// The paths of a member at its start.
 #[derive(Clone)]
 enum AtStart {
-    /// None is open; in both directions, the reason for the first.
+    /// No path is open; if both directions are closed, the reason for the first direction.
     Closed([Reachability; 2]),
-    /// One is open; if nothing was delivered, the message about packets that are too large.
+    /// A path is open; if no data was delivered, the message about packets that are too large.
     Open(Option<String>),
 }
 
@@ -194,7 +194,7 @@ fn no_way(
     )
 }
 
-/// Whether a link on the path of a member that delivered nothing dropped packets because of their
+/// Whether a link on the path of a member without any delivery dropped packets because of their
 /// size.
 fn too_big(
     built: &Built,

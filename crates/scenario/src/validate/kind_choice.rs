@@ -7,8 +7,8 @@ use crate::kind_choice::{KindChoice, KindFamily, find};
 use crate::spec::Spec;
 use crate::validate::names::{check_flow_name, check_link_name, check_node};
 
-/// Checks names and values of what is chosen at `path`, each for itself, then that they go
-/// together.
+/// Checks names and values of the kind that is chosen at `path`, first each independently, then
+/// their combination.
 pub(super) fn check<F: KindFamily>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -57,7 +57,7 @@ pub(super) fn check<F: KindFamily>(
     }
 }
 
-/// Checks that names of parts of the spec, wherever they are in a value, are there.
+/// Checks that parts of the spec that a value names exist.
 fn check_names(c: &mut Checker<'_>, spec: &Spec, kind: &Kind, datum: &Datum, path: &str) {
     let mut inner = |kind: &Kind, datum: &Datum, name: &str| {
         check_names(c, spec, kind, datum, &format!("{path}.{name}"));

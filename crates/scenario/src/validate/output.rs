@@ -333,7 +333,7 @@ fn check_recorded(
         }
         None => return,
     };
-    // Either the group, or the one member that is shown.
+    // Either the group, or the single member that is shown.
     let alone = member.map(|member| format!("{entity}[{member}]"));
     let of_entity = |record: &&Record| {
         let named = of.name_in(record);

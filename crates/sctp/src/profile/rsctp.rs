@@ -11,9 +11,9 @@ macro_rules! with_rsctp {
         anabranch_settings::switches! {
             $($own)+
             /// Negotiate RSCTP in INIT and INIT ACK. HEARTBEATs then carry a time and a chunk
-            /// count, and their answers what the receiver measured. `congestion = "rsctp"` and
-            /// `rsctp_path_switch` use the reports. Without RSCTP at both ends, the association is
-            /// plain SCTP.
+            /// count, and their answers the measurements of the receiver. `congestion = "rsctp"`
+            /// and `rsctp_path_switch` use the reports. Without RSCTP at both ends, the association
+            /// is plain SCTP.
             rsctp: bool, "ho2008 §3";
             /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In
             /// the paper, 1 s had the smallest error.
@@ -23,23 +23,25 @@ macro_rules! with_rsctp {
             /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the
             /// radio.
             rsctp_beta: Fraction, "ho2008 §4.2", needs congestion = "rsctp";
-            /// Unit of cwnd in that formula, which the paper does not name. `segments`: as the
-            /// binomial algorithms are defined. `bytes`: as the variables of the ns-2 module; beta
-            /// then has hardly any effect.
+            /// Unit of cwnd in the formula of `rsctp_beta`, which the paper does not specify.
+            /// `segments`: as the binomial algorithms are defined. `bytes`: as the variables of the
+            /// ns-2 module; beta then has hardly any effect.
             rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5", needs congestion = "rsctp";
-            /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless
-            /// something was lost since the last one, so that a reduction lasts until an interval
-            /// without loss. `each_ack`: with each acknowledgement outside of recovery, as Fig. 3-7
-            /// says, which undoes the reduction of §3.5.1. `never`: not by reports.
+            /// Times at which ssthresh is set to estimate x RTT. `each_report`: with each report,
+            /// unless data was lost since the previous report, so that a reduction lasts until an
+            /// interval without loss. `each_ack`: with each acknowledgement outside of recovery, as
+            /// Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`: not by reports.
             rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1", needs congestion = "rsctp";
             /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or
-            /// that of the `profile`, so that RSCTP and SCTP differ only in how they judge a loss.
+            /// that of the `profile`, so that RSCTP and SCTP differ only in the classification of
+            /// losses.
             rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1", needs congestion = "rsctp";
             /// A report on a standby path sets its cwnd to estimate x RTT.
             rsctp_secondary_cwnd: bool, "ho2008 §3.2", needs congestion = "rsctp";
             /// Size of the second HEARTBEAT of a pair, which is divided by the time between the
-            /// two. `chunk`: as the text says; the estimate is then half of the bandwidth.
-            /// `packet`: what occupies the bottleneck.
+            /// two. `chunk`: the size of the chunk, as in the text of the paper; the estimate is
+            /// then half of the bandwidth. `packet`: the size of the packet, which occupies the
+            /// bottleneck.
             rsctp_probe_size: ProbeSize, "ho2008 §3.2", needs rsctp;
             /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`.
             /// After congestion, only to a path with more bandwidth.
@@ -51,9 +53,10 @@ macro_rules! with_rsctp {
             /// bandwidth: §3.5.1, but neither §3.5 nor Fig. 3-7.
             rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1", needs rsctp,
                 not with rsctp_path_switch = false;
-            /// What a missing answer to a HEARTBEAT means on the path that carries data. `ignored`:
-            /// nothing; §3.5.1 speaks of chunks only. `judged`: a loss (Fig. 3-7): one attributed
-            /// to the radio reduces cwnd, and both may change the path.
+            /// Interpretation of a missing answer to a HEARTBEAT on the path that carries data.
+            /// `ignored`: it has no effect; §3.5.1 mentions chunks only. `judged`: it is a loss
+            /// (Fig. 3-7): if the loss is attributed to the radio, cwnd is reduced, and any such
+            /// loss may change the path.
             rsctp_heartbeat_loss: HeartbeatLoss, "ho2008 §3.5.1", needs rsctp;
             /// Weight of a new chunk loss rate against the previous estimate. 1: each report as it
             /// is, as in formula (7).

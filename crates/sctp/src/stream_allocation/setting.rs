@@ -87,15 +87,14 @@ const WEIGHT_MULTIPLE: Setting = Setting::new(
 .or("1.6");
 const ROUND_TRIP: Setting = Setting::new(
     "rtt_source",
-    "The round-trip time that is multiplied with the rate estimate. The paper names none; the \
-     work that it cites uses the smallest.",
+    "The round-trip time that is multiplied with the rate estimate. The paper does not specify it; the work that the paper cites uses the minimum.",
     RoundTrip::KIND,
 )
 .clause("tsunoda2007 §II-B")
 .or("least");
 const LOSS_EVENTS: Setting = Setting::new(
     "loss_events",
-    "What counts as one loss. `per-sack`: each SACK that brings chunks to the threshold of \
+    "Definition of one loss event. `per-sack`: each SACK that brings chunks to the threshold of \
      missing reports; `per-chunk`: each such chunk; `per-cut`: each reduction of a congestion \
      window.",
     LossEvents::KIND,
@@ -157,7 +156,7 @@ pub const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "adaptive-step",
-        about: "One stream less after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).",
+        about: "One stream fewer after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).",
         parameters: ADAPTIVE_STEP,
     },
 ];

@@ -1,4 +1,4 @@
-//! Kinds are declared, made and judged.
+//! Declaration, construction and checks of kinds.
 
 use crate::datum::Datum;
 use crate::effect::Effect;
@@ -12,7 +12,7 @@ kind! {
     struct Numbers {
         /// More than the context.
         whole: u64, Kind::count(1, 9);
-        /// Between nothing and all.
+        /// A share from 0 to 1.
         real: f64 = 0.5, CHANCE;
     }
     idle {
@@ -56,7 +56,7 @@ fn a_kind_is_made_from_named_values_and_defaults() {
 
 type Made = (&'static str, Vec<(&'static str, Datum)>);
 
-/// What it is called and what it is made of.
+/// Name and material.
 static ALL: KindEntry<Made, u64> = KindEntry {
     variant: PAIR.variant,
     build: |parameters, _| Ok((parameters.kind(), parameters.all()?)),
@@ -120,7 +120,7 @@ fn a_rule_judges_what_differs_from_its_default() {
         idle: idle.map(str::to_owned),
         redundant: false,
     };
-    // What is left out, or set to its default, is not judged.
+    // Parameters that are omitted, or set to their default, are not judged.
     assert_eq!(effects(6, &[]), std::slice::from_ref(&shared));
     assert_eq!(effects(6, &[0.5]), std::slice::from_ref(&shared));
     assert_eq!(

@@ -5,7 +5,7 @@
 pub struct Choice {
     /// The spelling in specs.
     pub name: &'static str,
-    /// Its description; empty if the setting describes it.
+    /// Description; empty if the setting describes it.
     pub about: &'static str,
 }
 

@@ -136,7 +136,7 @@ impl Kind {
     /// Parses a value, as from a command line.
     ///
     /// # Errors
-    /// It is not of this kind, or out of its range.
+    /// The value is not of this kind, or out of its range.
     pub fn parse(&self, text: &str) -> Result<Datum, InvalidValue> {
         let text = text.trim();
         let datum = match self {
@@ -210,7 +210,7 @@ impl Kind {
     /// Checks that a value is of this kind and in its range.
     ///
     /// # Errors
-    /// It is not.
+    /// The value is not accepted.
     pub fn check(&self, datum: &Datum) -> Result<(), InvalidValue> {
         if self.holds(datum) {
             Ok(())

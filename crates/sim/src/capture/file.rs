@@ -72,7 +72,8 @@ impl<W: Write> PacketFile<W> {
         })
     }
 
-    /// Writes a packet. After an error nothing more is written; [`PacketFile::finish`] tells it.
+    /// Writes a packet. After an error no further packet is written; [`PacketFile::finish`] tells
+    /// it.
     pub fn write(&mut self, frame: &Frame<'_>) {
         if self.error.is_some() {
             return;
@@ -85,7 +86,7 @@ impl<W: Write> PacketFile<W> {
         self.scratch = datagram;
     }
 
-    /// The same with a packet whose IP header is known.
+    /// Writes a packet whose IP header is known.
     pub(crate) fn write_datagram(&mut self, at: Nanos, interface: u32, way: Way, datagram: &[u8]) {
         if self.error.is_some() {
             return;

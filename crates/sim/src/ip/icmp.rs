@@ -26,7 +26,7 @@ const FIRST_INFORMATION: u8 = 128;
 pub(crate) enum Complaint {
     /// The packet exceeds the MTU of the next link, in bytes.
     TooBig(usize),
-    /// There is no route to the destination.
+    /// The router has no route to the destination.
     NoRoute,
     /// The hop limit was exceeded.
     HopLimit,

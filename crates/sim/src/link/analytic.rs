@@ -2,10 +2,10 @@
 //!
 //! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a
 //! packet is known when it is offered: when its last bit leaves, whether it is lost in the air,
-//! when it arrives. It is stored once, and requires one event, its arrival. If the delay is the
-//! same for all packets and there are no impairments, they also arrive in this order, and one ring
-//! holds all packets in the queue and in flight; otherwise those in flight are stored separately,
-//! in the order of arrival.
+//! when it arrives. A packet is stored once, and requires one event, its arrival. If the delay is
+//! the same for all packets and there are no impairments, they also arrive in this order, and one
+//! ring holds all packets in the queue and in flight; otherwise those in flight are stored
+//! separately, in the order of arrival.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -228,8 +228,8 @@ impl Analytic {
         {
             self.counters.left(&passage.departure);
             self.left += 1;
-            // It has no arrival here: it was the last before an outage, was lost in the air, or is
-            // stored elsewhere.
+            // The packet has no arrival in this ring, because it was the last packet before an
+            // outage, was lost in the air, or is stored elsewhere.
             if self.left == 1 && passage.packet.is_none() {
                 self.passages.pop_front();
                 self.left = 0;
@@ -257,7 +257,7 @@ impl Analytic {
             let packet = self.channel.land(now, &mut self.counters)?;
             return Some((self.to, packet));
         }
-        // An arriving packet has left the queue before, and so have those admitted before it.
+        // An arriving packet, and all packets admitted before it, have already left the queue.
         if self.left == 0 {
             self.release(now);
         }
@@ -273,7 +273,7 @@ impl Analytic {
     }
 
     /// Removes the leading packets that have left and do not arrive; returns the first arrival of
-    /// the others.
+    /// the remaining packets.
     #[cold]
     fn skip(&mut self) -> EventKey {
         while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {

@@ -56,7 +56,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Takes its parts out of `config`.
+    /// Moves the parts of the channel out of `config`.
     pub fn new(config: &mut DirectionConfig, losses: Vec<Losing>, name: &str, seed: Seed) -> Self {
         let propagation = std::mem::replace(&mut config.propagation, Box::new(Fixed(0)));
         let fixed = propagation.as_fixed();
@@ -102,8 +102,8 @@ impl Channel {
         !lost
     }
 
-    /// The last bit of a packet leaves at `finish`. Its arrivals are numbered from `sequence` on.
-    /// Returns whether the next arrival has changed.
+    /// The last bit of a packet leaves at `finish`. Arrivals of the packet are numbered from
+    /// `sequence` on. Returns whether the next arrival has changed.
     #[inline(always)] // Inlined once for each kind of lane, at the end of its longest path.
     pub fn depart(
         &mut self,

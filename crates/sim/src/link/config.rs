@@ -71,11 +71,11 @@ pub struct DirectionConfig {
     /// Maximum packet size in bytes with the IP header; `None`: any. A larger packet is dropped as
     /// [`TooBig`](crate::DropReason::TooBig), unless IP may fragment it.
     pub mtu: Option<usize>,
-    /// Times from which another maximum packet size holds, in order.
+    /// Times in ascending order, each with the maximum packet size from that time on.
     pub mtu_changes: Vec<(Nanos, usize)>,
-    /// Processes every packet step by step, also if its passage is known at its arrival (drop-tail
-    /// queue and constant rate). Arrivals are the same, but drops are counted when they occur, and
-    /// not when they are known.
+    /// Simulates every packet event by event, even if its passage could be computed at its arrival
+    /// (drop-tail queue and constant rate). Arrivals are the same, but drops are counted when they
+    /// occur instead of when they are computed.
     pub event_driven: bool,
 }
 

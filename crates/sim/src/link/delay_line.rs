@@ -2,9 +2,9 @@
 //! with drop-tail, a constant rate and a constant delay, losses only before the queue, no outages,
 //! no MTU, no impairments. Most directions are of this type.
 //!
-//! Its results equal those of [`Analytic`], to which it is converted as soon as it has probes
-//! or is captured. Both store a packet once, when it is offered: packets arrive in order, and the
-//! arrival is the only event.
+//! The results equal those of [`Analytic`], to which a delay line is converted as soon as it has
+//! probes or is captured. Both types store a packet once, when it is offered: packets arrive in
+//! order, and the arrival is the only event.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) const MAX_DELAY: Nanos = 1 << 62;
 
 /// A packet that was admitted.
 struct Passage {
-    /// Its arrival, as the scheduler's mark.
+    /// Arrival, as the scheduler's mark.
     arrival: EventKey,
     packet: Option<Parcel>,
     admitted: Nanos,
@@ -79,7 +79,7 @@ pub(crate) struct DelayLine {
     longest_queue: u64,
     /// Packets that were not admitted.
     refused: Count,
-    /// The general type to which it can be converted; drops are counted there.
+    /// The general type to which it can be converted; the general type counts the drops.
     whole: Analytic,
 }
 
@@ -262,7 +262,7 @@ impl DelayLine {
         }
     }
 
-    /// The queued packets, as far as they are known.
+    /// Number of queued packets, as far as it is known.
     fn occupancy(&self) -> Occupancy {
         Occupancy {
             packets: (self.end - self.waiting) as usize,

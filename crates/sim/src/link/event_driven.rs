@@ -1,9 +1,10 @@
 //! One direction of a point-to-point link, simulated event by event: any queue discipline, a rate
 //! that may change.
 //!
-//! The discipline is called for a packet whenever the transmitter is free. From then on the
-//! packet's passage is known, and stored as on an analytic link; so the only further event is the
-//! end of a transmission while packets are queued, or the wake-up that the discipline requested.
+//! The discipline is called for a packet whenever the transmitter is free. From this time on the
+//! packet's passage is known, and stored as on an analytic link. Therefore the only further event
+//! is the end of a transmission while packets are queued, or the wake-up that the discipline
+//! requested.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -95,8 +96,8 @@ impl EventDriven {
         match refused {
             None => {
                 let queued = QueuedPacket::new(packet, now, size, *sequence);
-                // One for its arrival, and one for that of a duplicate, as if everything were
-                // decided now.
+                // One sequence number for the arrival, and one for the arrival of a duplicate, as
+                // on an analytic link.
                 *sequence += 2;
                 self.enqueue(now, queued);
                 self.advance(now);
@@ -140,7 +141,7 @@ impl EventDriven {
         }
     }
 
-    /// Ends the transmission that is complete by `now`, and begins the next ones.
+    /// Ends the transmission that is complete by `now`, and begins further transmissions.
     fn advance(&mut self, now: Nanos) {
         if self.in_service.is_none() && self.queue.occupancy().packets > 0 {
             self.begin(now);

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::rng::{Probability, Rng, Seed};
 
-/// Delays some packets, so that later ones overtake them.
+/// Delays some packets, so that later packets overtake them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
     /// Probability of an extra delay.

@@ -28,7 +28,7 @@ pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost
 }
 
-/// The case of several models, outside of the hot path of a single one.
+/// The case of several models, separate from the hot path of a single model.
 #[cold]
 #[inline(never)]
 fn any_lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
@@ -76,7 +76,7 @@ pub(super) struct Entered {
 }
 
 impl Ingress {
-    /// Takes its parts out of `config`.
+    /// Moves the parts of the ingress out of `config`.
     pub fn new(
         config: &mut DirectionConfig,
         losses: Vec<Losing>,

@@ -1,9 +1,10 @@
 //! Links: configuration, transmission and statistics.
 //!
-//! A *lane* is one direction of a link. It carries packets that interfaces offer to it and shows
-//! the time of its next event; the world knows nothing else about it. A full-duplex point-to-point
-//! link is two lanes. A wireless link is two lanes as well, from station to station, but they share
-//! a medium with all other links there: the medium has the events, and the lanes have the counters.
+//! A *lane* is one direction of a link. A lane carries the packets that interfaces offer, and
+//! reports the time of its next event; the world uses only these two functions. A full-duplex
+//! point-to-point link is two lanes. A wireless link also consists of two lanes, from station to
+//! station, but these share a medium with all other links of the cell: the medium has the events,
+//! and the lanes have the counters.
 //!
 //! # Four parts
 //!
@@ -103,8 +104,8 @@ impl Lane {
                 let lane = Analytic::new(config, (rate, limit), link, name, to, seed)?;
                 match lane.plain_delay() {
                     Some(delay) if delay <= MAX_DELAY => {
-                        // It is the lane of the interface opposite to the one at which its packets
-                        // arrive.
+                        // The lane belongs to the interface that sends, opposite to the interface
+                        // at which its packets arrive.
                         let source = opposite(to) as usize;
                         Lane::DelayLine(Box::new(DelayLine::new(lane, delay, node, source)))
                     }
@@ -223,7 +224,7 @@ impl Lane {
         }
     }
 
-    /// Its counters, if it belongs to a wireless link.
+    /// Counters of the lane, if it belongs to a wireless link.
     #[inline]
     pub fn air(&mut self) -> Option<&mut WirelessLane> {
         match self {

@@ -35,9 +35,9 @@ impl Count {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkStats {
-    /// Offered to the link, including lost ones.
+    /// Packets offered to the link, including lost packets.
     pub offered: Count,
-    /// Sent to the last bit, including those lost in the air.
+    /// Packets sent completely, including packets lost in the air.
     pub transmitted: Count,
     /// Arrived at the far end.
     pub delivered: Count,

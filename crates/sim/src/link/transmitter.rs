@@ -5,8 +5,8 @@
 //! error of a busy period never exceeds half a nanosecond, and a link carries no more than its
 //! rate. On slower links packets of one size always take the same time, because two flows whose
 //! packets coincide at one instant should coincide again after each period: with a carry the order
-//! of such packets would depend on the rounding. There half a nanosecond is less than a 160th of a
-//! byte.
+//! of such packets would depend on the rounding. At these rates half a nanosecond is less than a
+//! 160th of a byte.
 
 use anabranch_transport::Nanos;
 
@@ -107,7 +107,7 @@ impl Steady {
         let (start, carried) = if self.busy_until > now {
             (self.busy_until, self.carried)
         } else if self.busy_until == now {
-            // There was nothing to send before now.
+            // No packet was available before this time.
             (now, self.carried.max(0))
         } else {
             (now, 0)
@@ -178,7 +178,7 @@ impl Rate {
         };
         let carried = match start == self.done {
             true if came < start => self.carried,
-            // There was nothing to send before.
+            // No packet was available before.
             true => self.carried.max(0),
             false => 0,
         };
@@ -187,8 +187,8 @@ impl Rate {
         loop {
             let (rate, until) = cursor.at(now);
             let until_change = until - now;
-            // The time may be rounded up to the change, but not down to it. A rate of 0 sends
-            // nothing until it changes.
+            // The time may be rounded up to the change, but not down to it. At a rate of 0 no bit
+            // is sent until the rate changes.
             let fits = left <= 0 || {
                 let possible = rate.saturating_mul(until_change);
                 left.unsigned_abs() <= possible
@@ -204,7 +204,7 @@ impl Rate {
                 self.done = Nanos::MAX;
                 return Nanos::MAX;
             }
-            // It did not fit, so the product is less than the remaining work.
+            // The packet did not fit, so the product is less than the remaining work.
             left -= (rate * until_change) as i64;
             now = until;
         }

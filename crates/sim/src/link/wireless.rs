@@ -14,7 +14,7 @@ use crate::wifi::{self, Medium, Outcome, StationId};
 #[derive(Debug)]
 pub(crate) struct PacketOnMedium {
     pub packet: Parcel,
-    /// Its link direction.
+    /// Link direction.
     pub lane: u32,
     /// Time at which it joined the interface queue.
     admitted: Nanos,
@@ -141,7 +141,7 @@ impl WirelessLane {
 
 /// Outcome of a packet on a cell.
 pub(crate) enum PacketOutcome {
-    /// It reached the other station at `at`; the layer above processes it later.
+    /// The packet reached the other station at `at`; the layer above processes it later.
     Delivered {
         lane: u32,
         at: Nanos,
@@ -149,7 +149,7 @@ pub(crate) enum PacketOutcome {
         size: usize,
         air_time: Nanos,
     },
-    /// It was dropped.
+    /// The packet was dropped.
     GivenUp {
         on_medium: PacketOnMedium,
         at: Nanos,
@@ -191,7 +191,7 @@ impl Cell {
         self.medium.parameters().routing_header as u16
     }
 
-    /// Whether the world may leave the medium alone until an outcome is due. Packets that enter or
+    /// Whether the world need not process the medium until an outcome is due. Packets that enter or
     /// leave a medium are known in advance, because the layers above delay them.
     #[inline]
     pub fn sees_ahead(&self) -> bool {

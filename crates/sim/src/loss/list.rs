@@ -15,7 +15,7 @@ kind! {
         /// The segments: `[{ flow = "web", number = 8 }]`.
         segments: Vec<NamedSegment>, Kind::List(&NamedSegment::KIND);
     }
-    /// These data segments are lost, and nothing else.
+    /// Only the listed data segments are lost.
     pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> = "list", |config, traffic: Traffic| {
         let losses = config.segments.iter().flat_map(|segment| segment.losses(&traffic));
         let losses: Vec<SegmentLoss> = losses.collect();
@@ -29,7 +29,7 @@ kind! {
         /// Numbers of the packets in the order of their arrival, counted from 0.
         packets: Vec<u64>, Kind::List(&Kind::count(0, u64::MAX));
     }
-    /// The packets with these numbers are lost, and nothing else.
+    /// Only the packets with the listed numbers are lost.
     pub(super) static ORDINALS: KindEntry<Box<dyn Loss>, Traffic> =
         "ordinals", |config, _| Ok(Box::new(Ordinals::new(config.packets)));
 }
@@ -41,7 +41,7 @@ table! {
         flow: String, Kind::Name("flow");
         /// The segment, counted from 1: `8` is the eighth.
         number: u64, FROM_ONE;
-        /// Which transmission of it, counted from 1.
+        /// Number of the transmission of the segment, counted from 1.
         transmission: u32 = 1, FROM_ONE;
     }
 }

@@ -13,8 +13,8 @@ kind! {
         /// Number of packets for each loss: 1000 for a loss rate of 0.1 %.
         every: u64, Kind::count(1, 1 << 40), "RFC 9438 §5.1";
     }
-    /// One packet in `every` is lost, always after the same number of packets. The first is drawn
-    /// at random among the first `every`.
+    /// One packet in `every` is lost, always after the same number of packets. The first lost
+    /// packet is drawn at random among the first `every` packets.
     pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
 }

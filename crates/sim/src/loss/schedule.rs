@@ -13,10 +13,11 @@ use crate::step_function::{Cursor, StepFunction};
 kind! {
     /// The parameter of [`Schedule`].
     struct ScheduleConfig {
-        /// Times, in order, each with the probability from then on: `[["30 s", 0.05]]`.
+        /// Times, in order, each with the probability from that time on: `[["30 s", 0.05]]`.
         steps: Vec<(Nanos, f64)>, Kind::List(&Kind::Tuple(&[Kind::duration(0, Nanos::MAX), CHANCE]));
     }
-    /// A probability of loss that changes at given times. It is 0 before the first.
+    /// A probability of loss that changes at given times. The probability is 0 before the first
+    /// time.
     pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "schedule", |config, _| Ok(Box::new(Schedule::new(config.steps)?));
 }

@@ -119,8 +119,8 @@ impl Network {
         interfaces.any(|&it| self.topology.interfaces()[it as usize].has(address))
     }
 
-    /// A packet that matches no agent of `node` leaves the world there, if it is external and the
-    /// node is open.
+    /// A packet that matches no agent of `node` leaves the world at this node, if the packet is
+    /// external and the node is open.
     #[cold]
     pub fn leave(&mut self, now: Nanos, node: NodeId, packet: Parcel) {
         let open = self.external.open.get(node.index()).copied();

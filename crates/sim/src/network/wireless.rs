@@ -83,7 +83,7 @@ impl Network {
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
         } else if joins < self.scheduler.get(self.lanes.len() + cell).at() {
-            // Nothing else has changed.
+            // No other state has changed.
             self.schedule_at(joins, cell);
         }
     }
@@ -110,7 +110,7 @@ impl Network {
         now
     }
 
-    /// As [`Self::step_cell`], instant by instant.
+    /// Like [`Self::step_cell`], instant by instant.
     fn step_on(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         self.instants += 1;
         loop {
@@ -128,7 +128,7 @@ impl Network {
         }
     }
 
-    /// As [`Self::step_cell`], from one time at which an outcome may be due to the next. All that
+    /// Like [`Self::step_cell`], from one time at which an outcome may be due to the next. All that
     /// was due at such a time counts as one event.
     fn step_ahead(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         let mut counted = false;
@@ -148,7 +148,7 @@ impl Network {
             }
             let next = self.cells[cell].next_outcome();
             if !self.arrived.is_empty() {
-                // Anything due at this instant after a packet has joined is a separate event.
+                // Work that is due at this instant after a packet has joined is a separate event.
                 let moves = self.cells[cell].moves(reached);
                 self.schedule_at(if moves { reached } else { next }, cell);
                 return reached;
@@ -185,8 +185,8 @@ impl Network {
         }
     }
 
-    /// Runs everything that is due at a medium, including the results of frames that are processed
-    /// at once.
+    /// Runs all due events of a medium, including the results of frames that are processed as a
+    /// whole.
     fn run_through(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         loop {
             let (_, before) = self.cells[cell].reached();

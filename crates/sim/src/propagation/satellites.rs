@@ -22,8 +22,8 @@ kind! {
         /// The shell of satellites; the other parameters can override its values.
         shell: String = "starlink-1", Kind::Registered(shells);
         /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as
-        /// XML, KVN, CSV or JSON. A spec names a `file` instead. `relay` is "bent-pipe" then, since
-        /// elements do not say which satellites have links.
+        /// XML, KVN, CSV or JSON. A spec names a `file` instead. `relay` must then be "bent-pipe",
+        /// because elements do not describe links between satellites.
         elements: Option<String> = none, Kind::Text("elements of satellites");
         /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
@@ -33,10 +33,10 @@ kind! {
         isls: Option<String> = none, Kind::Text("lines of two numbers");
         /// File with the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". The latest date
-        /// of the elements if left out.
+        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". Default: the
+        /// latest date of the elements.
         date: Option<String> = none, Kind::Text("a date in UTC");
-        /// Elements more than 14 days from the date are used as well.
+        /// Also use elements that are more than 14 days from the date.
         old_elements: bool = false, Kind::Flag;
         /// One end, degrees north and east: "40.7,-74.0".
         from: String, PLACE;
@@ -49,7 +49,7 @@ kind! {
         /// Time after the epoch at which the run begins.
         start: Nanos = "0 s", TIME;
         /// A random part of the delay for each packet: its maximum if `uniform`, its mean if
-        /// `exponential`. None if left out.
+        /// `exponential`. Default: none.
         jitter: Option<Nanos> = none, TIME;
         /// Distribution of the random part.
         distribution: Distribution = "uniform", Distribution::KIND;

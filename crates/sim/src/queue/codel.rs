@@ -22,10 +22,10 @@ kind! {
     pub struct CoDelConfig: Default {
         /// Acceptable sojourn time of packets in a standing queue.
         target: Nanos = "5 ms", TIME, "RFC 8289 §4.3";
-        /// How long the sojourn time must exceed `target` before the first drop: about the largest
-        /// common round-trip time.
+        /// Time for which the sojourn time must exceed `target` before the first drop: about the
+        /// largest common round-trip time.
         interval: Nanos = "100 ms", TIME, "RFC 8289 §4.2";
-        /// A queue of at most this size is never too long.
+        /// A queue of at most this size never causes a drop or mark.
         mtu: u64 = "1500 B", Kind::bytes(0, 1 << 30), "RFC 8289 §4.4";
         /// Mark packets of senders that use ECN instead of dropping them.
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";

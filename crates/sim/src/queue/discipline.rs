@@ -35,7 +35,7 @@ impl QueuedPacket {
         &self.parcel
     }
 
-    /// Its bytes on the wire.
+    /// Bytes on the wire.
     pub fn size(&self) -> usize {
         self.size
     }

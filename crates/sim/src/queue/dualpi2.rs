@@ -22,13 +22,14 @@ kind! {
     pub struct DualPi2Config: Default {
         /// Target delay of the classic queue.
         target: Nanos = "15 ms", TIME, "RFC 9332 §2.5.1";
-        /// Largest round-trip time to be expected. It sets how fast the probability moves, and how
-        /// often (`target` or a third of this, whichever is less).
+        /// Largest round-trip time to be expected. It determines the speed of changes of the
+        /// probability, and their interval (`target` or a third of `rtt_max`, whichever is
+        /// smaller).
         rtt_max: Nanos = "100 ms", TIME, "RFC 9332 Appendix A.1";
         /// Coupling factor k: the L queue's probability is k times the base probability, the
         /// classic queue's its square.
         coupling: f64 = 2, above_zero(16.0), "RFC 9332 §2.1";
-        /// Time in the L queue from which packets are marked whatever the classic queue does.
+        /// Time in the L queue from which packets are marked regardless of the classic queue.
         l4s_min_th: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
         /// Time in the L queue from which every packet is marked. Not below `l4s_min_th`.
         l4s_max_th: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";

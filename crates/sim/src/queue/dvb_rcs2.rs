@@ -56,8 +56,8 @@ kind! {
     /// The settings of [`DvbRcs2`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DvbRcs2Config {
-        /// Number of terminals that share the link. Each source address that packets of the link
-        /// carry is one; if there are more addresses, they share the terminals in turn.
+        /// Number of terminals that share the link. Each source address of packets on the link is a
+        /// terminal; if there are more addresses, they are assigned to the terminals round robin.
         terminals: usize, Kind::count(1, MAX_TERMINALS);
         /// Length of a superframe.
         superframe: Nanos = "40 ms", PERIOD, "EN 301 545-2";
@@ -66,14 +66,15 @@ kind! {
         slot: u64 = "188 B", Kind::bytes(1, 65_535), "EN 301 545-2, reference waveforms";
         /// Constant rate assignment (CRA) of each terminal.
         cra: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, CRA";
-        /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: it requests no
-        /// rate. The rate is that of the last `request_interval`, plus the rate that sends the rest
-        /// of the queue within one interval, minus `cra`.
+        /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: no requests of a
+        /// rate. The requested rate is the arrival rate of the last `request_interval`, plus the
+        /// rate that sends the rest of the queue within one interval, minus `cra`.
         rbdc: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, RBDC";
-        /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0: it
-        /// requests no volume. It requests the bytes in its queue that no earlier request covers.
+        /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0: no
+        /// requests of a volume. A terminal requests the bytes in its queue that no earlier request
+        /// covers.
         vbdc: u64 = "1 MB", Kind::bytes(0, 1 << 40), "EN 301 545-2, VBDC";
-        /// Share the slots that are left among all terminals (FCA).
+        /// Share the remaining slots among all terminals (FCA).
         fca: bool = false, Kind::Flag, "EN 301 545-2, FCA";
         /// Time between two requests of a terminal, rounded up to whole superframes.
         request_interval: Nanos = "40 ms", PERIOD;
@@ -82,10 +83,10 @@ kind! {
         /// Time from the beginning of a superframe, at which the NCC assigns slots by the requests
         /// that have arrived, until it sends the assignment.
         processing_delay: Nanos = "0 ms", DELAY;
-        /// Time of an assignment from the NCC to the terminals, over the satellite. It applies to
-        /// the first superframe that begins afterwards.
+        /// Time of an assignment from the NCC to the terminals, over the satellite. The assignment
+        /// applies to the first superframe that begins after its arrival.
         assignment_delay: Nanos = "250 ms", DELAY;
-        /// Capacity of the queue of each terminal in packets or bytes. Unlimited if left out.
+        /// Capacity of the queue of each terminal in packets or bytes. Default: unlimited.
         limit: Limit as LIMIT;
     }
     idle {
@@ -95,8 +96,8 @@ kind! {
         assignment_delay: |it, ()| no_requests(it);
     }
     /// Capacity on demand (DVB-RCS2): terminals share the link in superframes, and request time
-    /// slots over the satellite. The rate of the link is that of all slots together, without their
-    /// overhead, and constant.
+    /// slots over the satellite. The rate of the link, which must be constant, is the sum of all
+    /// slots without their overhead.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-rcs2", |config, ()| Ok(Box::new(DvbRcs2::new(config)?));
 }
@@ -142,9 +143,9 @@ pub struct DvbRcs2 {
     plan: VecDeque<SlotRun>,
     /// Packets whose last slot has begun, with the end of that slot.
     leaving: VecDeque<(Nanos, QueuedPacket)>,
-    /// All packets, including those that are leaving.
+    /// All packets, including packets in transmission.
     occupancy: Occupancy,
-    /// Superframes since there was anything queued, requested or assigned on request.
+    /// Number of superframes since data was last queued, requested or assigned on request.
     quiet: u64,
     /// Bytes of slots that have begun and carried packets.
     used: u64,
@@ -210,7 +211,8 @@ impl DvbRcs2 {
                 return;
             }
             let last = now / self.config.superframe;
-            // Nothing is under way: until the last superframe nothing changes.
+            // No request or assignment is in transit, so that the state does not change until the
+            // last superframe.
             if self.quiet > self.controller.memory() && self.next < last {
                 self.controller.skip(self.next..last, self.slots);
                 self.next = last;

@@ -3,9 +3,9 @@
 //! least Es/N0 of each.
 //!
 //! Es/N0 is that of clear sky minus the attenuation: steps over time, and rain synthesised as in
-//! ITU-R P.1853. It is measured in equal intervals. The sender chooses a MODCOD by a measurement
-//! that is `reaction_delay` old, with a margin, and a hysteresis before it returns to a faster one.
-//! A packet that begins while Es/N0 is below the least value of its MODCOD is lost.
+//! ITU-R P.1853. Es/N0 is measured in equal intervals. The sender chooses a MODCOD by a measurement
+//! that is `reaction_delay` old, with a margin, and with a hysteresis before it returns to a faster
+//! MODCOD. A packet that begins while Es/N0 is below the least value of its MODCOD is lost.
 
 mod modcods;
 mod rain;
@@ -28,9 +28,9 @@ use rain::Rain;
 /// A table of MODCODs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// Those of DVB-S2.
+    /// The MODCODs of DVB-S2.
     S2,
-    /// Those of DVB-S2 and DVB-S2X.
+    /// The MODCODs of DVB-S2 and DVB-S2X.
     S2x,
 }
 spelled!(Table: Table::S2 = "s2", Table::S2x = "s2x");
@@ -45,26 +45,26 @@ kind! {
         /// MODCODs: `s2`, those of DVB-S2, or `s2x`, those of DVB-S2X in addition. Both with normal
         /// FECFRAMEs.
         modcods: Table = "s2", Table::KIND, "EN 302 307-1 table 13, EN 302 307-2 table 20a";
-        /// Es/N0 without attenuation, dB. The rate of the link is that of the MODCOD which is then
-        /// chosen; the rates of the others are in proportion to their spectral efficiency.
+        /// Es/N0 without attenuation, dB. The rate of the link belongs to the MODCOD for this
+        /// Es/N0; the rates of the other MODCODs are in proportion to their spectral efficiency.
         clear_sky: f64, Kind::number(-5.0, 40.0);
-        /// Attenuation, dB, constant or over time. None if left out.
+        /// Attenuation, dB, constant or over time. Default: none.
         attenuation: Option<StepFunction<f64>> = none, Kind::StepFunction(&RATIO);
         /// Share of the time with rain attenuation, %. 0: no rain is synthesised.
         rain_probability: f64 = 0, Kind::number(0.0, 100.0), "ITU-R P.1853-1 Annex 1 §2";
         /// Mean of the natural logarithm of the rain attenuation (dB), before the offset that makes
         /// it positive for `rain_probability` of the time.
         rain_m: f64 = 0, Kind::number(-50.0, 50.0), "ITU-R P.1853-1 Annex 1 §2";
-        /// Standard deviation of the same.
+        /// Standard deviation of the natural logarithm of the rain attenuation.
         rain_sigma: f64 = 1, Kind::number(0.0, 20.0), "ITU-R P.1853-1 Annex 1 §2";
-        /// How far the measured Es/N0 must be above the least value of a MODCOD, dB.
+        /// Minimum difference between the measured Es/N0 and the minimum of a MODCOD, dB.
         margin: f64 = 1, RATIO;
-        /// How much more than `margin` it must be for a change to a faster MODCOD, dB.
+        /// Additional margin for a change to a faster MODCOD, dB.
         hysteresis: f64 = 0.5, RATIO;
-        /// Time between two measurements of Es/N0, which is constant meanwhile.
+        /// Time between two measurements of Es/N0, which is constant in between.
         measurement_interval: Nanos = "100 ms", PERIOD;
-        /// Age of the measurement by which the MODCOD is chosen, rounded up to whole intervals: the
-        /// receiver reports it over the satellite.
+        /// Age of the measurement that determines the MODCOD, rounded up to whole intervals,
+        /// because the receiver reports the measurement over the satellite.
         reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);
         limit: Limit as LIMIT;
     }
@@ -80,7 +80,7 @@ kind! {
     }
     /// Adaptive coding and modulation (DVB-S2, DVB-S2X): the rate of the link follows the weather,
     /// and packets are lost while the choice of the MODCOD lags. Packets leave in the order of
-    /// arrival. The rate of the link is that of clear sky, and constant.
+    /// arrival. The rate of the link, which must be constant, is the rate under clear sky.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-s2", |config, ()| Ok(Box::new(DvbS2::new(config)?));
 }

@@ -22,8 +22,8 @@ kind! {
         quantum: u64 = "1514 B", Kind::bytes(1, 1 << 20), "RFC 8290 §5.2.4";
         /// Acceptable sojourn time of packets in a standing queue.
         target: Nanos = "5 ms", TIME, "RFC 8290 §5.2.2";
-        /// How long the sojourn time must exceed `target` before the first drop: about the largest
-        /// common round-trip time.
+        /// Time for which the sojourn time must exceed `target` before the first drop: about the
+        /// largest common round-trip time.
         interval: Nanos = "100 ms", TIME, "RFC 8290 §5.2.1";
         /// Mark packets of senders that use ECN instead of dropping them.
         ecn: bool = true, Kind::Flag, "RFC 8290 §5.2.6";
@@ -37,8 +37,8 @@ kind! {
             "with `flows = 1`: there is one queue, which always has its turn",
         );
     }
-    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are
-    /// served in turn, and CoDel keeps each short (RFC 8290).
+    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a separate queue; the queues are
+    /// served round robin, and CoDel limits the delay of each (RFC 8290).
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "fq-codel", |config, ()| Ok(Box::new(FqCoDel::new(config)?));
 }
@@ -210,7 +210,7 @@ impl QueueDiscipline for FqCoDel {
                 return Some(packet);
             }
             // An empty new queue must move to the end of the old ones, because it could otherwise
-            // return as new at once (§4.2).
+            // immediately return as a new queue (§4.2).
             let behind = flow.list == List::New && !self.old.is_empty();
             self.rotate(if behind { List::Old } else { List::None });
         }

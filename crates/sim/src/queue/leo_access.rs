@@ -26,17 +26,17 @@ kind! {
     pub struct LeoAccessConfig {
         /// Time for which a satellite is assigned.
         interval: Nanos = "15 s", PERIOD, "Tanveer et al. 2023";
-        /// Time of the first handover; the others follow in each `interval`.
+        /// Time of the first handover; the next ones follow at each `interval`.
         first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Tanveer et al. 2023";
-        /// Time after a handover in which no packet begins.
+        /// Time after a handover during which no transmission begins.
         handover: Nanos = "0 ms", Kind::duration(0, Nanos::MAX);
         /// Least elevation of a satellite, degrees. Elevations are uniform from this to 90.
         least_elevation: f64 = 25, Kind::number(0.0, 90.0);
-        /// Rate at the least elevation, as a share of the rate of the link, which is that at 90
-        /// degrees. In between it is linear in the sine of the elevation.
+        /// Rate at the least elevation, as a share of the rate of the link, which applies at 90
+        /// degrees. In between, the rate is linear in the sine of the elevation.
         least_rate: f64 = 1, Kind::number(0.01, 1.0);
-        /// Largest share of the rate that a satellite lacks in addition because others use it; the
-        /// share is uniform from 0 to this.
+        /// Maximum share of the rate that other users of a satellite take; the share is uniform
+        /// from 0 to this value.
         load: f64 = 0, Kind::number(0.0, 0.99);
         /// Probability of loss at the least elevation; at 90 degrees it is 0, and in between linear
         /// in the sine of the elevation.
@@ -55,7 +55,7 @@ kind! {
     }
     /// Access over satellites that are assigned at fixed seconds: rate and loss are those of the
     /// satellite, and packets wait during a handover. Packets leave in the order of arrival. The
-    /// rate of the link is the greatest, and constant.
+    /// rate of the link, which must be constant, is the maximum rate.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
 }
@@ -231,8 +231,8 @@ mod tests {
         gone.map(|at| at / MS).collect()
     }
 
-    /// Handovers at 12, 27, 42 and 57 s, each with 100 ms in which nothing begins: the packet that
-    /// would end 10 ms after the handover ends 110 ms after it.
+    /// Handovers at 12, 27, 42 and 57 s, each followed by 100 ms in which no transmission begins:
+    /// the packet that would end 10 ms after the handover ends 110 ms after it.
     #[test]
     fn packets_wait_at_fixed_seconds() {
         let mut bench = bench(BASE.with_pause(100 * MS));
@@ -252,9 +252,9 @@ mod tests {
         }
     }
 
-    /// Each interval has one rate, between half of the greatest and all of it, and most have
-    /// another one than the interval before. Times are polled in whole milliseconds, so that there
-    /// are at most 11 of them.
+    /// Each interval has one rate, between half of the maximum and the maximum, and most intervals
+    /// have another rate than the interval before. Times are polled in whole milliseconds, so that
+    /// there are at most 11 of them.
     #[test]
     fn each_satellite_has_its_rate() {
         let mut bench = bench(LeoAccessConfig {
@@ -277,9 +277,9 @@ mod tests {
         assert!(rates.len() >= 8, "{rates:?}");
     }
 
-    /// At 25 degrees a tenth is lost, at 90 nothing; sin 25 = 0.4226. The mean over elevations from
-    /// 25 to 90 is 0.1 x (1 - (mean sine - 0.4226) / 0.5774), with the mean sine cos 25 / (65
-    /// degrees) = 0.7989: 0.0348.
+    /// At 25 degrees a tenth of the packets is lost, at 90 degrees no packet; sin 25 = 0.4226. The
+    /// mean over elevations from 25 to 90 is 0.1 x (1 - (mean sine - 0.4226) / 0.5774), with the
+    /// mean sine cos 25 / (65 degrees) = 0.7989: 0.0348.
     #[test]
     fn loss_depends_on_the_elevation() {
         let mut bench = bench(LeoAccessConfig {

@@ -32,10 +32,10 @@ impl Occupancy {
 /// Capacity of a queue, including the packet in transmission.
 ///
 /// ns-2 keeps the packet in transmission outside of its queue and drops a packet when the number of
-/// queued packets plus one reaches the limit. For limits of two packets and more that is the same
-/// rule as this one: at most `limit` packets between the first bit that is queued and the last bit
-/// that leaves. (At a limit of 1, ns-2 drops everything; here a packet passes when the link is
-/// idle.) A limit in bytes includes the packet in transmission, unlike in ns-2.
+/// queued packets plus one reaches the limit. For limits of two packets and more that rule equals
+/// the rule of this module: at most `limit` packets between the first bit that is queued and the
+/// last bit that leaves. (At a limit of 1, ns-2 drops everything; here a packet passes when the
+/// link is idle.) A limit in bytes includes the packet in transmission, unlike in ns-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Maximum number of packets.

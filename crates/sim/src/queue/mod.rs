@@ -62,7 +62,7 @@ pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
 /// The parameter that the disciplines share.
 const LIMIT: Setting = Setting::new(
     "limit",
-    " Capacity in packets or bytes, including the packet in transmission. Unlimited if left out.",
+    " Capacity in packets or bytes, including the packet in transmission. Default: unlimited.",
     Limit::KIND,
 )
 .optional();

@@ -27,7 +27,7 @@ kind! {
         /// Length of a burst that is not dropped after the queue was short (MAX_BURST).
         burst: Nanos = "150 ms", Kind::duration(0, 3_600_000_000_000), "RFC 8033 §4.4";
         /// Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most
-        /// two of this size.
+        /// two packets of this size.
         packet: u64 = "1500 B", Kind::bytes(1, 1 << 30), "RFC 8033 §4.1";
         /// Mark packets of senders that use ECN instead of dropping them, while the probability is
         /// below 10 %.

@@ -41,11 +41,12 @@ kind! {
         /// The protocols, highest priority first: `["udp", "sctp"]`.
         order: Vec<Class>, Kind::List(&Class::KIND);
         /// Capacity of each queue in packets or bytes; the packet in transmission counts in every
-        /// one. Unlimited if left out.
+        /// queue. Default: unlimited.
         limit: Limit as LIMIT;
     }
     /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in
-    /// `order` waits. Each protocol has a queue; those not listed share the last.
+    /// `order` waits. Each protocol has a queue; protocols that are not listed share the last
+    /// queue.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "priority", |config, ()| Ok(Box::new(Priority::new(&config.order, config.limit)?));
 }

@@ -40,14 +40,14 @@ kind! {
         /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet above
         /// `max_th` is dropped.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
-        /// Keep a minimum distance between two drops: as many packets as the average leaves between
-        /// two of them. Off: none, as in the paper.
+        /// Keep a minimum distance between two drops: the mean number of packets between two drops.
+        /// Off: no minimum distance, as in the paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
-        /// Drop and mark nothing while at most one packet waits, whatever the average is, nor the
-        /// first packet behind that. Off: the average alone decides, as in the paper.
+        /// While at most one packet waits, drop and mark no packet, regardless of the average, and
+        /// also spare the next packet. Off: the average alone decides, as in the paper.
         spare: bool = false, Kind::Flag, "ns-2, red.cc (qlen > 1, old)";
-        /// The average counts the packets that wait. Off: the one in transmission, too, as `limit`
-        /// does.
+        /// The average counts only waiting packets. Off: it also counts the packet in transmission,
+        /// as `limit` does.
         waiting_only: bool = false, Kind::Flag, "ns-2, red.cc (estimator)";
         /// Mark packets of senders that use ECN instead of dropping them, while the probability is
         /// below 1.

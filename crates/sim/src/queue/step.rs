@@ -16,10 +16,10 @@ kind! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct StepConfig {
         /// Length above which an arriving packet is marked (K), in packets or bytes, including the
-        /// packet in transmission and not the one that arrives.
+        /// packet in transmission and excluding the arriving packet.
         threshold: Limit, Limit::KIND, "RFC 8257 §3.1";
-        /// Above the threshold, packets of senders that do not use ECN wait like others. Off: they
-        /// are dropped.
+        /// Above the threshold, packets of senders that do not use ECN are queued. Off: such
+        /// packets are dropped.
         mark_only: bool = false, Kind::Flag, "RFC 3168 §5";
         limit: Limit as LIMIT;
     }

@@ -49,7 +49,7 @@ impl Bench {
         self.come_sized(now, packets, port, SIZE)
     }
 
-    /// As [`Self::come`], with packets of `size` bytes.
+    /// Like [`Self::come`], with packets of `size` bytes.
     pub fn come_sized(&mut self, now: Nanos, packets: u64, port: u16, size: usize) -> u64 {
         let mut refused = 0;
         for _ in 0..packets {

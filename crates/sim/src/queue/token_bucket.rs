@@ -21,12 +21,13 @@ kind! {
         /// Size of the bucket, which is full at the start. A packet that is larger never passes and
         /// is dropped.
         burst: u64 = "15000 B", Kind::bytes(1, 1 << 40);
-        /// Drop packets that find too few tokens. Off: they wait until there are enough.
+        /// Drop packets that find too few tokens. Off: such packets wait until there are enough
+        /// tokens.
         police: bool = false, Kind::Flag, "RFC 2475 §2.3.3";
         limit: Limit as LIMIT;
     }
     /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays
-    /// the others, a policer drops them.
+    /// excess packets, a policer drops them.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "token-bucket", |config, ()| Ok(Box::new(TokenBucket::new(config)?));
 }

@@ -166,9 +166,9 @@ impl Routes {
         }
     }
 
-    /// Finds the shortest routes to the target by a breadth-first search from its end: first those
-    /// that arrive through it, then those through any other interface, for nodes that can reach the
-    /// target only through its own node.
+    /// Finds the shortest routes to the target by a breadth-first search from its end: first routes
+    /// that arrive through the target interface, then routes through any other interface, for nodes
+    /// that can reach the target only through its own node.
     fn spread(&mut self, topology: &Topology) {
         let owner = topology.interfaces()[self.target as usize].node;
         let none = Down(&[]);
@@ -183,8 +183,9 @@ impl Routes {
         self.flood(topology, none, &mut frontier);
     }
 
-    /// As [`Self::spread`], around links that are down. An interface whose own link is down is not
-    /// reached through another interface of its node, because several addresses are several paths.
+    /// Like [`Self::spread`], around links that are down. An interface whose own link is down is
+    /// not reached through another interface of its node, because several addresses are several
+    /// paths.
     fn spread_around(&mut self, topology: &Topology, down: Down<'_>) {
         let owner = topology.interfaces()[self.target as usize].node;
         let mut frontier = self.spread_through(topology, owner, down);

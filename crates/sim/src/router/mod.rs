@@ -40,7 +40,8 @@ pub(crate) enum Hop {
     Nowhere,
 }
 
-/// The interface that sends a packet, and the receiving one if it is sent over a ground link.
+/// The interface that sends a packet, and the receiving interface if the packet is sent over a
+/// ground link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub interface: u32,
@@ -146,7 +147,7 @@ impl Router {
         }
     }
 
-    /// As [`Self::hop`], as a number: [`HERE`], [`NOWHERE`], the sending interface, or a ground
+    /// Like [`Self::hop`], as a number: [`HERE`], [`NOWHERE`], the sending interface, or a ground
     /// link.
     #[inline(always)] // Called for each packet at each hop.
     pub fn next(&self, node: NodeId, table: u32) -> u32 {
@@ -190,7 +191,7 @@ impl Router {
         }
     }
 
-    /// The known times of changes, in order; every interval if nodes move.
+    /// The known times of changes, in order; if nodes move, the beginning of every interval.
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         match &self.made_by {
             MadeBy::FewestLinks(made_by) => made_by.changes().collect(),
@@ -228,7 +229,7 @@ impl Router {
         }
     }
 
-    /// As [`Self::follow`], but a table over moving nodes is not computed before
+    /// Like [`Self::follow`], but a table over moving nodes is not computed before
     /// [`Self::current_table`] is called for its target.
     pub fn follow_lazily(&mut self, topology: &Topology, now: Nanos) {
         match &mut self.made_by {
@@ -237,7 +238,7 @@ impl Router {
         }
     }
 
-    /// As [`Self::table`], after [`Self::follow_lazily`].
+    /// Like [`Self::table`], after [`Self::follow_lazily`].
     pub fn current_table(&mut self, topology: &Topology, target: u32) -> u32 {
         let table = self.table(topology, target);
         let index = table as usize;

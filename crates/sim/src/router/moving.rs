@@ -34,7 +34,7 @@ pub(super) struct Moving {
     kind: Box<dyn RoutingKind>,
     interval: Nanos,
     outages: Outages,
-    /// One for each interface of stations that have the most.
+    /// One graph for each interface of the stations with the most interfaces.
     graphs: Vec<Graph>,
     /// Links with constant delays, in both directions.
     fixed: Vec<Edge>,
@@ -152,7 +152,7 @@ impl Moving {
         true
     }
 
-    /// Gives each graph its edges: all but those of other interfaces of a station.
+    /// Sets the edges of each graph: all edges except those of other interfaces of a station.
     fn set_edges(&mut self, topology: &Topology) {
         if let [graph] = &mut self.graphs[..] {
             return graph.set_edges(&self.edges);
@@ -167,7 +167,7 @@ impl Moving {
                     interface,
                     receiver,
                 } = ground[number as usize];
-                // A station with fewer interfaces uses its last one for the rest.
+                // A station with fewer interfaces uses its last interface for the remaining graphs.
                 let mut all = topology.constellations.iter();
                 let ends = [interface, receiver].map(|it| LinkId(it / 2));
                 all.find_map(|it| {
@@ -203,9 +203,9 @@ impl Moving {
         self.positions = positions;
     }
 
-    /// Selects the satellites of stations in the skipped intervals, in which nothing happened and
-    /// no routes were needed: a handover in them is over, or under way, but does not begin now.
-    /// Earlier intervals than the duration of a handover have no effect.
+    /// Selects the satellites of stations in the skipped intervals, in which no routes were needed:
+    /// a handover in a skipped interval is complete or in progress, but does not begin now. Earlier
+    /// intervals than the duration of a handover have no effect.
     fn catch_up(&mut self, constellation: &Constellation, number: usize, skipped: Range<u64>) {
         let access = &constellation.access;
         if access.policy == GroundPolicy::Any || access.times.is_some() {
@@ -321,7 +321,7 @@ impl Moving {
                         steps.find(|after| !motion.reaches(station, satellite, at + after));
                     leaves.unwrap_or(MAX_VIEW)
                 };
-                // The nearest of those that stay in reach equally long.
+                // The nearest of the satellites that stay in reach equally long.
                 let all = in_reach.iter().map(|&it| (view(it.0), it));
                 let best = all.max_by(|(view, one), (other_view, other)| {
                     view.cmp(other_view).then(other.1.total_cmp(&one.1))

@@ -35,8 +35,8 @@ impl Outages {
                 }
             }
         }
-        // At one instant changes to up are first, so that a direction that immediately goes down
-        // again is down.
+        // At the same instant, changes to up precede changes to down, so that a direction that goes
+        // down again immediately is down.
         changes.sort_unstable();
         Self {
             next: changes.first().map_or(Nanos::MAX, |change| change.0),

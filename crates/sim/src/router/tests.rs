@@ -21,7 +21,7 @@ fn nodes<const N: usize>(topology: &mut Topology, names: [&str; N]) -> [NodeId; 
 
 #[test]
 fn two_addresses_are_two_paths() {
-    // a = b by two direct links: each address is reached by its own link, whatever the source
+    // a = b by two direct links: each address is reached by its own link, regardless of the source
     // address.
     let mut topology = Topology::new();
     let [a, b] = nodes(&mut topology, ["a", "b"]);
@@ -41,8 +41,8 @@ fn two_addresses_are_two_paths() {
 
 #[test]
 fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
-    // a - r1 - b and a - r2 - r3 - b, where b is wanted at r1's link: no way through r3 arrives
-    // there. a - r1 - c and a - r2 - r3 - c - is the same with c behind one router x.
+    // a - r1 - b and a - r2 - r3 - b, where b is wanted at r1's link: no path through r3 arrives at
+    // that link. a - r1 - c and a - r2 - r3 - c - is the same with c behind one router x.
     let mut topology = Topology::new();
     let [a, r1, r2, r3, x, c] = nodes(&mut topology, ["a", "r1", "r2", "r3", "x", "c"]);
     let a_r1 = connect(&mut topology, "a-r1", [a, r1]);
@@ -62,7 +62,7 @@ fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
     };
     assert_eq!(hop(a_r1), Some(topology.interface(a, a_r1).unwrap()));
     assert_eq!(hop(a_r2), Some(topology.interface(a, a_r2).unwrap()));
-    // The stub knows no way but back through a.
+    // The only route of the stub leads back through a.
     assert_eq!(hop(a_stub), Some(topology.interface(a, a_r1).unwrap()));
 }
 
@@ -158,8 +158,8 @@ fn an_address_whose_link_is_down_is_not_reached_by_another() {
     }
 }
 
-/// A ring of 2,000 nodes has no table before something is sent, and then one for each address that
-/// is sent to.
+/// A ring of 2,000 nodes has no table before a packet is sent, and then one table for each
+/// destination address.
 #[test]
 fn tables_are_made_when_they_are_asked_for() {
     let mut topology = Topology::new();

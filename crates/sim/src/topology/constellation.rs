@@ -29,16 +29,16 @@ pub enum GroundPolicy {
     Any,
     /// The nearest satellite.
     Nearest,
-    /// One satellite until it is out of reach, then the one that will be in reach longest.
+    /// One satellite until it is out of reach, then the satellite that will be in reach longest.
     Longest,
 }
 
 /// The treatment of packets during a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handover {
-    /// They are queued in the transmitter.
+    /// Packets are queued in the transmitter.
     Hold,
-    /// They are dropped on arrival at the transmitter.
+    /// Packets are dropped on arrival at the transmitter.
     Drop,
 }
 
@@ -77,7 +77,7 @@ impl HandoverTimes {
 pub struct GroundAccess {
     /// The selection policy.
     pub policy: GroundPolicy,
-    /// When stations change to another satellite; if `None`, when the policy says so.
+    /// Times at which stations change to another satellite; `None`: the policy determines them.
     pub times: Option<HandoverTimes>,
     /// Interfaces of each station. Interface j uses the satellites whose number leaves j when
     /// divided by this, so that the paths of a station share no satellite in its reach.
@@ -172,7 +172,7 @@ impl Constellation {
         all.into_iter().any(|class| spans(class, link))
     }
 
-    /// Whether a link is one between its satellites.
+    /// Whether a link joins two satellites of this constellation.
     pub fn has_isl(&self, link: LinkId) -> bool {
         spans(&self.links.isl, link)
     }
@@ -206,7 +206,7 @@ impl Topology {
     /// its class; their propagation is set here.
     ///
     /// # Errors
-    /// Those of [`Topology::add_link`] and of `direction`.
+    /// The errors of [`Topology::add_link`] and of `direction`.
     pub fn add_constellation<E: From<BuildError>>(
         &mut self,
         config: ConstellationConfig,
@@ -263,7 +263,7 @@ impl Topology {
         ] {
             for (index, &node) in nodes.iter().enumerate() {
                 let (receiver, steps) = match class {
-                    // Satellites receive on the links that follow those of the stations.
+                    // Links from satellites have the numbers after the links from stations.
                     LinkClass::Up => (
                         Receiver {
                             link: first_up + stations.len(),

@@ -74,7 +74,8 @@ impl ByElevation {
         })
     }
 
-    /// The rate of the next packet. Below the first elevation its rate holds.
+    /// The rate of the next packet. Below the first elevation, the rate of the first elevation
+    /// applies.
     fn share(&self, now: Nanos) -> f64 {
         let mut motion = self.motion.borrow_mut();
         let to = self

@@ -15,7 +15,7 @@ use crate::wifi::{Parameters, Position};
 /// An 802.11 medium without its stations.
 #[derive(Clone, Debug)]
 pub struct MediumConfig {
-    /// Its name, unique among media; also the name of the random stream of the backoffs.
+    /// Name, unique among media; also the name of the random stream of the backoffs.
     pub name: String,
     /// The parameters shared by all its stations.
     pub parameters: Parameters,
@@ -91,8 +91,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Adds a link between two stations of a medium. It has an interface at each end, like any
-    /// link.
+    /// Adds a link between two stations of a medium. The link has an interface at each end, like
+    /// any link.
     ///
     /// # Errors
     /// [`BuildError::UnknownMedium`], [`BuildError::NoStation`], and those of

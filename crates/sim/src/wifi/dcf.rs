@@ -1,8 +1,8 @@
 //! Distributed coordination function: the state machine of one station (IEEE 802.11-1999 §9.2).
 //!
 //! The medium passes it the events of its receiver and the expiry of its deadline, and it returns
-//! frames to transmit. It knows no other stations and no packets; the [`Medium`](super::Medium)
-//! transports them.
+//! frames to transmit. The state machine has no access to other stations and packets; the
+//! [`Medium`](super::Medium) transports the frames.
 
 mod exchange;
 
@@ -54,7 +54,7 @@ struct Outgoing {
 /// Outcome of the packet being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finished {
-    /// Its ACK arrived.
+    /// The ACK arrived.
     Confirmed,
     /// The retry limit was reached.
     GivenUp(DropReason),
@@ -67,16 +67,16 @@ pub(super) enum Expired {
     Transmit(Frame),
     /// An attempt failed; `Some` if it was the last.
     Failed(Option<Finished>),
-    /// Nothing yet.
+    /// The decision is pending.
     Waiting,
 }
 
 /// Outcome of a decoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Decoded {
-    /// It carries a packet that this station has not received before.
+    /// The frame carries a packet that this station has not received before.
     pub(super) fresh: bool,
-    /// It completed the packet that this station is transmitting.
+    /// The frame completed the packet that this station is transmitting.
     pub(super) finished: Option<Finished>,
 }
 
@@ -137,8 +137,8 @@ impl Dcf {
         self.head.map(|head| head.sequence)
     }
 
-    /// Sets the next packet, of `bytes`, for `to`. There must be none being transmitted, and
-    /// [`arm`](Self::arm) must follow.
+    /// Sets the next packet, of `bytes`, for `to`. No other packet may be in transmission, and a
+    /// call of [`arm`](Self::arm) must follow.
     pub(super) fn offer(&mut self, now: Nanos, to: StationId, bytes: u32, rules: &Rules) {
         let Rules { parameters, timing } = rules;
         self.head = Some(Outgoing {
@@ -165,7 +165,7 @@ impl Dcf {
         }
     }
 
-    /// Recomputes the deadline. It must be called after all methods but
+    /// Recomputes the deadline. Must be called after all methods except
     /// [`carrier_begins`](Self::carrier_begins).
     pub(super) fn arm(&mut self, now: Nanos, rules: &Rules) {
         if self.activity != Activity::Contending {
@@ -204,8 +204,8 @@ impl Dcf {
         self.deadline = NO_DEADLINE;
     }
 
-    /// The last signal leaves the antenna. Its result must be reported before, and
-    /// [`arm`](Self::arm) called afterwards.
+    /// The last signal leaves the antenna. The result of the frame must be reported before this
+    /// call, and [`arm`](Self::arm) must be called afterwards.
     pub(super) fn carrier_ends(&mut self, now: Nanos) {
         self.carrier = false;
         self.idle_since = now;

@@ -7,8 +7,8 @@ use super::dcf::NO_DEADLINE;
 use super::frame::Frame;
 use super::phy::TransmissionId;
 
-/// A frame on the air. Its signal begins at one listener after the other, and ends in the same
-/// order.
+/// A frame on the air. The signal of a frame begins at one listener after the other, and ends in
+/// the same order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub id: TransmissionId,

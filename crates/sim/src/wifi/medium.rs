@@ -54,10 +54,10 @@ pub struct Dropped<P> {
 /// Outcome of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<P> {
-    /// It arrived.
+    /// The packet arrived.
     Delivered(Delivery<P>),
-    /// It was dropped after it had been queued. ([`Medium::enqueue`] returns the packets that it
-    /// refuses.)
+    /// The packet was dropped after it had been queued. ([`Medium::enqueue`] returns the packets
+    /// that it refuses.)
     Dropped(Dropped<P>),
 }
 
@@ -114,10 +114,10 @@ pub struct Medium<P> {
     mesh: Option<SingleDomain>,
     /// Number of stations that have a packet.
     backlogged: usize,
-    /// A frame that has begun at all stations and was taken off the air, because it is the only
-    /// one.
+    /// A frame that has begun at all stations and is not stored on the air, because it is the only
+    /// frame.
     held: Option<LoneFrame>,
-    /// A frame may currently be held.
+    /// Whether a frame may currently be held.
     holding: bool,
     /// The exchange that the earliest deadline will start, if it is known and certain.
     foreseen: Option<Exchange>,
@@ -214,8 +214,8 @@ impl<P> Medium<P> {
     /// Advances to `now`, and queues a packet of `bytes` for `to` at `station`.
     ///
     /// # Errors
-    /// Returns the packet if the queue is full or the packet is too long. It is counted in the
-    /// ledger, and it is not an outcome.
+    /// Returns the packet if the queue is full or the packet is too long. The drop is counted in
+    /// the ledger, and is not an outcome.
     ///
     /// # Panics
     /// If one of the two is not a station of this medium, or if they are equal.
@@ -271,7 +271,7 @@ impl<P> Medium<P> {
         Ok(())
     }
 
-    /// Time of the next event, if nothing is enqueued before.
+    /// Time of the next event, if no packet is enqueued before.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         debug_assert!(
@@ -419,7 +419,7 @@ impl<P> Medium<P> {
         &self.rules.timing
     }
 
-    /// Recomputes the deadline of `station` and updates the earliest one.
+    /// Recomputes the deadline of `station` and updates the earliest deadline.
     #[inline]
     fn rearm(&mut self, station: StationId, now: Nanos) {
         let dcf = &mut self.stations[station.index()].dcf;
@@ -559,7 +559,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Removes a finished packet from the queue of `station`, offers the next one, and sets the
+    /// Removes a finished packet from the queue of `station`, offers the next packet, and sets the
     /// deadline.
     fn settle(&mut self, now: Nanos, station: StationId, finished: Option<Finished>) {
         if let Some(finished) = finished {

@@ -1,7 +1,7 @@
 //! An 802.11 medium: stations that may or may not hear each other and share the medium by DCF.
 //!
-//! It depends on time, geometry and packet lengths only, and not on the surrounding world. Its
-//! modules, from the antenna upwards:
+//! The model depends on time, geometry and packet lengths only, and not on the surrounding world.
+//! Its modules, from the antenna upwards:
 //!
 //! - [`propagation`]: received power and delay;
 //! - [`phy`]: air times, and a receiver that follows one signal, loses it to others, or captures

@@ -19,10 +19,10 @@ pub enum ResponseTimeout {
 /// Behaviour of a station after a frame that it detected and could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
-    /// It waits for EIFS in place of DIFS; a frame decoded in between ends this (IEEE 802.11-1999
+    /// The station waits for EIFS in place of DIFS, until it decodes a frame (IEEE 802.11-1999
     /// §9.2.3.4).
     EifsInsteadOfDifs,
-    /// It sets its NAV to EIFS, so that it waits for EIFS and DIFS, and nothing shortens this.
+    /// The station sets its NAV to EIFS, so that it always waits for EIFS and DIFS.
     EifsThenDifs,
 }
 
@@ -55,8 +55,8 @@ pub struct Parameters {
     pub sifs: Nanos,
     /// Time that a carrier must last before a station detects it (clear channel assessment).
     /// Stations whose backoffs end within this time of each other transmit together, so that this
-    /// time, rather than the propagation delay, makes a slot one instant. It must be less than a
-    /// slot.
+    /// time, rather than the propagation delay, makes a slot one instant. The value must be less
+    /// than a slot.
     pub cca_time: Nanos,
     /// Minimum contention window, slots.
     pub cw_min: u32,
@@ -99,7 +99,7 @@ pub struct Parameters {
     pub long_retry_limit: u32,
     /// Maximum length of a packet, bytes.
     pub longest_packet: u32,
-    /// Maximum number of packets at a station, including the one being transmitted; further ones
+    /// Maximum number of packets at a station, including the one being transmitted; further packets
     /// are dropped.
     pub queue_limit: usize,
     /// Time that the layer above spends on each packet, before the packet joins the interface queue
@@ -329,10 +329,10 @@ impl Default for Parameters {
 /// Reason for which a medium cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
-    /// This parameter must be a positive, finite number.
+    /// The parameter must be a positive, finite number.
     #[error("{0} must be positive and finite")]
     Positive(&'static str),
-    /// This relation between parameters does not hold.
+    /// The parameters violate this relation.
     #[error("{0}")]
     Relation(&'static str),
     /// The position of a station is not finite.

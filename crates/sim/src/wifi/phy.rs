@@ -104,13 +104,13 @@ struct Lock {
 pub enum SignalStart {
     /// The receiver follows it.
     Followed,
-    /// It is too weak to decode.
+    /// The frame is too weak to decode.
     Weak,
     /// The station was transmitting and could not receive it.
     WhileTransmitting,
     /// The receiver continues with the previous frame, which is strong enough.
     Captured,
-    /// It overlaps another frame, and both are lost.
+    /// The frame overlaps another frame, and both frames are lost.
     Collided,
 }
 
@@ -121,11 +121,11 @@ pub enum SignalEnd {
     Decoded,
     /// A frame was detected and could not be decoded.
     Spoiled,
-    /// The station detected a carrier and nothing else.
+    /// The station only detected a carrier.
     Ignored,
 }
 
-/// Receiver of one station: the signals at its antenna, and the one it follows.
+/// Receiver of one station: the signals at its antenna, and the signal that the receiver follows.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     signals: Vec<Signal>,

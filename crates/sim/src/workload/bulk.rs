@@ -8,12 +8,12 @@ use super::{BoxedWorkload, Context, Facts, Message, Offer, SIZE, Workload};
 kind! {
     /// The parameters of [`Bulk`].
     struct BulkConfig {
-        /// Size of a message (SCTP) or of a write (TCP). One that fills a packet if left out.
+        /// Size of a message (SCTP) or of a write (TCP). Default: a message that fills a packet.
         message: Option<usize> = none, SIZE;
-        /// Total size. Unlimited if left out.
+        /// Total size. Default: unlimited.
         total: Option<u64> = none, SIZE;
     }
-    /// A greedy sender: there is always more to send.
+    /// A greedy sender, which always has data to send.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "bulk", |config, context: Context| {
         let message = config.message.unwrap_or(context.packet);
         Ok(Box::new(match config.total {

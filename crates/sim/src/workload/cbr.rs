@@ -11,7 +11,7 @@ kind! {
     struct CbrConfig {
         rate: u64 as RATE;
         message: usize as MESSAGE;
-        /// Total number of messages. Unlimited if left out.
+        /// Total number of messages. Default: unlimited.
         count: Option<u64> = none, COUNT;
     }
     /// Messages at a constant rate.

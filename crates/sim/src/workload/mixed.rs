@@ -26,8 +26,9 @@ kind! {
             format!("over {}, which has one stream", context.carrier.title),
         );
     }
-    /// Small messages on stream 0, and large ones on the streams after it, in turn; each class at a
-    /// constant interval, the first of both at once.
+    /// Small messages on stream 0, and large messages on the following streams, round robin. Each
+    /// class has a constant interval, and the first messages of both classes are sent at the same
+    /// time.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "mixed", |config, _| {
         let small = Class::new(config.small, config.small_every);
         let large = Class::new(config.large, config.large_every);

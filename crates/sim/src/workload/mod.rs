@@ -1,5 +1,5 @@
-//! Workloads: the messages that an application offers, and their times. They are independent of
-//! transports; an adapter polls the workload and feeds a transport.
+//! Workloads: the messages that an application offers, and their times. Workloads are independent
+//! of transports; an adapter polls the workload and feeds a transport.
 //!
 //! A workload is one file, which contains its declaration, and one line in [`KINDS`].
 
@@ -62,9 +62,9 @@ pub struct Context {
 pub struct TransportCapabilities {
     /// Name of the transport in error messages.
     pub title: String,
-    /// It preserves message boundaries.
+    /// The transport preserves message boundaries.
     pub messages: bool,
-    /// It has a single stream.
+    /// The transport has a single stream.
     pub one_stream: bool,
 }
 
@@ -116,13 +116,13 @@ const PAUSE: Kind = Kind::duration(0, Nanos::MAX);
 /// A message or a transfer. A transport may carry it in any number of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its size, bytes.
+    /// Size, bytes.
     pub size: usize,
     /// The stream on which it should be sent; `None`: the adapter chooses. Transports without
     /// streams ignore it.
     pub stream: Option<u16>,
-    /// The time at which it was due. It may be taken later, because a transport without buffer
-    /// space takes it late. `None`: the time at which it is taken.
+    /// The time at which it was due. The message may be taken later, if the transport has no buffer
+    /// space at that time. `None`: the time at which it is taken.
     pub due: Option<Nanos>,
     /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
     /// single piece.
@@ -173,9 +173,10 @@ pub struct Facts {
     /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
     /// single piece.
     pub piece: Option<u64>,
-    /// It offers messages by its own clock. Otherwise a transport with a window should pace it.
+    /// The workload offers messages at times that do not depend on the transport. Otherwise a
+    /// transport with a window should pace it.
     pub paced: bool,
-    /// It never ends.
+    /// The workload never ends.
     pub endless: bool,
     /// Its messages are answered, so the transport must carry data in both directions.
     pub answered: bool,

@@ -22,7 +22,7 @@ kind! {
         /// Periods are exponentially distributed. Off: constant.
         exponential: bool = false, Kind::Flag;
     }
-    /// A constant rate in on periods, nothing in off periods.
+    /// A constant rate in on periods, no data in off periods.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
         let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
         let source = OnOff::new(config.rate, config.message, on, off, context.rng);
@@ -40,7 +40,7 @@ pub enum Span {
 }
 
 impl Span {
-    /// A constant duration, or a random one with this mean.
+    /// A constant duration, or a random duration with this mean.
     pub(super) fn new(mean: Nanos, exponential: bool) -> Self {
         match exponential {
             true => Span::Exponential(mean),
@@ -134,7 +134,7 @@ impl Workload for OnOff {
 
     fn facts(&self) -> Facts {
         let facts = self.pace.facts();
-        // Nothing is offered in off periods.
+        // No message is offered in off periods.
         let [on, off] = [self.on, self.off].map(|span| u128::from(span.mean()));
         let gap = u128::from(facts.gap.unwrap_or(0).max(1)) * (on + off) / on.max(1);
         Facts {

@@ -21,7 +21,7 @@ kind! {
         /// The times between an answer and the next request are exponentially distributed. Off:
         /// constant.
         exponential: bool = false, Kind::Flag;
-        /// Total number of requests. Unlimited if left out.
+        /// Total number of requests. Default: unlimited.
         count: Option<u64> = none, COUNT;
         message: Option<usize> as MAX_MESSAGE;
     }
@@ -132,7 +132,7 @@ impl Workload for RequestResponse {
     fn answered(&mut self, now: Nanos) {
         if self.state == State::Waiting {
             let think = match self.left {
-                // There is no pause after the last response.
+                // The last response is not followed by a pause.
                 Some(0) => 0,
                 _ => self.think.draw(&mut self.rng),
             };

@@ -182,7 +182,7 @@ fn a_request_waits_for_the_answer_to_the_one_before() {
     assert_eq!([client.next(5), client.next(90)], [Offer::Waiting; 2]);
     client.answered(100);
     assert_eq!(client.next(100), Offer::At(130));
-    // An unexpected answer changes nothing.
+    // An unexpected answer has no effect.
     client.answered(110);
     assert_eq!(client.next(140), asked(130));
     assert_eq!(

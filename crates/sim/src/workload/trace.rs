@@ -14,8 +14,8 @@ kind! {
         messages: Vec<TraceEntry>, Kind::List(&TraceEntry::KIND);
     }
     /// A list of messages. A spec may name a `file` instead: lines `time,size` or
-    /// `time,size,stream`, in seconds from the flow's start and in bytes, unless a first line of
-    /// titles says other units, or a Parquet file (`.parquet`) with these columns.
+    /// `time,size,stream`, in seconds from the flow's start and in bytes, unless a title line gives
+    /// other units, or a Parquet file (`.parquet`) with these columns.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "trace", |config, _| {
         let entries = config.messages;
         let mut pairs = entries.windows(2);

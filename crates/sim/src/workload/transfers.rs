@@ -24,7 +24,7 @@ kind! {
         every: Nanos, INTERVAL;
         /// Size of a transfer.
         size: NestedKind, size::SIZES;
-        /// Total number of transfers. Unlimited if left out.
+        /// Total number of transfers. Default: unlimited.
         count: Option<u64> = none, COUNT;
         message: Option<usize> as MAX_MESSAGE;
     }
@@ -49,8 +49,7 @@ kind! {
 /// Maximum size of the messages that carry parts of a transfer.
 pub(super) const MAX_MESSAGE: Setting = Setting::new(
     "message",
-    " Over SCTP: largest message that carries part of a transfer. One that fills a packet if \
-     left out.",
+    " Over SCTP: largest message that carries part of a transfer. Default: a message that fills a packet.",
     SIZE,
 )
 .optional();

@@ -14,7 +14,7 @@ const MAX_PATHS: usize = 64;
 /// An agent and the related state of the world.
 pub(super) struct AgentSlot {
     pub agent: Box<dyn Agent>,
-    /// Its index among the event sources.
+    /// Index among the event sources.
     pub source: usize,
     pub node: NodeId,
     pub protocol: u8,
@@ -24,9 +24,10 @@ pub(super) struct AgentSlot {
     /// or if it never does.
     pub turn: Nanos,
     pub stop: Nanos,
-    /// It receives the packets that pass through its node.
+    /// The agent receives the packets that pass through its node.
     pub transit: bool,
-    /// Resolved paths on which it has sent. There are few, so a linear search is faster than a map.
+    /// Resolved paths on which it has sent. The list is short, so a linear search is faster than a
+    /// map.
     pub paths: Vec<(Path, Option<Departure>)>,
     pub woken: Nanos,
     /// Wake-ups at the instant `woken`.
@@ -39,7 +40,7 @@ impl AgentSlot {
         self.start.or_else(|| self.deadline_once_started())
     }
 
-    /// As [`Self::deadline`], for an agent that has started.
+    /// Like [`Self::deadline`], for an agent that has started.
     #[inline(always)] // Called where agents are driven.
     pub fn deadline_once_started(&self) -> Option<Nanos> {
         match self.agent.poll_timeout() {
@@ -54,7 +55,7 @@ impl AgentSlot {
         if self.stalls(now) {
             return false;
         }
-        // It is the timeout that is due, if neither the start nor the stop is.
+        // If neither the start nor the stop is due, the timeout is due.
         if self.turn > now || self.change(now) {
             self.agent.handle_timeout(now);
         }

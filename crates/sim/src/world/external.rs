@@ -13,8 +13,8 @@ use crate::ip::{Complaint, Header};
 use crate::packet::{DropReason, NO_RECEIVER, Packet};
 
 impl World {
-    /// Opens `node` to the outside: datagrams that [entered](World::enter) elsewhere and are
-    /// addressed to it leave the world there, unless they match an agent.
+    /// Opens `node` to the outside: datagrams that [entered](World::enter) at other nodes and are
+    /// addressed to `node` leave the world at `node`, unless they match an agent.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`].
@@ -33,7 +33,7 @@ impl World {
     /// 4443 specify. If it matches an agent, the agent receives its payload.
     ///
     /// # Errors
-    /// [`RejectedDatagram`]: the datagram is not accepted; nothing was sent.
+    /// [`RejectedDatagram`]: the datagram is not accepted and was not sent.
     pub fn enter(&mut self, node: NodeId, mut datagram: Bytes) -> Result<(), RejectedDatagram> {
         let header = Header::read(&datagram).map_err(|_| RejectedDatagram::Malformed)?;
         let Header {

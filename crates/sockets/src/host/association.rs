@@ -49,7 +49,7 @@ pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 /// An association that a socket owns. The socket also has its associations: its type is an
 /// argument, so that this module does not name it.
 pub(super) struct OwnedAssociation<S> {
-    /// Its number for programs, unique at this host.
+    /// Number for programs, unique at this host.
     pub number: u32,
     /// Its socket is AF_INET6.
     v6: bool,
@@ -318,7 +318,7 @@ impl<S> OwnedAssociation<S> {
         self.ended.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Its current owner.
+    /// Current owner.
     pub(super) fn current_owner(&self) -> Option<Arc<S>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),

@@ -61,7 +61,7 @@ pub(super) enum Phase {
     Connecting,
     /// Its association is established, or was.
     Connected,
-    /// Its association failed, or could not be set up.
+    /// Association failed, or could not be set up.
     Failed,
 }
 
@@ -101,7 +101,7 @@ pub(super) struct State {
     pub ended: Option<i32>,
     /// The peer of its association, also after the end.
     pub peer: Option<SocketAddr>,
-    /// Its associations by number.
+    /// Associations by number.
     pub assocs: BTreeMap<u32, Arc<SocketAssociation>>,
     /// The endpoint of a one-to-many socket, once in use.
     pub endpoint: Option<Endpoint>,
@@ -151,7 +151,7 @@ impl Socket {
         }
     }
 
-    /// Its mutable state.
+    /// Mutable state.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
     }

@@ -350,7 +350,7 @@ impl Connection {
     }
 
     /// Sends a delayed acknowledgement now if the data it covers was marked differently from the
-    /// arriving packet, because each acknowledgement must echo the marks of its own data.
+    /// arriving packet, because each acknowledgement must echo the separate marks data.
     fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
         if self.receiver.acks().is_owed() {
             self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));

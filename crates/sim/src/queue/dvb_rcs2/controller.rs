@@ -157,7 +157,7 @@ impl Controller {
         }
     }
 
-    /// Skips superframes in which nothing is requested.
+    /// Skips superframes without requests.
     pub fn skip(&mut self, range: Range<u64>, slots: u64) {
         self.assignments.slots += self.unrequested(range, slots);
         self.plans.clear();
@@ -264,8 +264,8 @@ impl Demand {
         self.rate > 0 || self.volume > 0
     }
 
-    /// Assigns `bytes` to the oldest requests by volume. Returns the sending times of those that
-    /// are assigned completely.
+    /// Assigns `bytes` to the oldest requests by volume. Returns the sending times of the requests
+    /// that are assigned completely.
     fn take_volume(&mut self, mut bytes: u64) -> Vec<Nanos> {
         let mut complete = Vec::new();
         while let Some((sent, volume)) = self.volumes.front_mut()
@@ -303,9 +303,9 @@ impl Grants {
     }
 }
 
-/// Shares `left` slots among terminals that want so many: equally, except that none gets more than
-/// it wants (max-min fair). A rest of less than one slot each goes to the terminals in turn, from
-/// `turn` on.
+/// Shares `left` slots among terminals, whose demands are given: equally, except that no terminal
+/// gets more slots than its demand (max-min fair). Remaining slots, fewer than terminals, are
+/// assigned round robin, from the terminal `turn` on.
 fn share(left: &mut u64, mut wanted: Vec<u64>, turn: u64) -> Vec<u64> {
     let total: u64 = wanted.iter().sum();
     if total <= *left {
@@ -340,8 +340,9 @@ fn share(left: &mut u64, mut wanted: Vec<u64>, turn: u64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Computed by hand: 10 slots for wishes of 2, 9, 1 and 7. 2 each leaves 3 (the third wants one
-    /// only), then 1 each, and the last one in turn.
+    /// Computed by hand: 10 slots for demands of 2, 9, 1 and 7. Two slots each leave 3 slots (the
+    /// third terminal needs only one), then one slot each, and the last slot is assigned round
+    /// robin.
     #[test]
     fn slots_are_shared_equally_up_to_the_request() {
         let shares = |left: u64, wanted: &[u64], turn| {

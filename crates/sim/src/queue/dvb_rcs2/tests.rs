@@ -39,7 +39,8 @@ fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)>
     all
 }
 
-/// Without requests: 20 kbit/s are one slot of each superframe. A packet of 250 bytes takes three.
+/// Without requests: 20 kbit/s are one slot of each superframe. A packet of 250 bytes takes three
+/// slots.
 #[test]
 fn a_constant_rate_has_its_slots_without_a_request() {
     let mut bench = Bench::new(
@@ -51,7 +52,7 @@ fn a_constant_rate_has_its_slots_without_a_request() {
     );
     bench.come_sized(10 * MS, 1, 1, 250);
     bench.come_sized(10 * MS, 1, 1, 50);
-    // Slots begin at 40, 80 and 120 ms. The second packet fits into the last one.
+    // Slots begin at 40, 80 and 120 ms. The second packet fits into the last slot.
     assert_eq!(
         departures(&mut bench, 10 * MS, 300 * MS),
         [(124, 0), (124, 1)]
@@ -149,8 +150,8 @@ fn terminals_share_what_they_ask_for() {
     );
 }
 
-/// The rest of the superframe goes to all, and what nobody uses is lost: 250 bytes use three of the
-/// ten slots at 0 ms, and the fourth begins after the packet at 13 ms.
+/// The remaining slots of the superframe are shared among all terminals, and unused slots are lost:
+/// 250 bytes use three of the ten slots at 0 ms, and the fourth begins after the packet at 13 ms.
 #[test]
 fn free_capacity_needs_no_request() {
     let config = DvbRcs2Config { fca: true, ..BASE };
@@ -163,7 +164,7 @@ fn free_capacity_needs_no_request() {
     let mut bench = Bench::new(Box::new(free), Ecn::NotEct);
     bench.come_sized(0, 1, 1, 250);
     bench.come_sized(13 * MS, 1, 1, 80);
-    // The first slot has begun before the packet: it has those at 4, 8 and 12 ms.
+    // The first slot has begun before the packet: the packet uses the slots at 4, 8 and 12 ms.
     assert_eq!(departures(&mut bench, 0, 100 * MS), [(16, 0), (20, 1)]);
 }
 

@@ -6,8 +6,8 @@
 //! 0.001), and those of S2X with saleos (`inputs.py`) and pylink
 //! (`pylink/tributaries/modulation.py`, which lacks QPSK 2/9). pylink has the efficiencies of EN
 //! 302 307-2 V1.1.1, which differ from V1.3.1 for 32APSK 2/3-L (3.289502) and 64APSK 5/6
-//! (4.933701). The rows here are those of V1.3.1. The efficiencies also follow from the lengths of
-//! the frames, which a test computes.
+//! (4.933701). The rows of this table are those of V1.3.1. The efficiencies also follow from the
+//! lengths of the frames, which a test computes.
 
 /// A modulation and code rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,8 +98,8 @@ pub(super) const S2X: Rows = &[
     (5.900855, 19.57),
 ];
 
-/// The MODCODs of several tables without those that are slower than one with the same or a lower
-/// least Es/N0: from the most robust to the fastest.
+/// The MODCODs of several tables, from the most robust to the fastest. A MODCOD is omitted if
+/// another MODCOD with the same or a lower minimum Es/N0 is faster.
 pub(super) fn fastest(tables: &[Rows]) -> Vec<Modcod> {
     let rows = tables.iter().copied().flatten();
     let mut all: Vec<Modcod> = rows

@@ -56,8 +56,9 @@ fn packets_are_lost_until_the_modcod_follows() {
     assert!((13_314..=13_316).contains(&slower), "{slower}");
 }
 
-/// It returns to the faster MODCOD only when Es/N0 is the hysteresis above: 10.21 + 1 + 0.5 dB are
-/// 11.71 dB, so 0.3 dB of attenuation are not too much, and 0.4 dB are.
+/// The sender returns to the faster MODCOD only when Es/N0 exceeds the limit by the hysteresis:
+/// 10.21 + 1 + 0.5 dB are 11.71 dB, so the sender returns with 0.3 dB of attenuation, and not with
+/// 0.4 dB.
 #[test]
 fn the_faster_modcod_needs_the_hysteresis() {
     for (attenuation, faster) in [(0.28, true), (0.4, false)] {
@@ -69,8 +70,8 @@ fn the_faster_modcod_needs_the_hysteresis() {
     }
 }
 
-/// Below the least value of all MODCODs (-2.35 dB) everything is lost, at the lowest rate: a packet
-/// takes 10 ms x 2.966728 / 0.490243 = 60.5 ms.
+/// Below the least value of all MODCODs (-2.35 dB) all packets are lost, at the lowest rate: a
+/// packet takes 10 ms x 2.966728 / 0.490243 = 60.5 ms.
 #[test]
 fn a_deep_fade_is_an_outage() {
     let mut bench = bench(config(&[(0, 20.0)]));
@@ -81,8 +82,8 @@ fn a_deep_fade_is_an_outage() {
 #[test]
 fn tables_have_their_rows() {
     let s2 = modcods::fastest(&[modcods::S2]);
-    // Of the 28 of DVB-S2, a faster one needs no more Es/N0 than QPSK 8/9, 8PSK 5/6, 8/9
-    // and 9/10, 16APSK 8/9 and 9/10.
+    // Of the 28 MODCODs of DVB-S2, six are omitted, because a faster MODCOD needs no more Es/N0:
+    // QPSK 8/9, 8PSK 5/6, 8/9 and 9/10, 16APSK 8/9 and 9/10.
     assert_eq!((modcods::S2.len(), s2.len()), (28, 22));
     assert_eq!(choose(&s2, -10.0).efficiency, 0.490243);
     assert_eq!(choose(&s2, 5.5).efficiency, 1.779991);

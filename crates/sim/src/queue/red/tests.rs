@@ -39,7 +39,7 @@ fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
 
 /// The average is above twice `max_th`, so that all packets are dropped, except by `spare`: a queue
 /// of at most one packet is spared, and so is the first packet after that (`old` of ns-2). Of four
-/// arriving packets three are queued, and one more after two of them have left.
+/// arriving packets three are queued, and another packet is queued after two have left.
 #[test]
 fn a_short_queue_is_spared() {
     for (spare, refused, then) in [(true, 1, 0), (false, 4, 1)] {

@@ -91,8 +91,8 @@ impl Dcf {
         self.nav_until <= end
     }
 
-    /// The station's deadline expired, it starts the exchange, and its data frame has ended. It
-    /// detects the ACK if that has begun.
+    /// The station's deadline expired, it starts the exchange, and its data frame has ended. The
+    /// station detects the ACK if the ACK has begun.
     pub(in crate::wifi) fn opens(&mut self, exchange: &Exchange, begun: bool, rules: &Rules) {
         let [.., end] = exchange.ends;
         self.backoff.clear();
@@ -147,7 +147,8 @@ impl Dcf {
     }
 
     /// The station has overheard all three frames after these delays, those of the sender and of
-    /// the receiver. Its deadline is recomputed, or it detects the ACK, which the NAV covers.
+    /// the receiver. The station's deadline is recomputed, or the station detects the ACK, which
+    /// the NAV covers.
     pub(in crate::wifi) fn overhears(
         &mut self,
         exchange: &Exchange,

@@ -2,8 +2,8 @@
 //!
 //! A station whose deadline is the earliest has the medium until the end of its data frame: RTS,
 //! CTS and DATA change the stations in one step. A frame that has begun at all stations ends at all
-//! of them unless a station transmits before. Until then it is *held*, without receivers that
-//! follow it. The medium also need not be advanced before it can have an outcome:
+//! of them unless a station transmits before. Until then the frame is *held*, and no receiver
+//! follows it. The medium also need not be advanced before it can have an outcome:
 //! [`Medium::catch_up`] processes the pending events when a packet is enqueued or an outcome is
 //! due.
 
@@ -22,7 +22,7 @@ pub(super) struct LoneFrame {
     pub id: TransmissionId,
     pub frame: Frame,
     pub start: Nanos,
-    /// Its end at the nearest and at the farthest station.
+    /// End at the nearest and at the farthest station.
     pub ends: (Nanos, Nanos),
 }
 
@@ -39,8 +39,8 @@ impl<P> Medium<P> {
         self.earliest() <= now
     }
 
-    /// Processes all events before `now`, except that a frame that ends later may be held. It must
-    /// be called before a packet is enqueued, and at the latest at the time returned by
+    /// Processes all events before `now`, except that a frame that ends later may be held. Must be
+    /// called before a packet is enqueued, and at the latest at the time returned by
     /// [`next_outcome`](Self::next_outcome).
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         self.holding = self.sees_ahead();
@@ -66,8 +66,8 @@ impl<P> Medium<P> {
         self.holding = false;
     }
 
-    /// Lower bound for the time at which the next outcome must be reported if nothing is enqueued.
-    /// A delivered packet is reported when the layer above its receiver has processed it.
+    /// Lower bound for the time at which the next outcome must be reported if no packet is
+    /// enqueued. A delivered packet is reported when the layer above its receiver has processed it.
     /// [`NO_DEADLINE`] if there are no more events.
     pub(crate) fn next_outcome(&mut self) -> Nanos {
         if let Some(held) = &self.held {
@@ -218,7 +218,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// Holds a frame that has begun at all stations, if that is allowed.
+    /// Holds a frame that has begun at all stations, if holding is allowed.
     #[inline]
     pub(super) fn hold(&mut self, id: TransmissionId, frame: &Frame, start: Nanos) -> bool {
         let Some(SingleDomain(mesh)) = self.mesh.as_ref().filter(|_| self.holding) else {

@@ -19,7 +19,7 @@ pub(super) struct Reach {
     pub ends: u64,
 }
 
-/// Propagation from each station to the others, if all hear each other.
+/// Propagation from each station to the others, if all stations are in range of each other.
 #[derive(Debug)]
 pub(super) struct SingleDomain(pub Vec<Reach>);
 

@@ -44,8 +44,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Whether a frame that is alone begins at all listeners before any other event. It must also
-    /// end before `limit`, or be allowed to be held.
+    /// Whether a frame that is alone begins at all listeners before any other event. The frame must
+    /// also end before `limit`, unless it may be held.
     fn may_begin(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
         let (nearest, farthest) = self.reach_of(frame);
         let span = if self.holding { 0 } else { frame.air_time };
@@ -130,7 +130,7 @@ impl<P> Medium<P> {
         self.heard(now, listener.station, (ending, false), frame);
     }
 
-    /// Continues the rest of a passage edge by edge.
+    /// Continues a passage edge by edge.
     #[inline(never)]
     pub(super) fn put_on_air(
         &mut self,

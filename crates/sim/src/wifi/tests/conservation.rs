@@ -11,8 +11,8 @@ fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<FrameTrace>) {
     (outcomes, frame_traces)
 }
 
-/// As [`random_run`], with the statistics of the stations and the number of events; `edge_by_edge`,
-/// or with whole frames at once, and with whole exchanges if it is not `observed`.
+/// Like [`random_run`], with the statistics of the stations and the number of events;
+/// `edge_by_edge`, or with whole frames at once, and with whole exchanges if it is not `observed`.
 fn run(
     seed: u64,
     edge_by_edge: bool,
@@ -153,7 +153,7 @@ fn a_station_sends_one_frame_at_a_time() {
     }
 }
 
-/// A station out of reach of all others changes nothing, not even a random draw.
+/// A station out of reach of all other stations changes neither results nor random numbers.
 #[test]
 fn a_far_station_moves_no_draw() {
     let run = |places: &[(f64, f64)]| {

@@ -116,7 +116,8 @@ fn a_second_packet_backs_off_for_whole_slots() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     let mut now = SECOND;
     for round in 0..400 {
-        // Both together; or the second after the first's ACK, during the backoff that follows.
+        // Both packets are enqueued at the same time; or the second after the ACK of the first,
+        // during the following backoff.
         medium
             .enqueue(now, stations[0], stations[1], 1500, 0)
             .unwrap();

@@ -77,7 +77,7 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
     }
 }
 
-/// Just below the power ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m
+/// Just below the power ratio of 10 no frame is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m
 /// 10.2 : 1.
 #[test]
 fn capture_begins_at_ten_decibels() {

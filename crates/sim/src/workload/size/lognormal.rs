@@ -13,7 +13,7 @@ kind! {
         median: u64, BYTES;
         /// The standard deviation of ln(size).
         sigma: f64, Kind::number(0.0, 10.0);
-        /// The largest size. Larger draws are repeated.
+        /// Maximum size. A larger sample is drawn again.
         max: u64 = "1024 MiB", BYTES;
     }
     /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
