@@ -38,11 +38,11 @@ impl dyn ParameterLookup + '_ {
     }
 }
 
-/// Something that an algorithm needs in addition to a path. Without it the algorithm behaves like
-/// the protocol's own.
+/// A requirement of an algorithm in addition to a path. Without it the algorithm behaves like the
+/// protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
+    /// No requirement.
     Nothing,
     /// A receiver that reports its measurements.
     Reports,
@@ -55,23 +55,23 @@ pub enum Needs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Property {
-    /// It computes a pacing rate ([`CongestionControl::pacing_rate`]). A factor of cwnd / SRTT has
-    /// no effect.
+    /// The algorithm computes a pacing rate ([`CongestionControl::pacing_rate`]). A factor of cwnd
+    /// / SRTT has no effect.
     PacesItself,
-    /// It needs rate samples ([`CongestionControl::wants_rate_samples`]). They require loss
-    /// detection by time (RACK).
+    /// The algorithm needs rate samples ([`CongestionControl::wants_rate_samples`]), which require
+    /// loss detection by time (RACK).
     NeedsRateSamples,
-    /// It computes the window from a model of the path: the protocol's rules for cwnd and ssthresh
-    /// have no effect.
+    /// The algorithm computes the window from a model of the path: the protocol's rules for cwnd
+    /// and ssthresh have no effect.
     OwnWindow,
     /// It ends slow start by its own rule.
     OwnSlowStartExit,
-    /// It increases the window in congestion avoidance by its own rule, without the byte counter of
-    /// the protocol.
+    /// The algorithm increases the window in congestion avoidance by its own rule, without the byte
+    /// counter of the protocol.
     OwnIncrease,
     /// Rule for losses includes the minimum window.
     OwnFloor,
-    /// It has its own rule for a window that is not fully used.
+    /// The algorithm has its own rule for a window that is not fully used.
     OwnUnusedWindow,
     /// Its window depends on time, on the rate, or on a number of packets in the queue. A smaller
     /// path, with rate, queue and windows divided by the same factor, does not give the same shape.

@@ -53,7 +53,8 @@ struct Sample {
     inflight: f64,
 }
 
-/// BBR. It replaces the window of `Base`, from which it takes only the unit and the initial window.
+/// BBR. The model replaces the window of `Base`, from which BBR takes only the unit and the initial
+/// window.
 #[derive(Clone, Debug)]
 pub struct Bbr<Base> {
     base: Base,
@@ -310,8 +311,8 @@ impl<Base: WindowControl> CongestionControl for Bbr<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// Only in Startup, because the window is not yet derived from the model there. In other states
-    /// the model decides.
+    /// This applies only in Startup, because the window is not yet derived from the model there. In
+    /// other states the model decides.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.least_window());

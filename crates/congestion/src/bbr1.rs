@@ -2,7 +2,7 @@
 //! Queue 14(5), 2016): window and pacing rate follow the maximum delivery rate of ten round trips
 //! and the minimum round-trip time of ten seconds. Losses do not bound the model.
 //!
-//! It is useful for a comparison with published results, which use this version;
+//! BBRv1 is useful for comparisons with published results, which use this version;
 //! [`bbr`](crate::bbr) is version 3. Names are those of the draft. The draft chooses the first
 //! phase of ProbeBW at random; here it is derived from the bytes delivered so far, so that a run
 //! can be repeated. ECN marks have no effect, as in the draft.
@@ -117,8 +117,8 @@ impl MaxFilter {
     }
 }
 
-/// BBR version 1. It replaces the window of `Base`, from which it takes only the segment and the
-/// initial window.
+/// BBR version 1. The model replaces the window of `Base`, from which BBR takes only the segment
+/// and the initial window.
 #[derive(Clone, Debug)]
 pub struct Bbr1<Base> {
     base: Base,
@@ -494,7 +494,7 @@ impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// Only in Startup, because the window is not yet derived from the model there.
+    /// This applies only in Startup, because the window is not yet derived from the model there.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.min_pipe_cwnd());

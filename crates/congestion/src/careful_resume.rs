@@ -1,7 +1,7 @@
 //! Careful Resume (RFC 9959): a new flow starts from the capacity that an earlier flow measured on
 //! the same path.
 //!
-//! [`CarefulResume`] wraps the controller of a path. It measures the path
+//! [`CarefulResume`] wraps the controller of a path. The wrapper measures the path
 //! ([`CarefulResume::observation`]), and if the driver supplies parameters that were saved for the
 //! same remote endpoint, it jumps to half of the saved window after the initial data has been
 //! acknowledged, validates the jump, and retreats on congestion. [`SavedPaths`] is the store of

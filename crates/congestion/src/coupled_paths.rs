@@ -1,6 +1,6 @@
 //! Aggregate state of the paths of one association, for algorithms that couple their windows.
 
-/// One of the paths.
+/// State of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoupledPath {
     /// Congestion window, bytes.

@@ -45,7 +45,7 @@ pub struct CubicParameters {
 }
 
 impl Default for CubicParameters {
-    /// Both, as recommended by RFC 9438.
+    /// HyStart++ and fast convergence are on, as recommended by RFC 9438.
     fn default() -> Self {
         Self {
             fast_convergence: true,

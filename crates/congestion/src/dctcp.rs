@@ -10,7 +10,7 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it. It is for TCP only, because SCTP's ECNE reports only one mark
+/// The algorithm as specs name it. DCTCP is for TCP only, because SCTP's ECNE reports only one mark
 /// per window, so that the fraction is unknown.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",

@@ -124,7 +124,8 @@ mod tests {
         meter.on_app_limited();
         let first = meter.on_ack(100 * MS, 1000, 1000).unwrap();
         assert!(first.app_limited);
-        // The second packet was lost and is no longer in flight; the round delivered nothing.
+        // The second packet was lost and is no longer in flight; no packet was delivered in the
+        // round.
         assert_eq!(meter.on_ack(200 * MS, 0, 0).unwrap().rate, 0.0);
         // After an idle time of one second.
         meter.on_sent(1200 * MS, 1000, 1000);

@@ -18,7 +18,7 @@ pub trait PathEstimator: Debug + Send {
         let _ = (now, feedback);
     }
 
-    /// Advances the time to `now`. Nothing was acknowledged since the last call, and a loss is
+    /// Advances the time to `now`. No data was acknowledged since the last call, and a loss is
     /// about to be classified.
     fn advance(&mut self, now: Nanos) {
         let _ = now;

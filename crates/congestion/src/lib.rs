@@ -342,7 +342,7 @@ pub trait CongestionControl: Debug + Send {
         0
     }
 
-    /// Nothing was sent on the path for `idle_for`, while the retransmission timeout was `rto`
+    /// No packet was sent on the path for `idle_for`, while the retransmission timeout was `rto`
     /// (RFC 9260 §7.2.1: cwnd is halved per RTO; RFC 5681 §4.1: restart window).
     fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
         let _ = (now, idle_for, rto);
@@ -393,8 +393,8 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Whether it responds to the fraction of marked bytes: receivers must echo each mark, until
-    /// the next packet without one (RFC 8257 §3.2). A sender must check this before it sends
-    /// anything, and must also echo marks accordingly as a receiver.
+    /// the next packet without one (RFC 8257 §3.2). A sender must check this before it sends the
+    /// first packet, and must also echo marks accordingly as a receiver.
     fn counts_marks(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! Pacer: spreads packets over the round trip instead of sending a window at once.
+//! Pacer: spreads packets over the round trip instead of sending a window in one burst.
 
 use anabranch_transport::{Nanos, time};
 
 use crate::CongestionControl;
 
-/// The pacer of one path. It delays packets only if the path's controller has a pacing rate, or if
-/// the pacer has its own factor.
+/// The pacer of one path. The pacer delays packets only if the path's controller has a pacing rate,
+/// or if the pacer has its own factor.
 ///
 /// After a packet of `bytes` the next one may be sent `bytes / rate` later. The rate is that of the
 /// controller ([`CongestionControl::pacing_rate`]), or else `factor x cwnd / SRTT` (RFC 9002 §7.7,
@@ -13,7 +13,7 @@ use crate::CongestionControl;
 #[derive(Clone, Debug)]
 pub struct Pacer {
     factor: Option<f64>,
-    /// Bytes that may be sent at once after a pause.
+    /// Bytes that may be sent in one burst after a pause.
     burst: u64,
     /// Maximum lateness of the caller's timer.
     slack: Nanos,
@@ -42,8 +42,8 @@ impl Pacer {
     }
 
     /// Compensates for a clock that reports timeouts up to `slack` late: packets that became due in
-    /// the meantime are sent at once. Otherwise a timer of 1 ms would limit any rate to one packet
-    /// per millisecond.
+    /// the meantime are sent in one burst. Otherwise a timer of 1 ms would limit any rate to one
+    /// packet per millisecond.
     #[must_use]
     pub const fn with_slack(self, slack: Nanos) -> Self {
         Self { slack, ..self }
@@ -132,7 +132,7 @@ mod tests {
         assert!(pacer.allows(24 * MS));
     }
 
-    /// At 125,000 bytes per second: three packets are sent at once after a pause, and then one
+    /// At 125,000 bytes per second: three packets are sent in one burst after a pause, and then one
     /// every 8 ms, never more than these three early.
     #[test]
     fn a_burst_budget_is_caught_up_on_and_no_more() {
@@ -172,7 +172,7 @@ mod tests {
             [0, 1, 2, 3, 5, 6, 16].map(at)
         };
         assert_eq!(sent_by(0), [1; 7]);
-        // Nothing was due before the clock began.
+        // No packet was due before the clock began.
         assert_eq!(sent_by(2 * MS), [1, 10, 10, 10, 20, 10, 21]);
     }
 

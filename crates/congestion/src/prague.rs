@@ -3,11 +3,11 @@
 //! dependence on the round-trip time is reduced: below 25 ms a flow grows and responds as one with
 //! that round-trip time.
 //!
-//! As in DCTCP both ends must use it, because the receiver must echo each mark. On the Internet
-//! this feedback is AccECN (RFC 9768; a prerequisite for TCP by RFC 9331 §4.2), which is not
-//! implemented. Revision 04 (July 2024) is the last one that was found; it expired in January 2025,
-//! and no adopted draft was found. Slow start, losses and timeouts are those of the base. The draft
-//! requires pacing, which here is the setting `pacing`.
+//! As with DCTCP, both ends must use this congestion control, because the receiver must echo each
+//! mark. On the Internet this feedback is AccECN (RFC 9768; a prerequisite for TCP by RFC 9331
+//! §4.2), which is not implemented. Revision 04 (July 2024) is the last one that was found; it
+//! expired in January 2025, and no adopted draft was found. Slow start, losses and timeouts are
+//! those of the base. The draft requires pacing, which here is the setting `pacing`.
 
 use anabranch_transport::{Nanos, time};
 
@@ -16,7 +16,7 @@ use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it. It is for TCP only, as DCTCP.
+/// The algorithm as specs name it. Prague is for TCP only, like DCTCP.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "prague",
     about: "as `dctcp`, but below 25 ms independent of the round-trip time; for L4S, with `l4s` and `pacing` (draft-briscoe-iccrg-prague-congestion-control-04)",

@@ -46,9 +46,9 @@ pub struct LostPacket {
     pub lost: u64,
     /// Bytes delivered so far.
     pub total_delivered: u64,
-    /// It was sent when the application had no more data to send.
+    /// The packet was sent when the application had no more data to send.
     pub app_limited: bool,
-    /// It directly follows the previously lost packet.
+    /// The packet directly follows the previously lost packet.
     pub adjacent: bool,
 }
 
@@ -65,7 +65,7 @@ struct Packet {
     lost: u64,
     tx_in_flight: u64,
     app_limited: bool,
-    /// It was delivered, or is lost.
+    /// The packet was delivered, or is lost.
     settled: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     sctp_newreno, tcp_newreno, vegas, veno, westwood,
 };
 
-/// All algorithms, those of the protocols before those that build on them.
+/// All algorithms; the algorithms of the protocols precede algorithms that build on them.
 pub const KINDS: &[&Algorithm] = &[
     &sctp_newreno::ALGORITHM,
     &tcp_newreno::ALGORITHM,
@@ -56,7 +56,8 @@ fn added() -> Vec<&'static Algorithm> {
 }
 
 /// Adds a program's own algorithm for the whole process: specs and command lines that are read from
-/// now on can name it. It replaces one of the same name. Adding it again changes nothing.
+/// now on can name it. It replaces one of the same name. Adding the same algorithm again has no
+/// effect.
 pub fn add(algorithm: &'static Algorithm) {
     // The list only grows, and a program may add its algorithm before each run.
     if added().iter().any(|known| std::ptr::eq(*known, algorithm)) {
@@ -65,7 +66,7 @@ pub fn add(algorithm: &'static Algorithm) {
     let next = OnceLock::new();
     let mut last = Box::new(Added { algorithm, next });
     let mut place = &ADDED;
-    // Another thread may have added one at the same time: append after that one.
+    // Another thread may have added an algorithm at the same time: append after the new entry.
     while let Err(refused) = place.set(last) {
         last = refused;
         match place.get() {

@@ -80,7 +80,7 @@ pub enum SsthreshRule {
     EachReport,
     /// With each acknowledgement outside of recovery, literally as in Fig. 3-7.
     EachAck,
-    /// Never: only losses set it, as in standard SCTP.
+    /// Never: only losses set ssthresh, as in standard SCTP.
     Never,
 }
 spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",

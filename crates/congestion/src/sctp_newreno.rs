@@ -21,12 +21,13 @@ pub static ALGORITHM: Algorithm = Algorithm {
 /// Treatment of `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfilledCredit {
-    /// It continues to grow and is used for increases as soon as the window is full again (RFC 2960
-    /// §7.2.2, RFC 4960 §7.2.2).
+    /// The counter continues to grow and is used for increases as soon as the window is full again
+    /// (RFC 2960 §7.2.2, RFC 4960 §7.2.2).
     Keep,
-    /// It is limited to cwnd, which is sufficient for one increase (RFC 9260 §7.2.2).
+    /// The counter is limited to cwnd, which is sufficient for one increase (RFC 9260 §7.2.2).
     Cap,
-    /// An acknowledgement that found the window not full adds nothing (the module of ns-2.35).
+    /// An acknowledgement that found the window not full does not increase the counter (the module
+    /// of ns-2.35).
     Discard,
 }
 spelled!(UnfilledCredit: UnfilledCredit::Keep = "keep", UnfilledCredit::Cap = "cap",

@@ -58,7 +58,7 @@ pub struct TcpNewRenoConfig {
     /// Window after an idle period of more than one retransmission timeout (RFC 5681 §4.1); `None`:
     /// unchanged.
     pub restart_window: Option<f64>,
-    /// How the window grows.
+    /// Growth of the window.
     pub growth: Growth,
     /// The quantity that a loss halves.
     pub halving_basis: HalvingBasis,

@@ -132,8 +132,8 @@ impl Payload {
         self.len() == 0
     }
 
-    /// PPID and user data. Because SCTP carries no empty messages, an empty one is sent as a single
-    /// byte that is ignored (RFC 8831 §6.6).
+    /// PPID and user data. Because SCTP carries no empty messages, an empty message is sent as a
+    /// single byte that is ignored (RFC 8831 §6.6).
     pub(crate) fn into_wire(self) -> (u32, Bytes) {
         match self {
             Self::Text(text) if text.is_empty() => (ppid::STRING_EMPTY, Bytes::from_static(&[0])),

@@ -514,9 +514,9 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
-    /// The peer reset all its streams: returns those that have channels or a refused
-    /// DATA_CHANNEL_OPEN, and were not reset before. Each is returned only once, because a request
-    /// of a few bytes is cheap for the peer to repeat.
+    /// The peer reset all its streams: returns the streams that have channels or a refused
+    /// DATA_CHANNEL_OPEN, and were not reset before. Each stream is returned only once, because a
+    /// request of a few bytes is cheap for the peer to repeat.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().chain(self.refused.unreset()).collect()

@@ -22,8 +22,8 @@ pub enum Closed {
     /// The association ended.
     #[error("the association ended: {0}")]
     Association(CloseReason),
-    /// No Binding request for 30 s: the peer is gone, or no longer consents to receive data (RFC
-    /// 7675 §5.1).
+    /// No Binding request for 30 s: the peer is unreachable, or no longer consents to receive data
+    /// (RFC 7675 §5.1).
     #[error("the peer no longer asks whether we are here")]
     Consent,
 }

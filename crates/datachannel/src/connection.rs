@@ -276,7 +276,7 @@ impl Connection {
             .association
             .and_then(|id| self.sctp.association_mut(id))
         {
-            // It may be closed already.
+            // The channel may already be closed.
             let _ = association.abort(now, Bytes::new());
         }
         self.drive(now);

@@ -1,8 +1,9 @@
 //! DTLS 1.2 (RFC 8261, RFC 6347) with the crate `dimpl`, which does no I/O either.
 //!
 //! Until a handshake is complete, any host that spoofs the peer's address can send its messages,
-//! and `dimpl` buffers records that it cannot use yet until its buffer is full. It therefore only
-//! gets records that it can use immediately: [`handshake`] parses all records first.
+//! and `dimpl` buffers records that it cannot use yet until its buffer is full. Therefore the
+//! engine only receives records that it can use immediately: [`handshake`] parses all records
+//! first.
 
 mod cookie_exchange;
 mod flight;
@@ -106,7 +107,7 @@ impl Dtls {
         self.answer_verify_request(now)
     }
 
-    /// Processes a datagram; returns whether any of it was useful. The rest is counted.
+    /// Processes a datagram; returns whether any of it was useful. Further records are counted.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Nanos,
@@ -154,7 +155,7 @@ impl Dtls {
 
     /// Sends close_notify.
     pub(crate) fn close(&mut self) {
-        // It may be closed already.
+        // The connection may already be closed.
         let _ = self.inner.close();
     }
 

@@ -38,7 +38,8 @@ impl Identity {
     /// The certificate could not be encoded.
     pub fn new(seed: [u8; 32]) -> Result<Self, IdentityError> {
         let failed = |error: &dyn std::fmt::Display| IdentityError(error.to_string());
-        // A scalar outside the group's order is extremely unlikely; then the next one is tried.
+        // A scalar outside the group's order is extremely unlikely; in this case the next scalar is
+        // tried.
         let key = (0u8..=255)
             .find_map(|turn| {
                 let digest = Sha256::new()

@@ -41,7 +41,7 @@ pub enum BindError {
     Random(String),
 }
 
-/// A connection with a peer. It is closed when it and all its channels are dropped.
+/// A connection with a peer. The connection is closed when the handle and all channels are dropped.
 #[derive(Debug)]
 pub struct PeerConnection {
     shared: Arc<SharedHandle>,
@@ -73,7 +73,8 @@ impl PeerConnection {
         Ok((Self { shared }, answer))
     }
 
-    /// Opens a channel. It can be used immediately, even before the connection is established.
+    /// Opens a channel. The channel can be used immediately, even before the connection is
+    /// established.
     ///
     /// # Errors
     /// The channel cannot be opened.

@@ -91,7 +91,7 @@ struct Section {
     protocol: String,
     format: String,
     mid: Option<String>,
-    /// It is the data channel section.
+    /// The section describes data channels.
     data: bool,
 }
 
@@ -131,7 +131,7 @@ impl Attributes {
             "ice-pwd" => return Err(wrong("22 to 256 of A-Z a-z 0-9 + /")),
             "fingerprint" => {
                 let (hash, digits) = value.split_once(' ').unwrap_or((value, ""));
-                // There may be other hash functions as well (RFC 8122 §5).
+                // The offer may contain other hash functions as well (RFC 8122 §5).
                 if hash.eq_ignore_ascii_case("sha-256") {
                     let digest = digits.trim().parse();
                     let allowed = "sha-256 and 32 bytes as AA:BB:...";

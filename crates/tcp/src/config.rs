@@ -17,8 +17,8 @@ use crate::profile::Profile;
 
 /// Largest window that TCP can advertise (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
-/// Largest window that may be configured without window scaling, bytes. It is the usual 64 KiB,
-/// although the largest value on the wire is one byte less.
+/// Largest window that may be configured without window scaling, bytes. The default is the usual 64
+/// KiB, although the largest value on the wire is one byte less.
 const MAX_UNSCALED: u64 = 1 << 16;
 
 settings! {
@@ -138,8 +138,8 @@ impl Config {
         Ok(())
     }
 
-    /// A window above 16 bits requires window scaling (RFC 7323 §2), because the rest of the buffer
-    /// would otherwise have no effect.
+    /// A window above 16 bits requires window scaling (RFC 7323 §2), because the buffer beyond
+    /// 65,535 bytes would otherwise have no effect.
     fn check_window(&self) -> Result<(), SettingError> {
         if self.profile.window_scale || self.receive_bytes() <= MAX_UNSCALED {
             return Ok(());

@@ -23,7 +23,7 @@ use crate::stats::Stats;
 use crate::time::or_never;
 use crate::tx::Sender;
 
-/// The two ports of a connection, as seen from this end.
+/// The two ports of a connection, from the viewpoint of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Port of this end.
@@ -32,7 +32,7 @@ pub struct Ports {
     pub remote: u16,
 }
 
-/// Reason why [`Connection::write`] accepted nothing.
+/// Reason why [`Connection::write`] accepted no data.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -92,7 +92,8 @@ pub struct Connection {
     time_wait_until: Option<Nanos>,
     /// Earliest time of the next challenge ACK.
     next_challenge: Nanos,
-    /// Nothing can be sent until the user writes or reads, a segment arrives, or a timer expires.
+    /// No segment can be sent until the user writes or reads, a segment arrives, or a timer
+    /// expires.
     quiet: bool,
     events: VecDeque<Event>,
     stats: Stats,
@@ -171,7 +172,7 @@ impl Connection {
     /// Appends `bytes` to the send buffer without copying them.
     ///
     /// # Errors
-    /// The buffer has too little space, or the connection is closed; nothing was accepted.
+    /// The buffer has too little space, or the connection is closed; no data was accepted.
     pub fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
         self.quiet = false;
         if !self.open_for_writing() {
@@ -277,9 +278,9 @@ impl Connection {
         !self.events.is_empty() || !self.trace.is_empty()
     }
 
-    /// Whether [`Transport::poll_transmit`] has nothing to send until the user writes, a segment
+    /// Whether [`Transport::poll_transmit`] has no segment to send until the user writes, a segment
     /// arrives, or a timer expires: all written data is acknowledged, and no acknowledgement is
-    /// due. This is a cheap check; `false` does not mean that there is something to send.
+    /// due. This is a cheap check; `false` does not imply that a segment can be sent.
     pub fn is_idle(&self) -> bool {
         self.sender.is_idle()
             && !self.receiver.acks().is_due()
@@ -320,7 +321,7 @@ impl Connection {
         self.path
     }
 
-    /// The ports in use; the remote one is 0 while listening.
+    /// The ports in use; the remote port is 0 while listening.
     pub fn ports(&self) -> Ports {
         self.ports
     }

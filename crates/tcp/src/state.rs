@@ -7,9 +7,9 @@ pub enum State {
     Closed,
     /// Waiting for a SYN.
     Listen,
-    /// A SYN was sent; waiting for a matching one.
+    /// A SYN was sent; waiting for the peer's SYN.
     SynSent,
-    /// A SYN was sent and received; waiting for the acknowledgement of the sent one.
+    /// A SYN was sent and received; waiting for the acknowledgement of the sent SYN.
     SynReceived,
     /// Open.
     Established,

@@ -43,7 +43,7 @@ pub struct Stats {
     pub marks_received: u64,
     /// Data bytes that became readable in order.
     pub bytes_delivered: u64,
-    /// Segments with data that contained nothing new.
+    /// Segments with data that contained no new data.
     pub duplicates_received: u64,
     /// Segments with data received out of order.
     pub out_of_order_received: u64,

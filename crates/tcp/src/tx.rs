@@ -171,8 +171,8 @@ impl Sender {
         self.profile.growth_needs_full_cwnd && !self.congestion.rate_limited_increase
     }
 
-    /// Supplies saved parameters to the current controller, and to the one that the handshake
-    /// creates.
+    /// Supplies saved parameters to the current controller, and to the controller that the
+    /// handshake creates.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         let control = self.flow.control.careful_resume_mut();
         let taken = control.is_some_and(|it| it.resume(saved));

@@ -56,7 +56,7 @@ causes! {
 /// A list of causes.
 pub type Causes = TlvList<Cause>;
 
-/// One error cause.
+/// An error cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// DATA arrived for a stream that does not exist (RFC 9260 §3.3.10.1).

@@ -13,7 +13,7 @@ pub trait Encode {
     fn encode(&self, out: &mut BytesMut);
 }
 
-/// Not enough space left for the element; nothing was written.
+/// There is not enough space for the element; the output is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room left in the packet")]
 pub struct Full;

@@ -3,8 +3,8 @@
 //!
 //! Decoding is zero-copy: variable-length fields are slices ([`bytes::Bytes`]) of the datagram, and
 //! lists (chunks, parameters, causes, Gap Ack Blocks) are iterated in place. Each list has exactly
-//! one iterator, because a second reader could accept bytes that the first one has not validated.
-//! No input causes a panic.
+//! one iterator, because a second reader could accept bytes that the first reader has not
+//! validated. No input causes a panic.
 //!
 //! ```
 //! use anabranch_wire::chunk::{Chunk, Shutdown};

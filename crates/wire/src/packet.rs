@@ -117,7 +117,7 @@ impl<'a> Packet<'a> {
         checksum::verify(self.datagram)
     }
 
-    /// The chunks in order. After an error, the rest of the packet cannot be decoded, and the
+    /// The chunks in order. After an error, the remaining packet cannot be decoded, and the
     /// iterator ends.
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {
@@ -129,7 +129,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Invalid framing of a chunk. Nothing after it can be located.
+/// Invalid framing of a chunk. Chunks after it cannot be located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// Fewer bytes are left than the length of a chunk header.
@@ -357,7 +357,7 @@ impl RawChunk {
         &self.whole
     }
 
-    /// How the chunk must be handled if its type is not recognized.
+    /// Required handling of the chunk if its type is not recognized.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_chunk(self.kind)
     }

@@ -80,7 +80,7 @@ pub const RSCTP_VALUE: &[u8] = b"RBE1";
 /// A list of parameters.
 pub type Parameters = TlvList<Parameter>;
 
-/// One parameter.
+/// A parameter of INIT or INIT ACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// An address of the sender (RFC 9260 §3.3.2.1.1).
@@ -94,8 +94,8 @@ pub enum Parameter {
     UnrecognizedParameter(Bytes),
     /// Requests a cookie with a lifetime this many milliseconds longer (RFC 9260 §3.3.2.1.3).
     CookiePreservative(u32),
-    /// A host name. It must not be sent, and its receiver aborts with Unresolvable Address (RFC
-    /// 9260 §3.3.2.1.4).
+    /// A host name. A Host Name Address must not be sent, and its receiver aborts with Unresolvable
+    /// Address (RFC 9260 §3.3.2.1.4).
     HostNameAddress(Bytes),
     /// Address types that the sender can use, as parameter types (RFC 9260 §3.3.2.1.5).
     SupportedAddressTypes(U16List),
@@ -144,7 +144,7 @@ impl Parameter {
         }
     }
 
-    /// How the parameter must be handled if its type is not recognized. Used for
+    /// Required handling of the parameter if its type is not recognized. Used for
     /// [`Parameter::Unknown`], and for known types in a chunk that does not define them.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_parameter(self.kind())

@@ -15,11 +15,11 @@
 //! - *current time* counts microseconds from any origin and wraps after 71 minutes; only
 //!   differences are meaningful.
 //! - *chunk count* is the number of DATA chunks, retransmissions included, that were sent on this
-//!   path since the association began, modulo 2^32. It is a total instead of the count since the
-//!   last HEARTBEAT, because a lost HEARTBEAT should not distort the result.
+//!   path since the association began, modulo 2^32. The field is a total instead of the count since
+//!   the last HEARTBEAT, because a lost HEARTBEAT should not distort the result.
 //! - *available bandwidth* is in bytes per second, up to 34 Gbit/s; 0 means "no estimate", because
 //!   a path without traffic was not measured.
-//! - *chunk loss rate* is in millionths; [`NO_LOSS_RATE`] means "no estimate", because nothing was
+//! - *chunk loss rate* is in millionths; [`NO_LOSS_RATE`] means "no estimate", because no chunk was
 //!   sent that could be lost.
 //!
 //! The figures do not define the bytes after the two fields. RFC 9260 §3.3.6 requires that the info

@@ -124,8 +124,7 @@ pub enum TlvError {
         /// Length, header included.
         length: usize,
     },
-    /// The entry should hold an address parameter, but holds something else. The iteration
-    /// continues.
+    /// The entry should be an address parameter, but has another type. The iteration continues.
     #[error("entry of type {kind:#06x} holds no address")]
     NoAddress {
         /// Type of the entry.
@@ -134,7 +133,7 @@ pub enum TlvError {
 }
 
 impl TlvError {
-    /// Whether the framing itself is broken, so that nothing after this entry can be located.
+    /// Whether the framing itself is broken, so that later entries cannot be located.
     pub const fn ends_walk(self) -> bool {
         !matches!(self, Self::BadLength { .. } | Self::NoAddress { .. })
     }
@@ -171,12 +170,12 @@ impl<T: TlvItem> TlvList<T> {
         }
     }
 
-    /// A list of `items`, without those that exceed [`MAX_LIST`].
+    /// A list of the `items` that fit into [`MAX_LIST`] bytes.
     pub fn of(items: &[T]) -> Self {
         Self::fitting(items, MAX_LIST)
     }
 
-    /// A list of `items`, without those that would make it longer than `limit` bytes.
+    /// A list of the `items` that fit into `limit` bytes.
     pub fn fitting(items: &[T], limit: usize) -> Self {
         let mut writer = TlvWriter::new(limit);
         for item in items {

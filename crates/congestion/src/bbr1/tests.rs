@@ -38,7 +38,8 @@ fn the_pipe_is_filled_and_drained() {
     assert!((cwnd / 107_000.0 - 1.0).abs() < 0.05, "{cwnd}");
 }
 
-/// One phase above 1, one below 1, six at 1, each of at least a round trip.
+/// The gain is above 1 in one phase, below 1 in one phase, and 1 in six phases, each of at least a
+/// round trip.
 #[test]
 fn the_gain_cycle_has_eight_phases() {
     let mut control = bbr1();

@@ -70,7 +70,7 @@ pub enum Trigger {
     LastUnvalidatedPacketAcknowledged,
     /// The RTT differs from that of the saved path.
     RttNotValidated,
-    /// The RTT fell below half of the saved one after the jump.
+    /// The RTT fell below half of the saved RTT after the jump.
     PathChanged,
     /// A packet was lost.
     PacketLoss,

@@ -22,8 +22,8 @@ struct Entry {
     in_use: bool,
 }
 
-/// The saved parameters of a sender, one set for each remote endpoint. It is owned by a driver,
-/// which also chooses the key that identifies a path, for example the pair of addresses.
+/// The saved parameters of a sender, one set for each remote endpoint. The store is owned by a
+/// driver, which also chooses the key that identifies a path, for example the pair of addresses.
 ///
 /// 1. [`take`](Self::take) when a flow begins, 2. [`release`](Self::release) when it has ended. In
 ///    between no other flow gets the set.

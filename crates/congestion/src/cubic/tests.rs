@@ -135,7 +135,7 @@ fn time_without_use_does_not_count() {
     assert_eq!(aged, 100 * MS, "a minute of silence is left out");
 }
 
-/// After a timeout the plateau is the end of slow start, so that growth begins at once (§4.8).
+/// After a timeout the plateau is the end of slow start, so that growth begins immediately (§4.8).
 #[test]
 fn a_timeout_begins_a_stage_without_a_plateau_above() {
     let mut it = control(100_000, 1);

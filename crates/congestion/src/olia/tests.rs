@@ -78,7 +78,7 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     });
     assert!((up - (1.0 / 16.0 + 0.5)).abs() < 1e-12, "{up}");
     assert!((down - (9.0 / 16.0 - 0.5)).abs() < 1e-12, "{down}");
-    // If the best path has the largest window, nothing is moved.
+    // If the best path has the largest window, no window is moved.
     let best = member(6.0 * UNIT, 0.1, 200_000);
     let other = member(2.0 * UNIT, 0.1, 100_000);
     assert_eq!(coupled(&[best, other]).collected, 0);

@@ -9,7 +9,7 @@ use anabranch_transport::time::SECOND;
 struct Probe {
     /// One above the highest number sent by then (TLP.end_seq).
     end: u64,
-    /// It is a retransmission of the last data (TLP.is_retrans); otherwise it was new data.
+    /// The probe is a retransmission of the last data (TLP.is_retrans), and not new data.
     again: bool,
 }
 
@@ -39,7 +39,7 @@ impl TailProbe {
         self.deadline = Some(now.saturating_add(after).min(expiry));
     }
 
-    /// Stops the timer, because nothing is in flight or a recovery is in progress.
+    /// Stops the timer, because no data is in flight or a recovery is in progress.
     pub fn disarm(&mut self) {
         self.deadline = None;
     }
@@ -143,7 +143,7 @@ mod tests {
         // The receiver received both.
         let mut tail = probed();
         assert!(!tail.on_ack(8, true, true) && tail.may_go());
-        // One acknowledgement for each: nothing was lost.
+        // There is one acknowledgement for each segment, so no segment was lost.
         let mut tail = probed();
         assert!(!tail.on_ack(8, false, false) && !tail.may_go());
         assert!(!tail.on_ack(8, false, true) && tail.may_go());

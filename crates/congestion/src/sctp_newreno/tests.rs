@@ -78,7 +78,7 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
 }
 
 /// The slow start after a timeout also ends if another algorithm moves the window above ssthresh,
-/// and it also begins if the timeout changes nothing else.
+/// and it also begins if the timeout has no other effect.
 #[test]
 fn the_limit_after_a_timeout_ends_with_its_slow_start() {
     let mut cc = SctpNewReno::new(SctpParameters {

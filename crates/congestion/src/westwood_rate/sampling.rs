@@ -11,8 +11,8 @@ use crate::AckSample;
 pub enum Interval {
     /// A constant interval, nanoseconds; at least 1.
     Fixed(Nanos),
-    /// This number of smoothed round-trip times. ISCC 2002 does not specify `T`; one round trip
-    /// counts one window.
+    /// The interval is this number of smoothed round-trip times. ISCC 2002 does not specify `T`;
+    /// one round trip counts one window.
     RoundTrips(f64),
     /// `T_k = RTT (VE - RE) / VE`, never below `least`, with `VE = flightsize / RTTmin`: the more
     /// congestion, the longer (ABSE; at least 50 ms). The bytes in flight replace cwnd, because a
@@ -42,7 +42,7 @@ pub enum Sampling {
     },
 }
 
-/// The state of a [`Sampling`]. It stores the acknowledgements of one interval.
+/// The state of a [`Sampling`]. The method stores the acknowledgements of one interval.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     sampling: Sampling,

@@ -77,7 +77,7 @@ pub(super) struct Channel {
     pub(super) queued: usize,
     /// Messages in the transport.
     pub(super) in_flight: InFlight,
-    /// The transport knows its weight.
+    /// The weight was passed to the transport.
     pub(super) weight_set: bool,
     /// The low threshold.
     pub(super) low: usize,
@@ -155,7 +155,8 @@ impl Channel {
         usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP))
     }
 
-    /// Removes the first message, which was passed on; returns its size as a large one.
+    /// Removes the first message, which was passed to the transport; returns its size as a large
+    /// message.
     pub(super) fn move_first_to_transport(&mut self) -> usize {
         let Some(first) = self.queue.pop_front() else {
             return 0;
@@ -173,8 +174,8 @@ impl Channel {
         }
     }
 
-    /// Abandons expired queued messages; returns their number. These are the first ones, because
-    /// all messages have the same lifetime.
+    /// Abandons expired queued messages; returns their number. Expired messages are at the front of
+    /// the queue, because all messages have the same lifetime.
     pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
         let over =
             |queued: &QueuedMessage| queued.deadline().is_some_and(|deadline| deadline <= now);
@@ -211,7 +212,7 @@ impl Channel {
     /// Virtual finish time of `next`.
     pub(super) fn finish_of(&self, next: &QueuedMessage) -> u64 {
         let weight = u64::from(self.weight());
-        // 65,536: integers for any weight, and each message costs something even if it is empty.
+        // 65,536: the quotient is an integer for any weight, and above 0 even for an empty message.
         self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight
     }
 }

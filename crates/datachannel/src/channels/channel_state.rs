@@ -12,7 +12,7 @@ pub(super) enum State {
     Opening,
     /// Both ends know it.
     Open,
-    /// It is being closed.
+    /// The channel is being closed.
     Closing,
 }
 

@@ -30,7 +30,7 @@ pub enum SendError {
     /// The channel is closing or closed.
     #[error("the channel is closed")]
     Closed,
-    /// It is larger than the peer accepts (`a=max-message-size`, RFC 8841 §6.1).
+    /// The message is larger than the peer accepts (`a=max-message-size`, RFC 8841 §6.1).
     #[error("a message of {length} bytes; the peer takes {max}")]
     TooLarge {
         /// Length in bytes.

@@ -1,10 +1,10 @@
 //! Passing of messages to the association, and closing of channels.
 //!
 //! The association schedules the channels' data, because it can interleave fragments of large
-//! messages (RFC 8260 §3.6). Messages passed on early only cost memory, but can no longer be
-//! dropped; each channel therefore has only a little data there. The total size of large messages
-//! there is limited to the receive buffer, because otherwise the interleaved fragments could fill
-//! it without completing any message.
+//! messages (RFC 8260 §3.6). Messages that are passed to the transport early use memory and can no
+//! longer be dropped; therefore each channel has only little data in the transport. The total size
+//! of large messages there is limited to the receive buffer, because otherwise the interleaved
+//! fragments could fill it without completing any message.
 
 use anabranch_transport::Nanos;
 
@@ -104,7 +104,8 @@ impl Channels {
         }
     }
 
-    /// Abandons queued messages that have expired. Messages in the transport are handled there.
+    /// Abandons queued messages that have expired. The transport handles messages that were already
+    /// passed to it.
     fn abandon(&mut self, now: Nanos) {
         while let Some(&(deadline, stream)) = self.ready.by_deadline.first()
             && deadline <= now
@@ -135,14 +136,14 @@ impl Channels {
         while let Some(&stream) = self.ready.closing.first()
             && let Some(channel) = self.table.get_mut(&stream)
         {
-            // Before the association is established the peer knows of no channel.
+            // Before the association is established the peer has no information about channels.
             if self.streams.is_none() {
                 self.end(stream);
             } else if transport.reset(stream).is_ok() {
                 channel.reset_requested = true;
                 self.update_ready(stream);
             } else if channel.in_flight.is_empty() {
-                // The peer cannot be notified. Its outgoing stream stays open, so the stream cannot
+                // The peer cannot be notified. The outgoing stream stays open, so the stream cannot
                 // be used again.
                 self.unusable.insert(stream);
                 self.end(stream);

@@ -1,4 +1,4 @@
-//! Index of channels with pending work, so that a call only examines those.
+//! Index of channels with pending work, so that a call examines only these channels.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::channel_state::{PendingWork, State};
 /// Index of channels by pending work.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
-    /// Channels that can pass on a message that fits a packet, and those with a large one, by
+    /// Channels whose first message fits a packet, and channels with a large first message, by
     /// virtual finish time.
     pub by_finish_time: [BTreeSet<(u64, u16)>; 2],
     pub by_deadline: BTreeSet<(Nanos, u16)>,

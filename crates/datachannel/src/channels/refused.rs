@@ -1,9 +1,9 @@
 //! Refused or invalid DATA_CHANNEL_OPENs: the stream is reset to notify the peer of the failure
 //! (RFC 8832 §6).
 //!
-//! A stream without a channel is kept here until both ends have reset it, and no channel is opened
-//! on it until then. There is at most one entry of a few bytes for each stream, and at most one
-//! pending reset of it, however many messages the peer sends.
+//! A refused stream stays in this table until both ends have reset it, and no channel is opened on
+//! the stream until then. Each stream has at most one entry of a few bytes and one pending reset,
+//! regardless of the number of messages that the peer sends.
 
 use std::collections::{BTreeMap, BTreeSet};
 

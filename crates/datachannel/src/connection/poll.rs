@@ -7,7 +7,7 @@ use anabranch_sctp::{
 use super::*;
 
 impl Connection {
-    /// Lets each layer process the output of the others, until there is none.
+    /// Lets each layer process the output of the other layers, until no layer has output.
     pub(super) fn drive(&mut self, now: Nanos) {
         while !self.closed {
             let polled = match self.poll_dtls(now) {
@@ -100,7 +100,7 @@ impl Connection {
                         return ended;
                     }
                 }
-                // Not requested.
+                // This output was not requested.
                 Output::MessagePart(_) | Output::Writable | Output::Sent { .. } => {}
             }
             self.collect_events();
@@ -178,7 +178,7 @@ impl Connection {
         outcome: ReconfigOutcome,
     ) {
         let performed = outcome == ReconfigOutcome::Performed;
-        // An empty list means all streams (RFC 6525 §4.1). This side never requests that.
+        // An empty list means all streams (RFC 6525 §4.1). This side never makes such a request.
         let all = match direction {
             StreamDirection::Incoming if performed && streams.is_empty() => {
                 self.channels.take_all_reset()
@@ -218,7 +218,7 @@ impl Connection {
             let packet = self.packet.split_to(transmit.len);
             self.mark_sent();
             self.dtls.send(&packet)?;
-            // One at a time, because DTLS queues only a few.
+            // Packets are passed one at a time, because DTLS queues only a few.
             self.poll_dtls(now)?;
         }
         Ok(sent)

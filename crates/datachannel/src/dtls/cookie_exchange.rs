@@ -1,9 +1,10 @@
 //! DTLS engines, and the cookie exchange for a second ClientHello (RFC 6347 §4.2.1).
 //!
 //! An attacker who spoofs the peer's address may send the first ClientHello. The peer's ClientHello
-//! is then the second one. Its sender must return a cookie, which only a host that sees the traffic
-//! can do, and then replaces the first one. No state is kept about requested cookies: engines with
-//! the same seed have the same secret, so a cookie from one is valid for another.
+//! is then the second one. The sender of the second ClientHello must return a cookie, which only a
+//! host that sees the traffic can do; its ClientHello then replaces the first one. No state is kept
+//! about requested cookies: engines with the same seed have the same secret, so a cookie from one
+//! is valid for another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,7 +110,7 @@ impl EngineBudget {
 
 impl Dtls {
     /// Passes the first ClientHello to the engine. Returns whether the engine answered; a rejected
-    /// one leaves no state.
+    /// ClientHello leaves no state.
     pub(super) fn accept(&mut self, now: Nanos, hello: Message) -> Result<bool, Closed> {
         if !self.budget.take(now) {
             return Ok(false);

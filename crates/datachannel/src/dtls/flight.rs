@@ -211,7 +211,7 @@ impl Flight {
 /// Reasons for which a fragment is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RejectedFragment {
-    /// It does not belong to an expected message.
+    /// The fragment does not belong to an expected message.
     Unexpected,
     /// The certificate does not match the offer.
     Certificate,

@@ -179,7 +179,7 @@ impl Dtls {
             (kind::CHANGE_CIPHER_SPEC, 0) if record.fragment == [1] && !done => {
                 self.handshake.change = true;
             }
-            // Any host may have sent an unencrypted alert. It is reported after a timeout.
+            // Any host may have sent an unencrypted alert. The error is reported after a timeout.
             (kind::ALERT, 0) => {
                 if let &[_, description] = record.fragment {
                     self.handshake.alert = Some(description);
@@ -247,8 +247,8 @@ impl Dtls {
         }
     }
 
-    /// Passes a record to the engine that should be the Finished: an invalid one must not end the
-    /// connection.
+    /// Passes a record to the engine that should be the Finished: an invalid record must not end
+    /// the connection.
     fn give_protected(
         &mut self,
         now: Nanos,
@@ -269,7 +269,7 @@ impl Dtls {
 
     /// Passes complete input to the engine; returns whether there was any. Must be called after all
     /// records of a datagram, so that a flight in a single datagram is accepted completely,
-    /// whatever was forged before.
+    /// even after forged records.
     pub(super) fn advance(
         &mut self,
         now: Nanos,

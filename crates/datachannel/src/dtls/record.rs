@@ -26,8 +26,8 @@ pub(super) struct Record<'a> {
     pub whole: &'a [u8],
 }
 
-/// Parses the records of a datagram; `None` for an invalid one, which ends the sequence: an unknown
-/// type or version, or a length beyond the datagram.
+/// Parses the records of a datagram; `None` for an invalid record, which ends the sequence: an
+/// unknown type or version, or a length beyond the datagram.
 pub(super) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
     std::iter::from_fn(move || {
         if datagram.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn number_of_3(bytes: &[u8]) -> usize {
         .fold(0, |all, &byte| all << 8 | usize::from(byte))
 }
 
-/// Parses the fragments in a record; `None` for an invalid one, which ends the sequence.
+/// Parses the fragments in a record; `None` for an invalid record, which ends the sequence.
 pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<HandshakeFragment<'_>>> {
     std::iter::from_fn(move || {
         if fragment.is_empty() {

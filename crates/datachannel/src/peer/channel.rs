@@ -67,8 +67,8 @@ impl DataChannel {
             .ask(|state, now| state.connection.send(now, self.id, message))
     }
 
-    /// Queues a message; waits for space in the channel's queue, and in those of all channels
-    /// together, which the waiting channels get in order.
+    /// Queues a message; waits for space in the channel's queue, and in the queues of all channels
+    /// together; waiting channels get space in order.
     ///
     /// # Errors
     /// The channel is closed, or the message is larger than the peer accepts.

@@ -303,7 +303,7 @@ impl Shared {
         let mut state = self.lock();
         let full = state.unread >= MAX_UNREAD;
         let result = ready(&mut state);
-        // There is space again, and the association may have more messages.
+        // The queue has space again, and the association may have more messages.
         if full && state.unread < MAX_UNREAD {
             state.sort(now);
             state.connection.resume(now);

@@ -1,5 +1,5 @@
-//! Fast path of an established connection. It handles data that is next in order at an end that
-//! only receives, acknowledgements of new data, and outgoing segments without options.
+//! Fast path of an established connection. The fast path handles data that is next in order at an
+//! end that only receives, acknowledgements of new data, and outgoing segments without options.
 //!
 //! The results must be the same as those of [`receive`](super::receive) and
 //! [`transmit`](super::transmit), which handle a segment if any condition of the fast path is not
@@ -49,7 +49,7 @@ impl Connection {
         let is_taken = if data == 0 {
             self.sender.fast_path_ack(now, to, stats, trace)
         } else {
-            // The segment acknowledges nothing, and no segment so far was marked.
+            // The segment acknowledges no data, and no segment so far was marked.
             advanced == 0
                 && self.sender.has_sent_nothing()
                 && ecn == Ecn::NotEct

@@ -23,7 +23,7 @@ impl Connection {
             .unwrap_or(MAX_SHIFT)
     }
 
-    /// Options of the SYN of this end. A SYN-ACK carries only those that the SYN of the peer
+    /// Options of the SYN of this end. A SYN-ACK carries only options that the SYN of the peer
     /// carried.
     pub(super) fn syn_options(&self, now: Nanos) -> Options {
         let profile = &self.config.profile;

@@ -170,8 +170,8 @@ impl Connection {
         self.receiver.acks_mut().demand();
     }
 
-    /// Processes a RST. It takes effect only if its sequence number is exactly the next one;
-    /// elsewhere in the window it causes a challenge ACK (RFC 5961 §3).
+    /// Processes a RST. A RST takes effect only if its sequence number is exactly the next expected
+    /// number; elsewhere in the window it causes a challenge ACK (RFC 5961 §3).
     fn receive_reset(&mut self, now: Nanos, start: u64) {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
@@ -187,8 +187,8 @@ impl Connection {
         }
     }
 
-    /// Fifth check: processes the acknowledgement. Returns whether the rest of the segment should
-    /// be processed.
+    /// Fifth check: processes the acknowledgement. Returns whether the remaining parts of the
+    /// segment should be processed.
     fn receive_ack(&mut self, now: Nanos, start: u64, path: Path, segment: &Segment) -> bool {
         let header = &segment.header;
         let una = self.sender.flow.una;
@@ -222,7 +222,7 @@ impl Connection {
             return true;
         }
         let marked = header.flags.contains(Flags::ECE);
-        // An end that has sent no data has nothing to be acknowledged.
+        // An end that has sent no data expects no acknowledgement.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
             let echoed = self.echoed(now, segment);
@@ -259,7 +259,7 @@ impl Connection {
         }
     }
 
-    /// SACK blocks as offsets, without invalid ones.
+    /// Valid SACK blocks as offsets.
     fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MAX_BLOCKS], usize) {
         let mut ranges = [const { 0..0 }; MAX_BLOCKS];
         let mut count = 0;

@@ -116,8 +116,8 @@ impl Connection {
         self.write_out(&header, path, ecn, plan, out)
     }
 
-    /// Header of a segment of a synchronized connection. It carries the acknowledgement, which is
-    /// then no longer due.
+    /// Header of a segment of a synchronized connection. The segment carries the acknowledgement,
+    /// which is then no longer due.
     #[inline(never)]
     pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, data: usize) -> Header {
         let window = self.receiver.acknowledge();

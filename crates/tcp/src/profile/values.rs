@@ -34,7 +34,7 @@ spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules:
 pub enum RestartWindow {
     /// The window is not changed.
     Off,
-    /// One segment.
+    /// A single segment.
     One,
     /// The initial window (RFC 5681 §4.1).
     Initial,

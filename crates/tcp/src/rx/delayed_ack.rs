@@ -70,8 +70,8 @@ impl Acknowledger {
         }
     }
 
-    /// Processes in-order data. It is acknowledged at once if there is or was a gap, and otherwise
-    /// with every second full segment or by the timer.
+    /// Processes in-order data. The segment is acknowledged immediately if there is or was a gap,
+    /// and otherwise with every second full segment or by the timer.
     pub fn in_order(&mut self, now: Nanos, data: &InOrder) {
         self.unacknowledged += data.filled;
         let (second, delay) = match &mut self.adaptive {
@@ -198,8 +198,8 @@ mod tests {
         acks
     }
 
-    /// `length` bytes arrive at `now` ms and are not read. Returns whether they are acknowledged at
-    /// once, and sends that acknowledgement.
+    /// `length` bytes arrive at `now` ms and are not read. Returns whether the data is acknowledged
+    /// immediately, and sends this acknowledgement.
     fn comes(acks: &mut Acknowledger, now: u64, length: u64) -> bool {
         acks.in_order(
             now * MS,

@@ -47,8 +47,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A queue that expects the offset `next`. It remembers `remember` recent blocks (limited to 8)
-    /// and buffers up to `max_pieces` out-of-order slices.
+    /// A queue that expects the offset `next`. The receiver remembers `remember` recent blocks
+    /// (limited to 8) and buffers up to `max_pieces` out-of-order slices.
     pub fn new(next: u64, remember: usize, max_pieces: usize) -> Self {
         Self {
             next,

@@ -58,9 +58,9 @@ impl EcnSender {
     /// reduced cwnd: "the TCP source should not react to congestion indications more than once
     /// every window of data" (RFC 3168 §6.1.2).
     ///
-    /// Called once per recovery. One recovery finds all losses of a window except those of
-    /// retransmissions, so a later loss is of a retransmission and therefore new congestion (RFC
-    /// 5681 §4.3).
+    /// Called once per recovery. A recovery finds all losses of a window except lost
+    /// retransmissions. A later loss is therefore a lost retransmission, which indicates new
+    /// congestion (RFC 5681 §4.3).
     pub fn has_answered(&mut self, una: u64) -> bool {
         std::mem::take(&mut self.by_mark) && una < self.reduced_to
     }

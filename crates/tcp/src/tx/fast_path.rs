@@ -10,7 +10,7 @@ use crate::stats::Stats;
 
 impl Sender {
     /// Fast path of [`Sender::handle_ack`] for an acknowledgement up to `to`, between `SND.UNA` and
-    /// the highest offset sent. It applies if the segment has neither data nor options,
+    /// the highest offset sent. The fast path applies if the segment has neither data nor options,
     /// acknowledges new data, and no recovery or check of a spurious reduction is in progress.
     /// Returns whether it applied.
     #[inline(always)]
@@ -76,7 +76,7 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// Whether nothing can be sent until an acknowledgement arrives, because the next segment is
+    /// Whether no segment can be sent until an acknowledgement arrives, because the next segment is
     /// full, contains new data, and does not fit the congestion window. This is cheaper than
     /// [`Sender::plan`]; `false` does not mean that a segment can be sent.
     #[inline(always)]

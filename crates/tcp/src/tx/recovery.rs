@@ -41,7 +41,7 @@ pub(crate) struct Acknowledgement<'a> {
     pub moment: Moment,
     /// Number of bytes newly acknowledged cumulatively.
     pub advanced: u64,
-    /// It is a duplicate according to RFC 5681 §2, which does not depend on SACK.
+    /// The acknowledgement is a duplicate according to RFC 5681 §2, which does not depend on SACK.
     pub duplicate: bool,
     /// Blocks of its SACK option, as offsets.
     pub blocks: &'a [Range<u64>],
@@ -50,17 +50,18 @@ pub(crate) struct Acknowledgement<'a> {
 /// Effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// It belongs to a recovery and must not increase the window.
+    /// The acknowledgement belongs to a recovery and must not increase the window.
     pub in_recovery: bool,
-    /// It started a recovery: the RTT measurement in progress is discarded, and the timer restarts.
+    /// The acknowledgement started a recovery: the RTT measurement in progress is discarded, and
+    /// the timer restarts.
     pub entered: bool,
-    /// It may complete the RTT measurement in progress.
+    /// The acknowledgement may complete the RTT measurement in progress.
     pub sample: bool,
-    /// It restarts the retransmission timer if it advanced the cumulative point.
+    /// The acknowledgement restarts the retransmission timer if it advanced the cumulative point.
     pub restart_timer: bool,
     /// It ends the backoff, although no RTT was measured.
     pub end_backoff: bool,
-    /// It is a duplicate, as the algorithm counts duplicates.
+    /// The acknowledgement is a duplicate by the definition of the algorithm.
     pub duplicate: bool,
     /// Number of bytes newly reported by its SACK blocks.
     pub newly_sacked: u64,
@@ -87,9 +88,9 @@ pub(crate) trait Recovery: Debug + Send {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
 
     /// An acknowledgement without data and SACK blocks moves the cumulative point to `to`;
-    /// `flow.una` is not yet updated. Returns whether the algorithm needs nothing else: the
-    /// acknowledgement was processed, [is a sample and restarts the timer](Outcome). Otherwise the
-    /// caller must pass it to [`Recovery::on_ack`].
+    /// `flow.una` is not yet updated. Returns whether the acknowledgement needs no further
+    /// processing: the acknowledgement was processed, [is a sample and restarts the
+    /// timer](Outcome). Otherwise the caller must pass it to [`Recovery::on_ack`].
     fn pass(&mut self, flow: &mut Flow, to: u64) -> bool {
         let _ = (flow, to);
         false
@@ -133,8 +134,7 @@ pub(crate) trait Recovery: Debug + Send {
     /// Data that may be sent next.
     fn next(&self, flow: &Flow) -> Option<NextSegment>;
 
-    /// `sent` was sent. `retransmit` says whether [`Recovery::next`] returned it as a
-    /// retransmission.
+    /// `sent` was sent. `retransmit`: whether [`Recovery::next`] returned it as a retransmission.
     fn on_sent(&mut self, flow: &mut Flow, moment: &Moment, sent: Range<u64>, retransmit: bool);
 
     /// Whether recovery is in progress.

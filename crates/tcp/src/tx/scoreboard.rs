@@ -1,10 +1,11 @@
 //! Scoreboard of data that the peer has reported beyond the cumulative point (RFC 2018, RFC 6675
 //! §4).
 //!
-//! It stores only ranges and no record per segment. Everything else that RFC 6675 requires of a
-//! scoreboard follows from the ranges and from two offsets that only increase: `lost_to` (every gap
-//! below it is lost) and `retransmitted_to` (`HighRxt`). The counters make the pipe cheap to
-//! compute, because the cost of an acknowledgement should depend only on its new information.
+//! The scoreboard stores only ranges and no record per segment. Everything else that RFC 6675
+//! requires of a scoreboard follows from the ranges and from two offsets that only increase:
+//! `lost_to` (every gap below it is lost) and `retransmitted_to` (`HighRxt`). The counters make the
+//! pipe cheap to compute, because the cost of an acknowledgement should depend only on its new
+//! information.
 
 use std::ops::Range;
 
@@ -169,7 +170,7 @@ impl Scoreboard {
         }
     }
 
-    /// Starts a recovery, in which nothing has been retransmitted yet.
+    /// Starts a recovery, in which no segment has been retransmitted yet.
     pub fn begin_recovery(&mut self) {
         self.retransmitted_to = self.una;
         self.sacked_below_retransmitted = 0;
@@ -207,7 +208,7 @@ impl Scoreboard {
             .filter(|hole| hole.start < self.lost_to)
     }
 
-    /// The last gap below `max`; empty if nothing is missing.
+    /// The last gap below `max`; empty if no data is missing.
     pub fn last_hole(&self, max: u64) -> Range<u64> {
         match self.ranges.as_slice() {
             [] => self.una..max,

@@ -50,7 +50,7 @@ impl SentTimes {
     }
 
     /// Send time of the newest segment that is newly reported by an acknowledgement up to `una`
-    /// with these blocks; `None` if nothing new is reported, or only retransmissions.
+    /// with these blocks; `None` if no new segments, or only retransmissions, are reported.
     pub fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
         let acknowledged = self.sent.partition_point(|sent| sent.end <= una);
         let mut newest = None;

@@ -1,5 +1,5 @@
-//! State for the detection of spurious window reductions. Three methods show that nothing was lost:
-//! a timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
+//! State for the detection of spurious window reductions. Three methods show that no segment was
+//! lost: a timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
 //! retransmissions (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout of data
 //! that was not retransmitted (F-RTO, RFC 5682).
 
@@ -34,10 +34,10 @@ pub(crate) struct Undo {
 pub(crate) enum Frto {
     #[default]
     Off,
-    /// The first segment is retransmitted; nothing else may be sent until an acknowledgement
+    /// The first segment is retransmitted; no other segment may be sent until an acknowledgement
     /// arrives.
     Asked,
-    /// It was acknowledged: this many bytes of new data may be sent.
+    /// The first segment was acknowledged: this number of bytes of new data may be sent.
     Probing(u64),
 }
 
@@ -143,7 +143,7 @@ impl Spurious {
             return false;
         }
         if let Some(undo) = undo {
-            // Later acknowledgements say nothing about the first retransmission.
+            // Later acknowledgements contain no information about the first retransmission.
             undo.first = Some((0, end));
         }
         echoed.is_some_and(|echoed| echoed / MILLISECOND < at / MILLISECOND)

@@ -9,7 +9,7 @@ use crate::stats::Stats;
 use crate::time::or_never;
 
 impl Sender {
-    /// Called if nothing can be sent now. If only the window of the peer prevents sending and no
+    /// Called if no segment can be sent now. If only the window of the peer prevents sending and no
     /// acknowledgement will report its opening, the persist timer starts (RFC 9293 §3.8.6.1).
     pub fn rest(&mut self, now: Nanos) {
         let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;

@@ -22,10 +22,10 @@ enum Evidence {
 }
 
 impl Sender {
-    /// Starts F-RTO after a retransmission timeout (RFC 5682 §2.1, step 1), or restarts it if
-    /// nothing arrived since the last timeout. It is not started during the recovery from another
-    /// timeout or during fast recovery, because retransmissions of that recovery say nothing about
-    /// this timeout.
+    /// Starts F-RTO after a retransmission timeout (RFC 5682 §2.1, step 1), or restarts it if no
+    /// acknowledgement arrived since the last timeout. F-RTO is not started during the recovery
+    /// from another timeout or during fast recovery, because retransmissions of that recovery carry
+    /// no information about this timeout.
     pub(super) fn begin_forward(&mut self) {
         let spurious = &mut self.flow.spurious;
         let alone = self.flow.una >= spurious.recover && !self.recovery.recovering();

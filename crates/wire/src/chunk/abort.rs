@@ -10,7 +10,7 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 pub(super) const TAG_REFLECTED: u8 = 0x01;
 
-/// Ends the association at once.
+/// Ends the association immediately.
 ///
 /// RFC 9260 §3.3.7:
 ///

@@ -53,7 +53,7 @@ pub struct Data<B = Bytes> {
     pub ending: bool,
     /// The receiver should not delay the SACK (I bit).
     pub immediate: bool,
-    /// The fragment. It must not be empty on the wire, but an empty one is decoded: see
+    /// The fragment. User data must not be empty on the wire, but empty user data is decoded: see
     /// [`Data::has_no_user_data`].
     pub user_data: B,
 }

@@ -25,8 +25,8 @@ use crate::tlv;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Value of the Heartbeat Info parameter. It is opaque to the receiver, which echoes it
-    /// unchanged.
+    /// Value of the Heartbeat Info parameter. The information is opaque to the receiver, which
+    /// echoes it unchanged.
     pub info: Bytes,
 }
 

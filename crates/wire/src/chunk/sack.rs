@@ -17,7 +17,7 @@ const ENTRY: usize = 4;
 pub struct GapAckBlock {
     /// Offset of the first TSN. In a valid block it is 2 or greater.
     pub start: u16,
-    /// Offset of the last TSN. It should not be less than `start`.
+    /// Offset of the last TSN. The value should not be less than `start`.
     pub end: u16,
 }
 
@@ -57,7 +57,8 @@ pub struct Sack<B = Bytes> {
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
     gap_block_count: u16,
-    /// Gap Ack Blocks followed by duplicate TSNs, exactly as many as the header announces.
+    /// Gap Ack Blocks followed by duplicate TSNs, with the numbers of entries that the header
+    /// announces.
     entries: B,
 }
 

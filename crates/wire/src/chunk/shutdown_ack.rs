@@ -6,7 +6,7 @@ use crate::chunk::kind;
 use crate::encode::{Encode, chunk_header};
 use crate::packet::CHUNK_HEADER;
 
-/// Answers a SHUTDOWN once nothing is outstanding.
+/// Answers a SHUTDOWN once no data is outstanding.
 ///
 /// RFC 9260 §3.3.9:
 ///

@@ -163,7 +163,7 @@ pub(super) fn correlated_address(tlv: &Tlv) -> Result<(u32, IpAddr), TlvError> {
     }
 }
 
-/// Length of a parameter that holds an address, bytes. It needs no padding.
+/// Length of a parameter that holds an address, bytes. The parameter needs no padding.
 pub(super) fn correlated_len(address: IpAddr) -> usize {
     padded(HEADER + 4 + Parameter::address(address).encoded_len())
 }

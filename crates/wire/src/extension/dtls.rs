@@ -17,7 +17,7 @@ pub const PPID_DTLS_KEY_MANAGEMENT: u32 = 4242;
 /// R bit of the DTLS chunk.
 const RESTART: u8 = 0x01;
 
-/// The encrypted chunks of a packet. It must be the only chunk of the packet.
+/// The encrypted chunks of a packet. The DTLS chunk must be the only chunk of the packet.
 ///
 /// draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2:
 ///
@@ -107,8 +107,8 @@ pub struct DtlsKeyManagement {
     pub server: bool,
     /// C bit: the sender supports the client role.
     pub client: bool,
-    /// Reserved bits (the five high ones), which must be 0 in a parameter of this end. They are
-    /// ignored, but keys are derived from the parameter as it was received (§6).
+    /// Reserved bits (the five high ones), which must be 0 in a parameter of this end. The receiver
+    /// ignores these bits, but keys are derived from the parameter as it was received (§6).
     pub reserved: u8,
     /// Key management identifiers in descending order of preference; at least one.
     pub methods: Bytes,

@@ -84,7 +84,7 @@ impl ForwardTsn {
         })
     }
 
-    /// The streams in the order of the packet. They need not exist.
+    /// The streams in the order of the packet. The streams need not exist.
     pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedStream> + Clone + '_ {
         self.entries.chunks_exact(ENTRY).map(|entry| SkippedStream {
             stream_id: u16::from_be_bytes([entry[0], entry[1]]),

@@ -68,7 +68,7 @@ pub struct IData<B = Bytes> {
     pub ending: bool,
     /// The receiver should not delay the SACK (I bit).
     pub immediate: bool,
-    /// The fragment. It must not be empty on the wire, but an empty one is decoded.
+    /// The fragment. User data must not be empty on the wire, but empty user data is decoded.
     pub user_data: B,
 }
 

@@ -29,8 +29,8 @@ pub enum InitParameter {
         /// Identifier of the alternative error detection method, see [`edmid`].
         edmid: u32,
     },
-    /// A random number for the keys of AUTH (RFC 4895 §3.1). It should have 32 bytes, but any
-    /// length is decoded.
+    /// A random number for the keys of AUTH (RFC 4895 §3.1). The random number should have 32
+    /// bytes, but any length is decoded.
     Random(Bytes),
     /// Types of the chunks that the sender accepts only if they are authenticated (RFC 4895 §3.2).
     Chunks(Bytes),
@@ -69,7 +69,7 @@ impl InitParameter {
     /// The same as an entry of [`Parameters`](crate::Parameters).
     ///
     /// # Errors
-    /// It is longer than the maximum length of a list.
+    /// The list is longer than the maximum length.
     pub fn to_parameter(&self) -> Result<crate::Parameter, crate::Full> {
         let mut bytes = BytesMut::with_capacity(self.encoded_len());
         self.encode(&mut bytes);

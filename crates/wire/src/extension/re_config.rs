@@ -36,10 +36,10 @@ pub enum Combination {
     /// A parameter cannot be decoded.
     #[error("RE-CONFIG: {0}")]
     Malformed(TlvError),
-    /// There is no parameter.
+    /// The chunk has no parameter.
     #[error("RE-CONFIG without a parameter")]
     Empty,
-    /// There are more than two parameters.
+    /// The chunk has more than two parameters.
     #[error("RE-CONFIG of more than two parameters")]
     TooMany,
     /// The two parameters must not be combined (RFC 6525 §3.1).

@@ -10,17 +10,17 @@ use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, U16List};
 /// Result of a request (RFC 6525 §4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReConfigResult {
-    /// Success, nothing to do.
+    /// Success; the request required no action.
     NothingToDo,
     /// Success, performed.
     Performed,
-    /// It was denied.
+    /// The request was denied.
     Denied,
     /// A stream number is invalid ("Error - Wrong SSN").
     WrongSsn,
     /// Another request is in progress.
     AlreadyInProgress,
-    /// The sequence number of the request is not the expected one.
+    /// The sequence number of the request is not the expected number.
     BadSequenceNumber,
     /// The request is in progress, and its sender should retransmit it.
     InProgress,

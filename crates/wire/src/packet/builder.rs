@@ -26,8 +26,8 @@ impl<'a> PacketBuilder<'a> {
     #[inline(always)]
     pub fn new(out: &'a mut BytesMut, header: CommonHeader, limit: usize) -> Self {
         let start = out.len();
-        // One reservation serves the whole packet, and the next packet uses the bytes that this one
-        // leaves free.
+        // A single reservation serves the whole packet, and the next packet uses the remaining free
+        // bytes.
         out.reserve(limit.clamp(COMMON_HEADER, MAX_PACKET));
         out.extend_from_slice(&first_bytes(header));
         Self {
@@ -38,7 +38,7 @@ impl<'a> PacketBuilder<'a> {
     }
 
     /// A packet whose chunks are already in `out`, after space for the common header. The chunks
-    /// must be complete and padded, and `out` must not contain anything else.
+    /// must be complete and padded, and `out` must contain no other bytes.
     ///
     /// # Errors
     /// [`Full`] if there is no space for the header, or the chunks exceed the maximum packet
@@ -91,7 +91,7 @@ impl<'a> PacketBuilder<'a> {
     }
 
     /// Sets the flags of a chunk that is already in the packet. `at` is its offset, the value of
-    /// [`PacketBuilder::len`] before it was pushed. Does nothing if `at` is past the end.
+    /// [`PacketBuilder::len`] before it was pushed. Has no effect if `at` is past the end.
     #[inline]
     pub fn set_flags(&mut self, at: usize, flags: u8) {
         if let Some(byte) = self.out.get_mut(self.start + at + 1) {

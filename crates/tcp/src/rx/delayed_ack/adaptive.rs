@@ -110,8 +110,8 @@ impl Adaptive {
         self.full
     }
 
-    /// Whether small segments are acknowledged once they are read. A single one is not while this
-    /// end replies to requests; two always are.
+    /// Whether small segments are acknowledged once they are read. A single small segment is not
+    /// acknowledged while this end replies to requests; two small segments always are.
     pub fn answers_small(&self) -> bool {
         self.small > 1 || self.small == 1 && !self.answers
     }

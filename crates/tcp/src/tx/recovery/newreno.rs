@@ -1,8 +1,8 @@
 //! Fast retransmit and fast recovery without SACK: Reno with the partial acknowledgements of
 //! NewReno (RFC 5681 §3.2, RFC 6582).
 //!
-//! Window inflation is kept here and not in the controller, which should see only the reduction
-//! itself.
+//! Window inflation is stored in this type and not in the controller, which should see only the
+//! reduction itself.
 
 use std::ops::Range;
 

@@ -3,8 +3,8 @@
 //!
 //! Duplicate acknowledgements are not counted. A segment is lost if a segment sent later has
 //! arrived and a reordering window has passed, so lost retransmissions are detected as well. After
-//! a timeout, only the first segment and overdue ones are retransmitted at once; others follow as
-//! acknowledgements arrive.
+//! a timeout, only the first segment and overdue segments are retransmitted immediately; other
+//! segments follow as acknowledgements arrive.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -70,7 +70,7 @@ pub(super) struct Rack {
     by: ByTime,
     sampler: Option<Box<RateSampler>>,
     owed_probe: Option<Tail>,
-    /// One retransmission must be sent regardless of the window.
+    /// A single retransmission must be sent regardless of the window.
     owed: bool,
 }
 

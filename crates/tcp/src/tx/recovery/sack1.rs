@@ -19,8 +19,8 @@ const FIRST: u64 = 1;
 #[derive(Debug)]
 pub(super) struct Sack1 {
     recovering: bool,
-    /// Offset after the highest byte sent when the last loss was detected. Recovery ends there, and
-    /// no fast retransmit occurs before it is passed.
+    /// Offset after the highest byte sent when the last loss was detected. Recovery ends at this
+    /// number, and no fast retransmit occurs before it is passed.
     recover: u64,
     /// Estimated number of segments in the network; may become negative.
     pipe: i64,
@@ -28,7 +28,7 @@ pub(super) struct Sack1 {
     owed: bool,
     /// Further segments wait for the next acknowledgement.
     held: bool,
-    /// Nothing new was acknowledged since the last timeout.
+    /// No new data was acknowledged since the last timeout.
     timed_out: bool,
 }
 
