@@ -26,7 +26,7 @@ pub unsafe fn given(at: *const c_void, length: libc::socklen_t) -> Result<Socket
 /// The address at `at`, and its length.
 ///
 /// # Safety
-/// `room` bytes must be readable there.
+/// `room` bytes must be readable at this address.
 pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize), c_int> {
     if room < 2 {
         return Err(libc::EINVAL);
@@ -34,7 +34,7 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     if memory::is_out_of_reach(at, room) {
         return Err(libc::EFAULT);
     }
-    // SAFETY: two bytes are there.
+    // SAFETY: two bytes are readable.
     let family = c_int::from(u16::from_ne_bytes(unsafe { at.cast::<[u8; 2]>().read() }));
     match family {
         libc::AF_INET if room >= size_of::<libc::sockaddr_in>() => {

@@ -9,8 +9,8 @@ use anabranch_sockets::control::Request;
 use crate::descriptor::socket_type;
 use crate::{host_client, receive, receive_flags, send, system, waiting};
 
-/// Connects to a peer with these addresses; returns at once if the descriptor is non-blocking. The
-/// association number is valid unless there is an error.
+/// Connects to a peer with these addresses; returns immediately if the descriptor is non-blocking.
+/// The association number is valid unless there is an error.
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
     if socket_type(fd).is_some_and(|it| !it.is_one_to_many()) {
@@ -30,7 +30,7 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
     }
 }
 
-/// A new socket that takes over an association from another one.
+/// A new socket that takes over an association from another socket.
 pub fn take_over(
     fd: c_int,
     socket_type: SocketType,

@@ -3,7 +3,7 @@
 //!
 //! Most of them are cancellation points: glibc ends a cancelled thread by unwinding its stack from
 //! within a libc function ([`waiting`]). These functions may therefore be unwound (`C-unwind`), and
-//! must hold nothing that needs to be dropped while they call libc's.
+//! must hold no value that needs to be dropped while they call the functions of libc.
 
 use std::ffi::{c_int, c_void};
 
@@ -287,8 +287,8 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
         send::end(fd)?;
     }
     if reading {
-        // The remaining data can be read, followed by the end, and waiting threads wake up. Nothing
-        // else happens (RFC 6458 §4.1.7).
+        // The remaining data can be read, followed by the end, and waiting threads wake up. The
+        // call has no other effect (RFC 6458 §4.1.7).
         system::end_of_reading(fd)?;
     }
     Ok(())
@@ -358,7 +358,7 @@ pub unsafe extern "C-unwind" fn send(
     })
 }
 
-/// One part of a message.
+/// A part of a message.
 fn part(at: *const c_void, length: size_t) -> iovec {
     iovec {
         iov_base: at.cast_mut(),

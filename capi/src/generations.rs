@@ -8,7 +8,7 @@ use anabranch_sockets::control::{GENERATION_SLOTS, Generation};
 
 use crate::system;
 
-/// The host's numbers; `None`: not available, so nothing is cached.
+/// The host's numbers; `None`: not available, so no answers are cached.
 static NUMBERS: OnceLock<Option<&'static [AtomicU32; GENERATION_SLOTS]>> = OnceLock::new();
 
 /// Maps the numbers, once, from the descriptor that `ask` returns.

@@ -60,7 +60,7 @@ fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// Whether the host of a socket is gone, and its associations with it. After the data that was
+/// Whether the host of a socket has ended, and with it the associations. After the data that was
 /// already delivered, the program would otherwise see a clean end by the peer.
 pub fn is_lost(fd: c_int) -> bool {
     let before = system::errno();
@@ -75,8 +75,8 @@ pub fn is_lost(fd: c_int) -> bool {
     answer.is_err_and(|error| !is_of_this_call(error))
 }
 
-/// Whether an error is one of this call only: a signal, or a lack of descriptors or memory. It does
-/// not mean that the host is gone.
+/// Whether an error concerns this call only: a signal, or a lack of descriptors or memory. Such an
+/// error does not mean that the host has ended.
 fn is_of_this_call(error: c_int) -> bool {
     matches!(
         error,

@@ -2,8 +2,8 @@
 //!
 //! The process that started the program sets the command that starts a host ([`COMMAND_VARIABLE`]).
 //! The host is not a visible child of the program: it causes no SIGCHLD and inherits none of the
-//! program's descriptors. If several processes start one at once, one of these gets the name and
-//! all processes find it.
+//! program's descriptors. If several processes start a host at the same time, one of these hosts
+//! gets the name and all processes find it.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -89,7 +89,8 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
             }
             let _ = system::call(libc::SYS_exit_group, [0; 6]);
         }
-        // It has ended or is about to; the program's own `wait` does not see it (`__WALL`).
+        // The process has ended or is about to end; the program's own `wait` does not see it
+        // (`__WALL`).
         let wait = [child as usize, 0, libc::__WALL as usize, 0, 0, 0];
         while system::call(libc::SYS_wait4, wait) == Err(libc::EINTR) {}
     }

@@ -1,4 +1,4 @@
-//! libc's own functions, behind the interposed ones.
+//! libc's own functions, which this library interposes.
 
 /// libc's function of that name, found after ours.
 macro_rules! next {

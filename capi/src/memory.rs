@@ -2,9 +2,9 @@
 //! in EFAULT.
 //!
 //! The kernel copies the arguments of calls that send a request to the host ([`read`], [`write`]).
-//! For messages that would cost an additional system call each. There the kernel accesses the parts
-//! itself, and the msghdr and the memory that it names are only checked against the address space
-//! of a process ([`is_out_of_reach`]).
+//! For messages that would cost an additional system call each. In these calls the kernel accesses
+//! the parts itself, and the msghdr and the memory that it names are only checked against the
+//! address space of a process ([`is_out_of_reach`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -55,7 +55,8 @@ pub unsafe fn write(bytes: &[u8], at: *mut c_void) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Lets the kernel copy between `own` and the program's `at`; returns whether it supports that.
+/// Lets the kernel copy between `own` and the program's memory at `at`; returns whether the kernel
+/// supports this call.
 fn copy(
     number: libc::c_long,
     own: *mut c_void,
@@ -99,7 +100,7 @@ mod tests {
             assert_eq!(write(b"more", at), Ok(()));
         }
         assert_eq!(&bytes, b"more bytes");
-        // An unmapped page, where nothing else is mapped yet. SAFETY: the kernel chooses the
+        // An unmapped page, at an address without another mapping. SAFETY: the kernel chooses the
         // address; the page is not used after it is unmapped.
         let page = unsafe {
             let page = libc::mmap(
@@ -111,7 +112,7 @@ mod tests {
                 0,
             );
             assert_eq!(read(page, 8), Ok(vec![0; 8]));
-            // It is readable, but not writable.
+            // The page is readable, but not writable.
             assert_eq!(write(b"more", page), Err(libc::EFAULT));
             page
         };

@@ -1,7 +1,7 @@
 //! Receiving of messages.
 //!
-//! A message may be longer than the program's buffer: the next call returns the rest (RFC 6458
-//! §3.1.4). The kernel keeps the number of bytes already read of the first frame with the
+//! A message may be longer than the program's buffer: the next call returns the remaining bytes
+//! (RFC 6458 §3.1.4). The kernel keeps the number of bytes already read of the first frame with the
 //! descriptor (SO_PEEK_OFF), so that every process that has the descriptor continues at the same
 //! byte, and `poll` reports that more data is available.
 
@@ -38,8 +38,8 @@ impl Received {
     }
 }
 
-/// Whether the descriptor carries messages. That of a listening one-to-one socket carries
-/// associations, and a socket that was never connected receives nothing.
+/// Whether the descriptor carries messages. The descriptor of a listening one-to-one socket carries
+/// associations, and a socket that was never connected receives no messages.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
     let one_to_one = socket_type(fd).is_some_and(|it| it.style == Style::OneToOne);
     // Available data of other sockets can be read in any case.
@@ -91,7 +91,7 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
                 received.length += more.length;
                 (received.flags, received.follows) = (more.flags, more.follows);
             }
-            // Another process took it; the next call returns the rest.
+            // Another process took the frame; the next call returns the remaining bytes.
             Err(_) => break,
         }
     }
@@ -207,7 +207,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
     }
 }
 
-/// Reads the header, and the rest into the program's buffers; returns the number of bytes
+/// Reads the header, and the payload into the program's buffers; returns the number of bytes
 /// available.
 fn behind_head(
     fd: c_int,

@@ -70,7 +70,7 @@ impl MessageParts {
     /// The parts in an array.
     ///
     /// # Safety
-    /// They, and the memory that they name, must be readable while they are used.
+    /// The parts, and the memory that they name, must be readable while they are used.
     pub unsafe fn new(at: *const iovec, count: usize) -> Self {
         let count = if at.is_null() { 0 } else { count };
         Self { at, count }
@@ -147,7 +147,7 @@ pub fn answer(
                 }
             }
             Ok(()) if ready.header.flags & frame::EOF != 0 && socket_type.is_one_to_many() => {
-                // It was sent in any case.
+                // The message was sent in any case.
                 if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
                     let _ = host_client::tell(fd, Request::Ended(ready.header.association));
                 }
@@ -257,10 +257,10 @@ const EMPTY: iovec = iovec {
 /// Maximum kernel overhead of a piece, bytes: partially filled pages, and their descriptors.
 const PIECE_OVERHEAD: usize = 8 << 10;
 
-/// Whether a descriptor has buffer space for all pieces of a message, so that none of them must
-/// wait. The kernel accepts a piece while the queued bytes are below SO_SNDBUF. A message that
-/// needs more raises SO_SNDBUF as far as the system allows; a still larger one is only started on
-/// an empty descriptor, and its remaining pieces wait for the host, because there is no other way.
+/// Whether a descriptor has buffer space for all pieces of a message, so that no piece must wait.
+/// The kernel accepts a piece while the queued bytes are below SO_SNDBUF. A message that needs more
+/// raises SO_SNDBUF as far as the system allows; a still larger one is only started on an empty
+/// descriptor, and its remaining pieces wait for the host, because there is no other way.
 fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     let before_last = length.div_ceil(MAX_PIECE).saturating_sub(1);
     let needs = before_last * (MAX_PIECE + PIECE_OVERHEAD) + 1;
@@ -275,9 +275,9 @@ fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     Ok(waiting == 0 || waiting + needs <= most)
 }
 
-/// Sends several frames. The first piece may find no buffer space; the others wait for it, because
-/// a message must be sent completely or not at all. If the program does not wait, there must be
-/// space for all of them.
+/// Sends several frames. Only the first piece may fail for lack of buffer space; later pieces wait
+/// for buffer space, because a message must be sent completely or not at all. If the program does
+/// not wait, there must be space for all of them.
 fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_int> {
     let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     if !waits && !has_room(fd, ready.length)? {

@@ -11,7 +11,7 @@ use anabranch_sockets::control::Generation;
 
 use crate::generations;
 
-/// Number of descriptors with cached routes; for others the host is asked each time.
+/// Number of descriptors with cached routes; for other descriptors the host is queried each time.
 const REMEMBERED: usize = 4_096;
 
 /// Cached state of a descriptor.

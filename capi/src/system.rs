@@ -7,8 +7,8 @@ pub type SyscallResult = Result<isize, c_int>;
 
 type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-/// libc's `syscall`, behind the interposed one. Variadic in C; the arguments are passed as in a
-/// function with that many parameters on the supported machines.
+/// libc's own `syscall`, which this library interposes. Variadic in C; the arguments are passed as
+/// in a function with that many parameters on the supported machines.
 pub fn next() -> Syscall {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -29,7 +29,7 @@ pub fn next() -> Syscall {
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> SyscallResult {
     let [a, b, c, d, e, f] = arguments;
     let before = errno();
-    // SAFETY: guaranteed by the caller. This is libc's own function, not the interposed one.
+    // SAFETY: guaranteed by the caller. This is libc's own function, not the interposing function.
     let result = unsafe { next()(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(take_errno(before)),
@@ -81,7 +81,8 @@ pub fn close(fd: c_int) {
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// A Unix address; `path` begins with a 0 for an abstract one, and is empty for any.
+/// A Unix address; `path` begins with a 0 for an abstract address, and is empty for an address that
+/// the system chooses.
 fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
     let mut out = [0; 110];
     out[..2].copy_from_slice(&(libc::AF_UNIX as u16).to_ne_bytes());

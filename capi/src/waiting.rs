@@ -2,7 +2,7 @@
 //!
 //! A thread that blocks in a cancellation point can be cancelled (`pthread_cancel`): glibc then
 //! unwinds its stack, from within one of its functions. Blocking therefore happens in libc's
-//! `recvmsg`, which also handles O_NONBLOCK, SO_RCVTIMEO and signals; nothing between it and the
+//! `recvmsg`, which also handles O_NONBLOCK, SO_RCVTIMEO and signals; no value between it and the
 //! program needs to be dropped.
 
 use std::cell::Cell;
@@ -74,7 +74,7 @@ pub fn for_room(fd: c_int) -> Result<(), c_int> {
 /// The parts, and the memory that they name, must be readable.
 pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int> {
     let before = system::errno();
-    // SAFETY: an all-zero msghdr is valid and empty; the rest is guaranteed by the caller.
+    // SAFETY: an all-zero msghdr is valid and empty; the caller guarantees the other conditions.
     let sent = unsafe {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = parts.as_ptr().cast_mut();
@@ -92,7 +92,7 @@ pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int
 pub const PENDING: c_int = -1;
 
 /// Sends a request to the host. A request that may block (`wait`) must be repeated after
-/// [`PENDING`] and [`for_answer`], so that nothing needs to be dropped while it blocks.
+/// [`PENDING`] and [`for_answer`], so that no value needs to be dropped while the call blocks.
 pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
     let line = LINE.with(|it| it.0.replace(-1));
     if line >= 0 {
@@ -155,7 +155,7 @@ pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
         waited.map(|()| line)
     });
     let number = waited.and_then(|line| host_client::association(host_client::finish(line)?));
-    // SAFETY: the old value is not requested. A deferred cancellation takes effect now.
+    // SAFETY: the old value is not requested. A deferred cancellation takes effect in this call.
     unsafe { pthread_setcanceltype(before, std::ptr::null_mut()) };
     number
 }

@@ -1,5 +1,5 @@
-//! Symbol names in programs that are compiled with `_FORTIFY_SOURCE`: those do not call libc's
-//! usual names.
+//! Symbol names in programs that are compiled with `_FORTIFY_SOURCE`: such programs do not call
+//! libc's usual names.
 
 use std::ffi::{c_int, c_void};
 

@@ -185,8 +185,8 @@ fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return -1;
     }
-    // SAFETY: no pointers; a new pipe has space for a page. Its data is read into `page`, which has
-    // that size.
+    // SAFETY: no pointers; a new pipe has space for a page. The data of the pipe is read into
+    // `page`, which has that size.
     let read = unsafe {
         match libc::tee(pipe, ends[1], page.len(), 0) {
             there @ 1.. => libc::read(ends[0], page.as_mut_ptr().cast(), there as usize),

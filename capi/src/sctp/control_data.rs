@@ -159,7 +159,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<SendParameters, c_i
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-            // It must end within the program's buffer.
+            // The entry must end within the program's buffer.
             let room = message.msg_control as usize + message.msg_controllen;
             let ends = libc::CMSG_DATA(at) as usize + length;
             if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
@@ -229,7 +229,7 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
             parameters.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
         // Additional addresses of the peer, at the port of the first address; ignored without a
-        // first one.
+        // first address.
         DSTADDRV4 | DSTADDRV6 => {
             let Some(port) = parameters.to.first().map(SocketAddr::port) else {
                 return Ok(());

@@ -224,7 +224,7 @@ fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int
     let bytes = c_int::from_ne_bytes(bytes.ok_or(libc::EINVAL)?);
     let at = given.get(8..16).and_then(|it| it.try_into().ok());
     let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
-    // SAFETY: the program states that this many bytes of addresses are there.
+    // SAFETY: the program guarantees that this number of bytes of addresses is readable.
     let all = unsafe { packed_at(at, bytes.max(0) as usize) }?;
     Ok(connect_to(fd, all))
 }

@@ -1,4 +1,4 @@
-//! The keys of an association: by epoch, and those that are kept for a restart
+//! The keys of an association: keys by epoch, and keys for a restart
 //! (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §7).
 
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::material::KeyMaterial;
 use crate::record::{self, OpenError, OpeningKey, SealError, SealingKey};
 
-/// The epoch of the first keys; lower ones belong to a handshake (RFC 9147 §6.1).
+/// The epoch of the first keys; lower epochs belong to a handshake (RFC 9147 §6.1).
 const FIRST_EPOCH: u64 = 3;
 /// Number of epochs that the two bits of a record distinguish.
 const EPOCHS: usize = 4;
@@ -14,7 +14,7 @@ const EPOCHS: usize = 4;
 /// Identifier of the keys of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
-    /// They are kept for a restart.
+    /// The keys are for a restart.
     pub restart: bool,
     /// The epoch, at least 3.
     pub epoch: u64,
@@ -115,11 +115,11 @@ impl Contexts {
         }
     }
 
-    /// Installs keys for sealing. Those of normal traffic are used from now on.
+    /// Installs keys for sealing. The keys of normal traffic are used from now on.
     ///
     /// # Errors
-    /// The epoch is not the next one, keys of a restart come first, or those of the same epoch have
-    /// sealed records and were not removed.
+    /// The epoch is not the next one; keys of a restart were installed before those of normal
+    /// traffic; or keys of the same epoch have sealed records and were not removed.
     pub fn install_sealing(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         let key = (id.epoch, SealingKey::new(keys, id.epoch));
         if id.restart {
@@ -178,9 +178,9 @@ impl Contexts {
         self.restart = Some(epoch);
     }
 
-    /// The peer restarted the association, by the restart keys of `epoch`: all others are removed,
-    /// and those of the restart are used until there are new ones, whose epoch
-    /// is 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    /// The peer restarted the association, by the restart keys of `epoch`: all other keys are
+    /// removed, and those of the restart are used until new keys are installed, whose epoch is 3
+    /// again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     pub fn restarted(&mut self, epoch: u64) {
         self.sealing = None;
         self.opening = Default::default();
@@ -205,7 +205,8 @@ impl Contexts {
         self.opening.iter().flatten().map(|it| it.0).max()
     }
 
-    /// The current keys for sealing: those of normal traffic, else those of a restart in progress.
+    /// The current keys for sealing: the keys of normal traffic, or else those of a restart in
+    /// progress.
     fn sealing(&self) -> Option<(KeyId, &SealingKey)> {
         if let Some((epoch, key)) = &self.sealing {
             return Some((KeyId::primary(*epoch), key));
@@ -215,8 +216,8 @@ impl Contexts {
         Some((KeyId::restart(epoch), key))
     }
 
-    /// Returns true if `epoch` is the newest, and its keys have opened nothing: they may be
-    /// replaced.
+    /// Returns true if `epoch` is the newest, and its keys have opened no record, so that they may
+    /// be replaced.
     fn is_unused(&self, epoch: u64) -> bool {
         let key = self.opening[slot(epoch)].as_deref();
         let unused = key.is_some_and(|(of, key)| *of == epoch && key.opened() == 0);
@@ -262,7 +263,7 @@ impl Contexts {
     /// Seals in place, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
     ///
     /// # Errors
-    /// There are no keys, they are exhausted, or the lengths are wrong.
+    /// Keys are missing or exhausted, or the lengths are wrong.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<bool, SealError> {
         let restart = self.sealing.is_none();
         let key = match &mut self.sealing {

@@ -103,8 +103,8 @@ impl Epochs {
         self.next() as u8 & EPOCH_BITS
     }
 
-    /// Whether a message with this first byte should be processed. Those of another epoch are late
-    /// messages of an agreement that was abandoned for the peer's.
+    /// Whether a message with this first byte should be processed. Messages of another epoch are
+    /// late messages of an agreement that was abandoned in favour of the peer's agreement.
     pub(crate) fn accepts(&self, first: u8) -> bool {
         !self.failed && first & EPOCH_BITS == self.header()
     }

@@ -9,9 +9,9 @@ use crate::material::KeyMaterial;
 /// The role of an end in a key management method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It starts.
+    /// This end starts the agreement.
     Client,
-    /// It answers.
+    /// This end answers.
     Server,
 }
 
@@ -43,7 +43,7 @@ pub enum Action {
     Send(Vec<u8>),
     /// Install keys for opening records.
     InstallOpening(KeyId, KeyMaterial),
-    /// Install keys for sealing records; those of normal traffic are used from now on.
+    /// Install keys for sealing records; keys of normal traffic are used from now on.
     InstallSealing(KeyId, KeyMaterial),
     /// Remove keys of an earlier epoch.
     Remove(KeyId),
@@ -56,8 +56,9 @@ pub enum Action {
     Fail(&'static str),
 }
 
-/// A key management method of one association. It is driven like a protocol: after each call, the
-/// caller should [`poll`](Self::poll) until there is nothing, then read the next timeout.
+/// A key management method of one association. Key management is driven like a protocol: after each
+/// call, the caller should [`poll`](Self::poll) until no output remains, then read the next
+/// timeout.
 pub trait KeyManagement: Debug + Send {
     /// The association is established, or again after a restart. Starts with epoch 3.
     fn start(&mut self, start: Start<'_>);

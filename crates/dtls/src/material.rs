@@ -21,8 +21,8 @@ pub struct InvalidKeyLength {
 }
 
 /// Keys that protect records in one direction (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4): record
-/// payload key, initialization vector, sequence number key. Its bytes are overwritten when it is
-/// dropped.
+/// payload key, initialization vector, sequence number key. The bytes of a key are overwritten when
+/// the key is dropped.
 #[derive(Clone)]
 pub struct KeyMaterial {
     suite: Suite,
@@ -50,7 +50,7 @@ impl KeyMaterial {
     /// Creates it from keys that were agreed on elsewhere.
     ///
     /// # Errors
-    /// One of them has not the length that `suite` requires.
+    /// A key does not have the length that `suite` requires.
     pub fn new(
         suite: Suite,
         key: &[u8],

@@ -19,10 +19,11 @@
 //! draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), which uses TLS 1.3 instead of the three
 //! messages. In that draft the client protects its packets only after the last message, while the
 //! server discards unprotected packets before: if an acknowledgement of the client is lost, its
-//! retransmission is discarded, and the last message may never be sent. Here each end can open the
-//! other's packets at any time, so that a loss delays the handshake but does not end it.
+//! retransmission is discarded, and the last message may never be sent. In this implementation each
+//! end can open the other's packets at any time, so that a loss delays the handshake but does not
+//! end it.
 //!
-//! There is no forward secrecy: an attacker who obtains the secret later can decrypt recorded
+//! The method has no forward secrecy: an attacker who obtains the secret later can decrypt recorded
 //! packets. Forward secrecy requires an exchange of ephemeral keys, like the TLS handshake of the
 //! draft.
 
@@ -38,8 +39,8 @@ use crate::management::{Action, KeyManagement, Role, Start};
 use crate::suite::Suite;
 use exchange::{Exchange, MAC, RANDOM};
 
-/// The number of the method in offers. It is not registered, but belongs to the First Come First
-/// Served range (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
+/// The number of the method in offers. The identifier is not registered, but belongs to the First
+/// Come First Served range (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
 pub const METHOD: u8 = 250;
 
 const HELLO: u8 = 1;
@@ -59,7 +60,8 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// Approximately those of TLS 1.3 with certificates on both sides, two for each, of P-256.
+    /// The sizes are approximately those of TLS 1.3 with certificates on both sides, two for each,
+    /// of P-256.
     pub const CERTIFICATES: Self = Self {
         hello: 220,
         answer: 1_560,

@@ -48,7 +48,7 @@ pub enum SealError {
     /// The content is longer than 16,384 bytes, or there is no room for the record's overhead.
     #[error("the content does not fit a record")]
     Length,
-    /// There is no key for sealing.
+    /// No key for sealing is installed.
     #[error("there is no key to seal with")]
     NoKey,
 }
@@ -57,19 +57,19 @@ pub enum SealError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is too short, or its header is not one of the DTLS chunk.
+    /// The record is too short, or its header is not that of the DTLS chunk.
     #[error("the record is too short, or its header is another than that of the DTLS chunk")]
     Format,
-    /// There is no key of its epoch.
+    /// No key of the record's epoch is installed.
     #[error("there is no key of its epoch")]
     NoKey,
-    /// It was opened before, or is older than the replay window.
+    /// The record was opened before, or is older than the replay window.
     #[error("it was opened before, or is older than the replay window")]
     Replayed,
-    /// It was not sealed with this key, or was modified.
+    /// The record was not sealed with this key, or was modified.
     #[error("it is not authentic")]
     Forged,
-    /// It is authentic, but its content is no application data.
+    /// The record is authentic, but its content is not application data.
     #[error("its content is no application data")]
     Content,
     /// The key must not be used any more, because too many of its records were forged
@@ -224,7 +224,7 @@ impl OpeningKey {
             self.window.next(),
             u16::from_be_bytes([header[1], header[2]]),
         );
-        // Before the expensive part. It reveals nothing to an attacker, because it is the number
+        // Before the expensive part. The number does not help an attacker, because it is the number
         // that the record claims to have.
         if !self.window.is_new(number) {
             return Err(OpenError::Replayed);

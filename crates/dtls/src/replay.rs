@@ -1,7 +1,7 @@
 //! The replay window (RFC 9147 §4.5.1).
 
 /// The set of sequence numbers that were accepted. Numbers older than the window are refused, and
-/// each of the others is accepted once.
+/// every other number is accepted once.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
     /// A ring of bits, one for each number by its remainder.

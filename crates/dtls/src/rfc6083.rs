@@ -69,7 +69,7 @@ impl Settings {
     /// the first certificate is sent. Its key must be for ECDSA with P-256 or P-384.
     ///
     /// # Errors
-    /// Nothing is trusted, or the key is of another kind.
+    /// The settings trust no peer, or the key is of another kind.
     pub fn new(credentials: &Credentials, trust: Trust) -> Result<Self, SettingsError> {
         let cryptography = secrets::provider();
         let key = credentials.key.secret_der();
@@ -156,10 +156,10 @@ pub enum Action {
 pub enum Opened {
     /// User data.
     Data(Vec<u8>),
-    /// The peer sends nothing more (close_notify).
+    /// The peer will send no more data (close_notify).
     Closed,
-    /// Of no concern to the user. If there are bytes, they are to be sent as one message on stream
-    /// 0.
+    /// The user does not need this output. If there are bytes, they are to be sent as one message
+    /// on stream 0.
     Nothing(Option<Vec<u8>>),
 }
 
@@ -188,8 +188,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Identifiers of shared keys: the empty one of the beginning, and that of the handshake (RFC 6083
-/// §4.8).
+/// Identifiers of shared keys: the initial empty key, and the key of the handshake (RFC 6083 §4.8).
 const FIRST_KEY: u16 = 0;
 const NEXT_KEY: u16 = 1;
 
@@ -220,9 +219,9 @@ impl Connection {
         self.established
     }
 
-    /// Whether `message` has user data. One that arrives before the handshake is complete was sent
-    /// behind the peer's last message of it, on another stream, and must be kept until then (RFC
-    /// 6083 §4.7).
+    /// Whether `message` has user data. A message that arrives before the handshake is complete was
+    /// sent after the peer's last handshake message, on another stream, and must be buffered until
+    /// the handshake is complete (RFC 6083 §4.7).
     pub fn is_data(message: &[u8]) -> bool {
         matches!(
             record::header_of(message),

@@ -31,7 +31,7 @@ pub enum Earth {
 }
 spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84", Earth::Wgs72 = "wgs72", Earth::Ephem = "ephem");
 
-/// How the positions of a shell's satellites are computed.
+/// Computation of the positions of a shell's satellites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagator {
     /// Circular orbit with a constant rate.
@@ -55,9 +55,9 @@ spelled!(Stagger: Stagger::Walker = "walker", Stagger::Alternating = "alternatin
 /// Whether the last plane has links to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seam {
-    /// It has.
+    /// The last plane has links to the first.
     Closed,
-    /// It has not.
+    /// The last plane has no links to the first.
     Open,
 }
 spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
@@ -65,9 +65,9 @@ spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
 /// Choice of the satellite that a place on the ground uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The one on the shortest path.
+    /// The satellite on the shortest path.
     Shortest,
-    /// The nearest one, even if the rest of its path is longer.
+    /// The nearest satellite, even if the remaining path is longer.
     Nearest,
 }
 spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");

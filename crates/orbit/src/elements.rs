@@ -2,7 +2,7 @@
 //! propagated by SGP4.
 //!
 //! Elements are fitted with the constants of WGS 72. SGP4 must therefore use these constants,
-//! whatever the shape of the Earth is elsewhere.
+//! regardless of the shape of the Earth in other computations.
 
 use std::collections::BTreeMap;
 use std::fmt;

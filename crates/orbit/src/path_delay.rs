@@ -27,8 +27,8 @@ impl Pathway {
     /// Maximum time to wait for a path.
     pub const MAX_WAIT: Nanos = 3600 * time::SECOND;
 
-    /// The path from `from` to `to`. It is blocked for `handover` after each change to another
-    /// path.
+    /// The path from `from` to `to`. The path is blocked for `handover` after each change to
+    /// another path.
     pub fn new(
         constellation: &Constellation,
         from: Place,

@@ -15,7 +15,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Conventions; those that it does not set have their defaults.
+    /// Conventions; all conventions that the preset does not set have their defaults.
     pub fn sky(&self) -> OrbitConfig {
         (self.make)()
     }

@@ -113,7 +113,7 @@ impl Tree {
     /// Finds the paths with the smallest sums of `cost`, which must not be negative, towards
     /// `destination`. An edge to the destination itself counts only if `arrives` accepts it. Of
     /// equal sums, the path with fewer edges is taken, then the one with the lower number of the
-    /// next node. A tree from an earlier call for the same destination makes it faster if the
+    /// next node. Passing the tree of an earlier call for the same destination saves time if the
     /// network has changed little.
     pub fn find(
         &mut self,

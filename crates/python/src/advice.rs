@@ -31,7 +31,7 @@ pub struct Advice {
     profile: String,
     /// Congestion control of the sender.
     congestion: String,
-    /// The smallest receive buffer that reliably reaches the requested share, bytes; None if no
+    /// The smallest receive buffer that reliably reaches the requested share, bytes; `None` if no
     /// setting was confirmed.
     buffer: Option<u64>,
     /// Minimum number of streams with it.

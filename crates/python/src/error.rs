@@ -91,7 +91,7 @@ pub fn refused(error: &InvalidQuestion) -> PyErr {
     })
 }
 
-/// A request for something that does not exist, or is invalid.
+/// A request with an unknown name or an invalid value.
 pub fn asked(message: impl Display) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(message.to_string());

@@ -216,7 +216,7 @@ impl Job {
 }
 
 impl Job {
-    /// The numbers of the runs that are not finished there.
+    /// The numbers of the runs that are not finished in the results directory.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
         let runner = Stoppable::new(&state, &texts(&self.plan));
@@ -271,7 +271,7 @@ impl ResultsStore {
 /// The requested directory, or a temporary one that is removed with its guard.
 ///
 /// # Errors
-/// It cannot be created.
+/// The directory cannot be created.
 pub fn place(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TempDir>)> {
     match out {
         Some(out) => Ok((out, None)),

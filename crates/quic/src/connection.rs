@@ -256,7 +256,7 @@ impl Connection {
                 while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
                     bytes += chunk.bytes.len() as u64;
                 }
-                // The result says whether to send flow control credit, which the next poll does
+                // The result is whether to send flow control credit, which the next poll sends
                 // anyway.
                 let _ = chunks.finalize();
             }

@@ -72,7 +72,8 @@ impl ServerConfig for NullCrypto {
 enum Stage {
     /// The client sends its hello, or the server waits for it.
     Hello,
-    /// The server sends its hello and then the rest of its flight, or the client waits for each.
+    /// The server sends its hello and then the remaining messages of its flight; the client waits
+    /// for both.
     ServerHello,
     ServerFlight,
     /// Finished of the client is sent, or the server waits for it.

@@ -29,7 +29,7 @@ pub enum Request {
     /// `listen`; 0: stop listening.
     Listen(i32),
     /// `connect`, `sctp_connectx`: to a peer with these addresses. Answered when the association is
-    /// established, or at once.
+    /// established, or immediately.
     Connect {
         /// The peer's addresses.
         addresses: Vec<SocketAddr>,
@@ -60,8 +60,8 @@ pub enum Request {
         /// Answer only when each has buffer space; otherwise EAGAIN.
         wait: bool,
     },
-    /// `sctp_peeloff`: after [`Answer::Association`] a new socket can take over the association. A
-    /// copy of the descriptor comes with the request, because unread data of the association moves
+    /// `sctp_peeloff`: after [`Answer::Association`] a new socket can take over the association.
+    /// The request carries a copy of the descriptor, because unread data of the association moves
     /// to the new socket.
     PeelOff {
         /// The association.
@@ -112,8 +112,8 @@ pub enum Request {
         /// SHUT_WR, SHUT_RDWR.
         writing: bool,
     },
-    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] when it is closed if the
-    /// peer is on this machine, otherwise at once.
+    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] when the association is
+    /// closed if the peer is on this machine, otherwise immediately.
     Ended(u32),
     /// A program has reached the end of its descriptor: [`Answer::Done`] if the peer has shut down
     /// the association, otherwise the `errno` for `recv`.
@@ -121,9 +121,9 @@ pub enum Request {
     /// Not about a socket: [`Answer::Done`] with a descriptor of the shared memory that contains
     /// the [`Generation`]s of the host's sockets.
     Generations,
-    /// Not about a socket, and not answered. Carries the descriptor that reports SCTP sockets
-    /// requested from the kernel, bypassing the library (`SECCOMP_RET_USER_NOTIF`); without one, an
-    /// `errno` with the reason.
+    /// Does not concern a socket, and is not answered. Carries the descriptor that reports SCTP
+    /// sockets requested from the kernel, bypassing the library (`SECCOMP_RET_USER_NOTIF`); without
+    /// one, an `errno` with the reason.
     Watch(i32),
 }
 

@@ -41,7 +41,7 @@ pub const MORE: u8 = 2;
 pub const EOF: u8 = 4;
 /// Abort the association (SCTP_ABORT); the message is the cause.
 pub const ABORT: u8 = 8;
-/// The peer should acknowledge the message at once (SCTP_SACK_IMMEDIATELY).
+/// The peer should acknowledge the message immediately (SCTP_SACK_IMMEDIATELY).
 pub const IMMEDIATE: u8 = 16;
 /// To a program: the message continues in the next frame, which follows immediately.
 pub const FOLLOWS: u8 = 16;
@@ -72,7 +72,7 @@ pub struct Frame {
     /// message, from 0.
     pub ssn: u32,
     /// TSN of the message, if known. From a program: its thread, for a message of several pieces,
-    /// because those of several threads and processes may alternate; 0 for others.
+    /// because pieces from several threads and processes may alternate; otherwise 0.
     pub tsn: u32,
     /// Lifetime in milliseconds, number of retransmissions, or priority, depending on `policy`; 0:
     /// none.

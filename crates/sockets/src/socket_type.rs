@@ -5,11 +5,11 @@ use crate::PREFIX;
 /// Number of associations that a socket can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// One (SOCK_STREAM).
+    /// A one-to-one socket (SOCK_STREAM).
     OneToOne,
     /// Many (SOCK_SEQPACKET).
     OneToMany,
-    /// One association, taken off a one-to-many socket (`sctp_peeloff`).
+    /// A socket with one association that was peeled off a one-to-many socket (`sctp_peeloff`).
     PeeledOff,
 }
 

@@ -69,8 +69,8 @@ pub(crate) fn open(
     if side == Role::Initiator {
         let at = made.at(now);
         let connected = differ::connect(&mut made.endpoint, at, client, peer())?;
-        // One of the two crates reads the clock here and at no other place. The deadline of its
-        // first timer reveals the time it has read.
+        // sctp-proto reads the clock only in this call. The deadline of its first timer reveals the
+        // time it has read.
         if let Some(due) = connected.1.poll_timeout() {
             made.begin = due - differ::FIRST_TIMEOUT - Duration::from_nanos(now);
         }

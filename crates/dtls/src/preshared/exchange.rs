@@ -1,4 +1,4 @@
-//! One agreement on keys: transcript, MACs, and key derivation.
+//! An agreement on keys: transcript, MACs, and key derivation.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -77,7 +77,7 @@ impl Exchange {
         transcript.update(epoch.to_be_bytes());
         transcript.update(settings.suite.code());
         transcript.update([u8::from(settings.restart)]);
-        // Each has its length in its header.
+        // Each message has its length in its header.
         transcript.update(&parameters);
         transcript.update(client_random);
         Self {
@@ -148,7 +148,8 @@ impl Exchange {
             .chain_update([direction, u8::from(restart), kind])
             .chain_update(&self.parameters)
             .finalize();
-        // By SHA-256, whichever hash the suite has, because the secret is no longer than that.
+        // Uses SHA-256 regardless of the hash of the suite, because the secret is no longer than
+        // its output.
         expand_label(
             Suite::Aes128Gcm,
             &**derived,

@@ -101,7 +101,7 @@ fn keys_of_the_next_epoch_replace_those_in_use_without_a_gap() {
             assert_eq!(ends[1 - from].open(false, record), Ok(b"late".to_vec()));
         }
     }
-    // Then the old ones are removed.
+    // Then the old keys are removed.
     let late = ends[0].seal(b"late");
     ends[0].method.rekey(10);
     talk(10, &mut ends);

@@ -1,4 +1,4 @@
-//! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288), of epoch 1. There is no replay
+//! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288), of epoch 1. Records have no replay
 //! window (RFC 6083 §3.3): SCTP delivers each message once, in any order.
 
 use super::secrets::Secrets;
@@ -111,7 +111,7 @@ impl Records {
         self.next = self.most - 1;
     }
 
-    /// A record of `content`. `None`: the key has sealed as many as it may.
+    /// A record of `content`. `None`: the key has sealed the maximum number of records.
     pub(super) fn seal(&mut self, kind: u8, content: &[u8]) -> Option<Vec<u8>> {
         // The last number is left for close_notify.
         let last = u64::from(kind == content_type::APPLICATION_DATA);

@@ -20,7 +20,7 @@ const RANDOM: usize = 32;
 const MASTER: usize = 48;
 
 thread_local! {
-    /// Of the call of dimpl in progress on this thread.
+    /// The secrets of the call of dimpl in progress on this thread.
     static SEEN: RefCell<Option<Secrets>> = const { RefCell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! One connection of TLS in memory.
+//! A TLS connection in memory.
 
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, ServerConnection};

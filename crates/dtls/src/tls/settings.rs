@@ -63,11 +63,11 @@ fn certificates(
 }
 
 impl Credentials {
-    /// Reads a certificate with those of its intermediate authorities, and the private key (PKCS#8,
-    /// PKCS#1 or SEC1), in PEM format.
+    /// Reads a certificate with the certificates of its intermediate authorities, and the private
+    /// key (PKCS#8, PKCS#1 or SEC1), in PEM format.
     ///
     /// # Errors
-    /// One of them cannot be read.
+    /// A file cannot be read.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, SettingsError> {
         let chain = certificates("certificate", chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| SettingsError::Pem {
@@ -91,13 +91,14 @@ impl Trust {
     /// Adds the authorities of a PEM text.
     ///
     /// # Errors
-    /// It cannot be read, or has no certificate.
+    /// The file cannot be read, or has no certificate.
     pub fn with_authorities(mut self, pem: &[u8]) -> Result<Self, SettingsError> {
         self.authorities.extend(certificates("authorities", pem)?);
         Ok(self)
     }
 
-    /// Adds a pinned certificate by its SHA-256. Its issuer, validity and usage are not verified.
+    /// Adds a pinned certificate by its SHA-256. The issuer, validity and usage of the certificate
+    /// are not verified.
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: [u8; 32]) -> Self {
         self.fingerprints.push(fingerprint);
@@ -173,7 +174,7 @@ impl Settings {
     /// if it is set.
     ///
     /// # Errors
-    /// Nothing is trusted, or the key is not that of the certificate.
+    /// The settings trust no peer, or the key does not belong to the certificate.
     pub fn new(
         credentials: Credentials,
         trust: Trust,

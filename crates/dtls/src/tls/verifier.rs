@@ -101,7 +101,7 @@ fn translate(error: webpki::Error) -> Error {
         E::BadDer | E::BadDerTime | E::TrailingData(_) => CertificateError::BadEncoding,
         E::CertExpired { .. } | E::InvalidCertValidity => CertificateError::Expired,
         E::CertNotValidYet { .. } => CertificateError::NotValidYet,
-        // The latter: an authority that has only the name of a trusted one.
+        // The certificate was issued by an authority that only has the name of a trusted authority.
         E::UnknownIssuer | E::InvalidSignatureForPublicKey => CertificateError::UnknownIssuer,
         E::RequiredEkuNotFoundContext(_) => CertificateError::InvalidPurpose,
         other => CertificateError::Other(OtherError(Arc::new(other))),

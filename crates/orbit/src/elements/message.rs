@@ -1,5 +1,5 @@
-//! One Orbit Mean-Elements Message: its values by keyword, whatever the form of the file, and the
-//! elements that they define.
+//! One Orbit Mean-Elements Message: its values by keyword, regardless of the form of the file, and
+//! the elements that they define.
 
 use std::collections::BTreeMap;
 

@@ -174,8 +174,8 @@ pub(super) fn is_trusted(unix: &Unix) -> bool {
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether more descriptors are left than are reserved for requests. The system allocates the
-/// lowest free number.
+/// Whether free descriptors remain in addition to those that are reserved for requests. The system
+/// allocates the lowest free number.
 fn has_room(unix: &Unix) -> bool {
     let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return true;
@@ -183,7 +183,7 @@ fn has_room(unix: &Unix) -> bool {
     u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVED_DESCRIPTORS.min(limit / 4))
 }
 
-/// Whether the error is one of the listener itself. All others are of a single connection
+/// Whether the error concerns the listener itself. All others are of a single connection
 /// (ECONNABORTED), or transient: EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [

@@ -26,7 +26,7 @@ pub(super) enum SetupState {
 /// Owner of an association.
 enum Owner<S> {
     Socket(Weak<S>),
-    /// Taken off a socket, and not yet owned by another one.
+    /// The association was removed from a socket, and no other socket owns it yet.
     InTransfer,
     None,
 }
@@ -42,8 +42,8 @@ pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketA
     }
 }
 
-/// Counts of abandoned messages by stream and policy: those of which nothing was sent, and the
-/// others.
+/// Counts of abandoned messages by stream and policy: messages without any sent chunk, and other
+/// messages.
 pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
 /// An association that a socket owns. The socket also has its associations: its type is an
@@ -51,7 +51,7 @@ pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 pub(super) struct OwnedAssociation<S> {
     /// Number for programs, unique at this host.
     pub number: u32,
-    /// Its socket is AF_INET6.
+    /// The socket is AF_INET6.
     v6: bool,
     /// Addresses to which the setup was started, until it is established.
     connect_addresses: Vec<SocketAddr>,
@@ -83,7 +83,7 @@ pub(super) struct Ended {
     /// The `errno`; 0: it was shut down.
     pub by: Option<i32>,
     pub reason: Option<CloseReason>,
-    /// The owning socket knows of the end.
+    /// The owning socket was notified of the end.
     pub known: bool,
 }
 
@@ -290,7 +290,7 @@ impl<S> OwnedAssociation<S> {
         all
     }
 
-    /// Whether it is with the peer at this address.
+    /// Whether the peer of the association has this address.
     pub(super) fn is_with(&self, address: SocketAddr) -> bool {
         let same = |it: &SocketAddr| (it.ip(), it.port()) == (address.ip(), address.port());
         self.connect_addresses.iter().any(same) || self.peers().iter().any(same)
@@ -308,7 +308,7 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// The reason for its end, once known.
+    /// The reason for the end of the association, once known.
     pub(super) fn reason(&self) -> Option<CloseReason> {
         self.ended().reason.clone()
     }
@@ -332,12 +332,12 @@ impl<S> OwnedAssociation<S> {
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
     }
 
-    /// Removes it from its owner until another socket takes it.
+    /// Removes the association from its owner until another socket takes it.
     pub(super) fn clear_owner(&self) {
         self.owner.send_replace(Owner::InTransfer);
     }
 
-    /// Its owner, once it has one; `None`: it will never have one.
+    /// The owner, once the association has one; `None`: it will never have one.
     pub(super) async fn owner(&self) -> Option<Arc<S>> {
         if let Owner::Socket(socket) = &*self.owner.borrow() {
             return socket.upgrade();
@@ -350,7 +350,7 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Whether that socket is its owner.
+    /// Whether that socket owns the association.
     pub(super) fn is_owned_by(&self, socket: &Arc<S>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))

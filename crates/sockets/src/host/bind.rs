@@ -121,9 +121,9 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     }
 }
 
-/// The addresses of a socket that is bound to all: those of the host, or those of the system's
-/// interfaces in the socket's address families. `None`: the socket is bound to specific addresses,
-/// or not yet bound.
+/// The addresses of a socket that is bound to all addresses: the addresses of the host process, or
+/// those of the system's interfaces in the socket's address families. `None`: the socket is bound
+/// to specific addresses, or not yet bound.
 pub(super) fn interfaces(host: &HostState, socket: &Socket) -> Option<Vec<SocketAddr>> {
     let (port, only) = {
         let state = socket.state();
@@ -160,7 +160,7 @@ pub(super) fn source(to: IpAddr) -> Option<IpAddr> {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The port does not matter, because nothing is sent.
+    // The port has no effect, because no packet is sent.
     let asked = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((to, 9))?;
         socket.local_addr()
@@ -194,8 +194,8 @@ pub(super) fn unbind(
     Ok(Answer::Done)
 }
 
-/// Applies the change to new associations, and requests it from the peers of existing ones (RFC
-/// 5061) if both ends support that; the other associations are unchanged.
+/// Applies the change to new associations, and requests the change from the peers of existing
+/// associations (RFC 5061) if both ends support address changes; other associations are unchanged.
 fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     let own = socket.state().endpoint.clone();
     if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
@@ -209,9 +209,9 @@ fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     }
 }
 
-/// Whether a socket can share a port with the sockets that have it: these were all accepted and
-/// nothing listens any more, as after a server restart; or their address families differ and do not
-/// overlap; or their addresses differ; or all of them share it (SCTP_REUSE_PORT).
+/// Whether a socket can share a port with the sockets that have it: all these sockets were accepted
+/// and no socket listens any more, as after a server restart; or their address families differ and
+/// do not overlap; or their addresses differ; or all sockets share the port (SCTP_REUSE_PORT).
 fn can_share(
     table: &Table,
     socket: &Socket,

@@ -54,7 +54,7 @@ pub(super) async fn serve(
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
     to_peer(&host, &socket, &mut buffer, host.config.max_message_size).await;
-    // A task that is delivering data may be the one that learns of unread messages.
+    // The task that detects unread messages may be the task that delivers data.
     drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
@@ -90,7 +90,7 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
         state.peer = assoc.peer();
     }
     for (frame, payload) in &waiting {
-        // They fitted into the other socket.
+        // The messages fitted into the other socket, so they also fit into this socket.
         let _ = socket.give(frame, payload).await;
     }
     assoc.set_owner(socket);
@@ -161,18 +161,19 @@ fn leave(host: &HostState, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
-/// Maximum number of unfinished messages of a descriptor: threads that send messages of several
-/// pieces at once. If there are more, the one that got no piece for the longest time is lost.
+/// Maximum number of unfinished messages of a descriptor: the number of threads that send messages
+/// of several pieces at the same time. If there are more, the message that got no piece for the
+/// longest time is lost.
 const MAX_UNFINISHED: usize = 64;
 
-/// Messages of which the host has read some pieces, by the sending thread; the one that got a piece
-/// last is at the end.
+/// Messages of which the host has read some pieces, by the sending thread; the message that got a
+/// piece last is at the end.
 #[derive(Default)]
 struct UnfinishedMessages(Vec<(u32, Vec<u8>)>);
 
 impl UnfinishedMessages {
-    /// Adds a piece; at most `most + 1` bytes of its message are kept. Returns the message with its
-    /// last piece.
+    /// Adds a piece; at most `most + 1` bytes of its message are buffered. Returns the message with
+    /// its last piece.
     fn add(&mut self, frame: &Frame, piece: &[u8], most: usize) -> Option<Bytes> {
         let is_first = frame.ssn == 0;
         let is_last = frame.flags & frame::MORE == 0;
@@ -200,7 +201,7 @@ impl UnfinishedMessages {
 }
 
 /// Forwards the program's messages to their associations. A message of more than `most` bytes is
-/// refused by the association, and the rest of it is not buffered.
+/// refused by the association, and its further pieces are not buffered.
 async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut unfinished = UnfinishedMessages::default();
     loop {
@@ -252,9 +253,9 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
     }
 }
 
-/// Sends a message at once if the queue is empty and the association accepts it; otherwise queues
-/// it, without blocking the other associations. SCTP_ABORT is processed immediately, and the queued
-/// messages are lost.
+/// Sends a message immediately if the queue is empty and the association accepts it; otherwise
+/// queues it, without blocking the other associations. SCTP_ABORT is processed immediately, and the
+/// queued messages are lost.
 fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = assoc.association()
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(add(7, 1, true, " end"), Some("one end".into()));
         assert_eq!(add(9, 1, false, " longer than eight"), None);
         assert_eq!(add(9, 2, true, "end"), Some("two longe".into()));
-        // A thread that ended within a message, and one whose beginning was not kept.
+        // A thread that ended within a message, and a message whose beginning was not buffered.
         assert_eq!(add(7, 0, false, "lost"), None);
         assert_eq!(add(7, 0, false, "new"), None);
         assert_eq!(add(7, 1, true, "er"), Some("newer".into()));
@@ -333,7 +334,7 @@ mod tests {
             assert_eq!(whole, None);
         }
         assert_eq!(unfinished.0.len(), MAX_UNFINISHED);
-        // Threads that ended within a message do not hinder later ones.
+        // Threads that ended within a message do not affect later threads.
         let whole = unfinished.add(&piece_of(last, 1, true), b"end", 8);
         assert_eq!(whole.as_deref(), Some(&b"pieceend"[..]));
         assert_eq!(unfinished.add(&piece_of(1, 1, true), b"end", 8), None);

@@ -21,7 +21,7 @@ const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Poll interval for whether all sent data was acknowledged.
 const DRY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Makes the association the socket's.
+/// Makes the socket the owner of the association.
 pub(super) fn attach(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
@@ -131,7 +131,7 @@ async fn tell_dry(
         while (wanted() || deactivated_keys()) && association.status().is_some_and(waits) {
             tokio::time::sleep(DRY_POLL_INTERVAL).await;
         }
-        // The program may be gone.
+        // The program may have ended.
         let keys = std::mem::take(&mut *assoc.deactivated_keys());
         for key in keys {
             let free = notification::auth_key_event(key, AuthKeyEvent::Free, assoc.number);

@@ -25,7 +25,7 @@ pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bo
 /// Notifies the program of an event; `port` is the peer's.
 ///
 /// # Errors
-/// The program is gone.
+/// The program has ended.
 pub(super) async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) -> io::Result<()> {
     if let Event::MessageAbandoned(it) = event {
         assoc.count_abandoned(it.stream.unwrap_or(0), it.policy, it.sent);

@@ -1,7 +1,7 @@
 //! Invalidation of state that programs cache about their sockets.
 //!
-//! A program asks once for the route of a socket's messages, or whether to wait for data, and
-//! caches the answer because a request costs much more than a message. When the answer changes (the
+//! A program queries once the route of a socket's messages, or whether to wait for data, and caches
+//! the answer because a request costs much more than a message. When the answer changes (the
 //! association ends, or stops accepting messages), the socket gets a new generation: a number in
 //! memory that all programs of the host can read, so a comparison before each message needs no
 //! system call.

@@ -1,9 +1,9 @@
-//! Host shared by programs of several commands: those that need the same UDP port at the same
-//! addresses share one host process, like programs that share a kernel.
+//! Host process that several commands share: programs that need the same UDP port at the same
+//! addresses use the same host process, like programs that share a kernel.
 //!
-//! The host listens at an abstract address that encodes the port and the addresses; a command asks
-//! there before it opens its own sockets. Both ends check the user of the other process: an address
-//! that another user has taken is not used.
+//! The host listens at an abstract address that encodes the port and the addresses; a command
+//! queries this address before it opens its own sockets. Both ends check the user of the other
+//! process: an address that another user has taken is not used.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -94,7 +94,7 @@ pub enum JoinResult {
     NoHost,
     /// The host that has it.
     Member(Membership),
-    /// The port is taken and cannot be shared, with the reason.
+    /// The port is in use and cannot be shared, with the reason.
     Refused(String),
 }
 
@@ -127,7 +127,7 @@ enum Reply {
 }
 
 /// Abstract address of the host that has this port at these addresses; `None`: any port is
-/// acceptable, and nothing is shared.
+/// acceptable, and no port is shared.
 pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     let port = match config.carrier {
         Carrier::Encapsulated { port: 0, .. } | Carrier::Udp { port: 0, .. } => return None,
@@ -159,7 +159,7 @@ fn digest(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Asks to join the host that has the port of `config` at its addresses.
+/// Requests to join the host that has the port of `config` at its addresses.
 ///
 /// # Errors
 /// Those of the system, or the process that has it does not answer.
@@ -238,7 +238,7 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
     }
 }
 
-/// One more member command, until this is dropped.
+/// Registers another member command, until the value is dropped.
 pub(super) struct Member(Arc<HostState>);
 
 impl HostState {

@@ -15,8 +15,9 @@ use crate::frame::{Frame, Kind};
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A listening address of one-to-one sockets: an endpoint, and the sockets that accept its
-/// associations in turn: one, one per address family, or several that share the port
-/// (SCTP_REUSE_PORT). Empty when the last one has stopped and associations remain.
+/// associations round robin: a single socket, one per address family, or several sockets that share
+/// the port (SCTP_REUSE_PORT). Empty when the last socket has stopped listening and associations
+/// remain.
 pub(super) struct ListenerSet {
     pub endpoint: Endpoint,
     pub sockets: Vec<Arc<Socket>>,
@@ -36,8 +37,8 @@ impl ListenerSet {
 }
 
 impl Table {
-    /// The listener at this port that a socket with these addresses shares, because no second one
-    /// can be opened there.
+    /// The listener at this port that a socket with these addresses shares, because no second
+    /// listener can be opened at this port.
     pub(super) fn listener_set_for(
         &mut self,
         port: u16,
@@ -79,7 +80,7 @@ impl Table {
 
 /// Notifies listening programs of each association that arrives at the endpoint, until no socket
 /// listens. The endpoint stays until its associations have ended, so that a restarted server can
-/// listen there.
+/// listen at its port.
 pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
     loop {
         // Polls, because closing a listener sends no packet that would wake this task.
@@ -103,8 +104,8 @@ pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32)
     }
 }
 
-/// Whether no socket listens there any more; then the endpoint refuses peers. Checked under the
-/// lock, because another socket may start to listen.
+/// Whether no socket listens any more; the endpoint then refuses peers. Checked under the lock,
+/// because another socket may start to listen.
 fn has_no_listener(host: &HostState, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
     let nobody = table.sockets_at(place).is_empty();

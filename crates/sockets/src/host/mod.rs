@@ -50,8 +50,8 @@ pub use seccomp::BypassStatus;
 use socket::Socket;
 use socket::SocketAssociation;
 
-/// Time that a request waits for its socket to become known, because a program may send a request
-/// right after it created the socket.
+/// Time for which a request waits until the host knows its socket, because a program may send a
+/// request directly after it created the socket.
 const NEW_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Backlog of the host's Unix listeners.
 const BACKLOG: i32 = 1024;
@@ -66,7 +66,7 @@ pub(crate) struct HostState {
     config: Config,
     table: Mutex<Table>,
     appeared: Notify,
-    /// Associations that have not ended, and a notification when the last one ends.
+    /// Number of associations that have not ended, and a notification when the last one ends.
     alive: AtomicUsize,
     ended: Notify,
     /// System calls that bypassed the library.
@@ -86,9 +86,9 @@ pub(crate) struct HostState {
 /// An association in transfer between two sockets.
 struct PendingTransfer {
     assoc: Arc<SocketAssociation>,
-    /// The socket that it came from.
+    /// The socket from which the association was peeled off.
     from: Vec<u8>,
-    /// Its frames that were unread there.
+    /// Unread frames of the association in that socket.
     waiting: Vec<(Frame, Vec<u8>)>,
     /// Backlog permit, if it waits to be accepted.
     _permit: Option<BacklogPermit>,
@@ -103,9 +103,9 @@ struct Table {
     last_number: u32,
     /// SCTP ports in use, with the number of sockets that have them.
     ports: BTreeMap<u16, u32>,
-    /// Listening addresses of one-to-one sockets, including those that only have associations left,
-    /// where another socket can start to listen. Several with the same port have disjoint
-    /// addresses.
+    /// Listening addresses of one-to-one sockets, including addresses with associations but without
+    /// a listening socket, at which another socket can start to listen. Several with the same port
+    /// have disjoint addresses.
     listener_sets: Vec<ListenerSet>,
     /// Refused sockets, newest last.
     refused: VecDeque<Vec<u8>>,
@@ -118,8 +118,8 @@ impl HostState {
         self.table.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// A new number for an association. The first three mean future associations, existing ones,
-    /// and both.
+    /// A new number for an association. The first three values mean future associations, existing
+    /// associations, and both.
     fn number(&self) -> u32 {
         let mut table = self.table();
         table.last_number = match table.last_number {
@@ -129,8 +129,8 @@ impl HostState {
         table.last_number
     }
 
-    /// Counts an association until it has ended, and informs its socket of the end at once, even if
-    /// earlier data is unread.
+    /// Counts an association until it has ended, and informs its socket of the end immediately,
+    /// even if earlier data is unread.
     fn watch(self: &Arc<Self>, assoc: &Arc<SocketAssociation>, association: Association) {
         self.alive.fetch_add(1, Ordering::AcqRel);
         let known = Arc::clone(self);
@@ -143,7 +143,7 @@ impl HostState {
         });
     }
 
-    /// The socket of a descriptor; waits for one that is not known yet.
+    /// The socket of a descriptor; waits for a socket that is not known yet.
     async fn socket(&self, name: &[u8]) -> Result<Arc<Socket>, i32> {
         let look = async {
             loop {

@@ -282,7 +282,7 @@ fn cause_of(cause: &UndeliveredCause) -> u16 {
     }
 }
 
-/// A message of which nothing was sent, with the cause.
+/// A message without any sent chunk, with the cause.
 pub(super) fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
     send_failed(message, bytes, (false, cause))
 }

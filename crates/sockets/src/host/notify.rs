@@ -101,13 +101,13 @@ pub(super) async fn send_last_notification(
         let socket = assoc.owner().await?;
         let turn = socket.turn.lock().await;
         if !assoc.is_owned_by(&socket) {
-            // It was peeled off meanwhile.
+            // The association was peeled off meanwhile.
             continue;
         }
         socket.state().assocs.remove(&assoc.number);
         socket.advance();
         if assoc.options().wants(kind) {
-            // The program may be gone, or the descriptor full of unread data.
+            // The program may have ended, or the descriptor may be full of unread data.
             for (frame, piece) in in_pieces(notification_header(assoc), &bytes) {
                 let _ = socket.give(&frame, piece).await;
             }

@@ -189,15 +189,15 @@ pub(super) async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
         };
         let _turn = socket.turn.lock().await;
         for (frame, piece) in in_pieces(header, &told) {
-            // The program may be gone.
+            // The program may have ended.
             let _ = socket.give(&frame, piece).await;
         }
     }
 }
 
-/// Removes an association from its socket so that a new one can take it over. `descriptor` is the
-/// program's; `read` bytes of its first frame were already read. Like in Linux, unread data of the
-/// association moves with it.
+/// Removes an association from its socket so that a new socket can take it over. `descriptor` is
+/// the program's; `read` bytes of its first frame were already read. Like in Linux, unread data of
+/// the association moves with it.
 pub(super) async fn peel_off(
     host: &HostState,
     socket: &Socket,
@@ -225,7 +225,7 @@ pub(super) async fn peel_off(
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
     for (frame, payload) in &others {
-        // They were just taken out of the descriptor, so it has space for them.
+        // The frames were just taken out of the descriptor, so it has space for them.
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();

@@ -1,8 +1,8 @@
 //! Ports that the host selects for sockets whose programs did not choose one.
 //!
 //! Hosts that share an address, with one UDP port each, select their SCTP ports independently. A
-//! peer that has an association from the same port of the address refuses a second one (RFC 6951
-//! §5.4), but accepts it from another port.
+//! peer that has an association from the same port of the address refuses a second association (RFC
+//! 6951 §5.4), but accepts an association from another port.
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
@@ -13,7 +13,7 @@ use super::socket::{Phase, Socket};
 /// Number of ports that are tried.
 const MAX_PORTS: usize = 32;
 
-/// Connects; tries other ports if another host has this one and the program did not choose it.
+/// Connects; tries other ports if another host uses this port and the program did not choose it.
 pub(super) async fn from_any_port(
     host: &HostState,
     socket: &Socket,

@@ -84,7 +84,7 @@ async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<Borrowed
         Some(descriptor) => scm_rights::send(unix, &answer, descriptor),
         None => unix.write(&answer),
     };
-    // The program may be gone.
+    // The program may have ended.
     let _ = unix.async_io(Interest::WRITABLE, write).await;
 }
 
@@ -145,7 +145,7 @@ async fn carry_out(
                 settled(socket).await?;
             }
             let set = setsockopt::set(socket, option, &value);
-            // One of several associations may have rejected it.
+            // One of several associations may have rejected the option.
             socket.advance();
             set.map(|()| Answer::Done)
         }
@@ -194,7 +194,7 @@ async fn carry_out(
             Ok(Answer::Done)
         }
         Request::End => socket.end_of_messages().map(|()| Answer::Done),
-        // Not about a socket: see `answer`.
+        // The request does not concern a socket: see `answer`.
         Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.socket_type.is_one_to_many() {
@@ -268,8 +268,8 @@ async fn start_listening(
     Ok(Answer::Done)
 }
 
-/// Shares the listening address of other sockets, current or previous: sockets that share the port,
-/// one of the other address family, or a previous one whose associations remain.
+/// Shares the listening address of other sockets: sockets that share the port, a socket of the
+/// other address family, or a previous socket whose associations remain.
 fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     let (port, addresses) = {
         let state = socket.state();
@@ -379,7 +379,7 @@ async fn settled(socket: &Socket) -> Result<(), i32> {
     done.map_err(|_| libc::EAGAIN)
 }
 
-/// Whether messages can be signed with that key (SCTP_AUTHINFO): the active one, or one that was
+/// Whether messages can be signed with that key (SCTP_AUTHINFO): the active key, or a key that was
 /// not deactivated.
 fn may_sign(
     socket: &Socket,
@@ -428,7 +428,8 @@ async fn route(
     let one_to_many = socket.socket_type.is_one_to_many();
     let generation = socket.generation();
     let addresses = match socket.socket_type.style {
-        // It has a single association, whatever address a message names, as in Linux.
+        // A one-to-one socket has a single association, regardless of the address of a message, as
+        // in Linux.
         Style::PeeledOff => Vec::new(),
         _ => addresses,
     };
@@ -513,9 +514,9 @@ fn closes(state: AssociationState) -> bool {
     !matches!(state, CookieWait | CookieEchoed | Established)
 }
 
-/// Local addresses of a socket, or of one of its associations: those that it is bound to. If it is
-/// bound to all, the source addresses of its packets; with several associations, those of the
-/// newest.
+/// Local addresses of a socket, or of one of its associations: the addresses that it is bound to.
+/// If it is bound to all addresses, the source addresses of its packets; with several associations,
+/// those of the newest one.
 fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
     let named = socket.assoc(number);
     if socket.socket_type.is_one_to_many() && number != 0 && named.is_none() {

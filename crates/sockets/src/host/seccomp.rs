@@ -16,11 +16,11 @@ use super::HostState;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BypassStatus {
-    /// None was detected.
+    /// No such call was detected.
     Nothing,
     /// A program requested an SCTP socket from the kernel.
     Socket,
-    /// They cannot be detected, with the reason (an `errno`).
+    /// Such calls cannot be detected, with the reason (an `errno`).
     Undetectable(i32),
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn watch(host: &HostState, descriptor: Option<OwnedFd>, error: 
 /// Reports a call that arrives before all watched processes end. The call stays suspended until it
 /// was reported, because the descriptor is closed last.
 // The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
-// this one's does not.
+// the descriptor of this type does not change.
 #[allow(deprecated)]
 async fn wait(host: &HostState, descriptor: OwnedFd) -> std::io::Result<()> {
     let watched = AsyncFd::with_interest(descriptor, Interest::READABLE | Interest::WRITABLE)?;

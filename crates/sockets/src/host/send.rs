@@ -29,7 +29,8 @@ pub(super) fn send_at_once(
         Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
         Some(Err(error)) => {
             tracing::debug!(%error, "message not taken");
-            // The program wants it back, which may need to wait ([`send`]).
+            // The program requests the undelivered message, so that sending may have to wait
+            // ([`send`]).
             return copy;
         }
         Some(Ok(())) => {

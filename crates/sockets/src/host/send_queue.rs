@@ -3,7 +3,7 @@
 //! All associations of such a socket have one descriptor, which is read regardless of the state of
 //! each: messages that an association cannot accept yet wait here, in the order of the program's
 //! calls, and the other associations continue. A peer that does not read therefore delays only its
-//! own messages. The library asks for buffer space before each message
+//! own messages. The library requests buffer space before each message
 //! ([`Request::Route`](crate::control::Request::Route)); without buffer space the program waits, or
 //! gets EAGAIN.
 
@@ -45,7 +45,7 @@ impl QueuedOperation {
 /// Queued jobs of an association.
 pub(super) struct SendQueue {
     queue: mpsc::UnboundedSender<QueuedOperation>,
-    /// Taken by the task that processes them.
+    /// The task that processes the jobs takes the receiver.
     todo: Mutex<Option<mpsc::UnboundedReceiver<QueuedOperation>>>,
     /// Bytes of the jobs in the queue or in progress.
     held: AtomicUsize,

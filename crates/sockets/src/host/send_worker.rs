@@ -55,8 +55,8 @@ async fn process(
     assoc.send_queue.end();
 }
 
-/// The next job of an association; after its end was reported, only queued ones. Until then the
-/// host may still read messages that the program has sent before.
+/// The next job of an association; after the end of the association was reported, only queued jobs.
+/// Until then the host may still read messages that the program has sent before.
 async fn next_job(
     todo: &mut UnboundedReceiver<QueuedOperation>,
     assoc: &SocketAssociation,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     /// A message that the host reads after the association has ended and before the end is reported
-    /// is kept for the program.
+    /// is returned to the program.
     #[tokio::test]
     async fn a_message_after_the_end_is_returned() {
         let (server, client) = (endpoint(true), endpoint(false));

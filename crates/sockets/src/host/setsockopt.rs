@@ -15,8 +15,8 @@ use super::socket::Socket;
 use super::socket::SocketAssociation;
 use crate::options::*;
 
-/// SCTP_CURRENT_ASSOC: existing associations. SCTP_ALL_ASSOC: also future ones. SCTP_FUTURE_ASSOC,
-/// 0, is only future ones.
+/// SCTP_CURRENT_ASSOC: existing associations. SCTP_ALL_ASSOC also includes future associations.
+/// SCTP_FUTURE_ASSOC, 0, means only future associations.
 const CURRENT: u32 = 1;
 const ALL: u32 = 2;
 
@@ -36,8 +36,8 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
         return Ok(Scope { future, assocs });
     }
     if is_offered(option) {
-        // Offered in the handshake, so it applies to future associations even if an existing one is
-        // named (RFC 7496 §4.5).
+        // The extension is offered in the handshake, so the option applies to future associations
+        // even if an existing association is named (RFC 7496 §4.5).
         return Ok(Scope {
             future: true,
             assocs: Vec::new(),
@@ -100,14 +100,14 @@ pub(super) fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32>
         is_of_peer(assoc, option, value)?;
         assoc.options().set(IPPROTO_SCTP, option, value)?;
         if [EVENT, EVENTS].contains(&option) {
-            // A subscriber to SENDER_DRY must be notified at once if all data is acknowledged.
+            // A subscriber to SENDER_DRY must be notified immediately if all data is acknowledged.
             assoc.sent.notify_one();
         }
         let kept = assoc.options().value(IPPROTO_SCTP, option);
         if let (Ok(kept), Some(association)) = (kept, assoc.association()) {
             apply(&association, option, &kept)?;
         }
-        // It contains the SACK delay too.
+        // The option also contains the SACK delay.
         let sacks = assoc.options().value(IPPROTO_SCTP, DELAYED_SACK);
         if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
             (option, sacks, assoc.association())

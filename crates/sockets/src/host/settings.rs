@@ -60,7 +60,7 @@ pub(super) fn endpoint(
     })
 }
 
-/// Addresses of a socket: those that it is bound to, or the host's; empty: all.
+/// Addresses to which a socket is bound, or else those of the host process; empty: all addresses.
 pub(super) fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     let bound = state.addresses();
     match bound.is_empty() {

@@ -188,7 +188,7 @@ impl Socket {
         }
     }
 
-    /// Its association, or that there will be none; `None`: not known yet.
+    /// The association, or the fact that there will be none; `None`: not known yet.
     fn settled(&self) -> Option<Option<Arc<SocketAssociation>>> {
         let state = self.state();
         match state.phase {
@@ -245,7 +245,7 @@ impl Socket {
         }
     }
 
-    /// Like [`Self::all_taken`], with a timeout; returns at once if the program has closed the
+    /// Like [`Self::all_taken`], with a timeout; returns immediately if the program has closed the
     /// socket.
     pub(super) async fn all_taken_within(&self, limit: Duration) {
         if !self.is_hung_up() {
@@ -253,7 +253,7 @@ impl Socket {
         }
     }
 
-    /// Whether a receiving program may get data, or should get an error at once.
+    /// Whether a receiving program may get data, or should get an error immediately.
     fn may_come(&self, wait: bool) -> Result<Generation, i32> {
         let generation = self.generation();
         let mut state = self.state();
@@ -343,7 +343,7 @@ impl Socket {
         }
     }
 
-    /// Whether its descriptor is ready for these events.
+    /// Whether the descriptor is ready for these events.
     fn is_polled(&self, events: PollFlags) -> bool {
         use std::os::fd::AsFd;
         let unix = self.unix.get_ref();
@@ -353,14 +353,15 @@ impl Socket {
         ready.is_ok() && seen.intersects(events)
     }
 
-    /// Whether its last descriptor is closed or shut down, even if the host has not been notified
+    /// Whether the last descriptor is closed or shut down, even if the host has not been notified
     /// yet.
     pub(super) fn is_hung_up(&self) -> bool {
         self.is_polled(PollFlags::POLLHUP)
     }
 
-    /// Waits until the last descriptor of a listening socket is closed. The data that makes it
-    /// unwritable ([`Kind::Nothing`]) stays in it, so nothing must be read once this has started.
+    /// Waits until the last descriptor of a listening socket is closed. The data that makes the
+    /// descriptor unwritable ([`Kind::Nothing`]) stays in the descriptor, so no frame may be read
+    /// after this call.
     pub(super) async fn left(&self) {
         while let Ok(mut ready) = self.unix.readable().await {
             if ready.ready().is_read_closed() {
@@ -370,7 +371,7 @@ impl Socket {
         }
     }
 
-    /// Whether it accepts only IPv6 or only IPv4; `None`: both.
+    /// Whether the socket accepts only IPv6 or only IPv4; `None`: both.
     pub(super) fn only_family(&self, state: &State) -> Option<bool> {
         match self.socket_type.v6 {
             false => Some(false),
@@ -397,7 +398,7 @@ impl Socket {
 pub(super) type SocketAssociation = OwnedAssociation<Socket>;
 
 impl SocketAssociation {
-    /// Makes the socket its owner.
+    /// Makes the socket the owner of the association.
     pub(super) fn set_owner(&self, socket: &Arc<Socket>) {
         self.assign(socket);
         self.settle_end();

@@ -1,6 +1,6 @@
-//! Options below SCTP's level. They are stored so that a program reads back its own values, but
-//! have no effect because the host decides how packets are sent. Numbers, defaults and limits are
-//! Linux's.
+//! Options below SCTP's level. The options are stored so that a program reads back its own values,
+//! but have no effect because the host decides how packets are sent. Numbers, defaults and limits
+//! are Linux's.
 
 use super::{IPPROTO_IP, IPPROTO_IPV6, IPV6_V6ONLY};
 
@@ -52,7 +52,7 @@ pub(super) fn is_ip_level(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
-/// The value that is stored; `None`: nothing, as for the many options that only the host could
+/// The value that is stored; `None`: no action, as for the many options that only the host could
 /// apply.
 pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
     let Some((default, range)) = kept(level, option) else {

@@ -4,7 +4,7 @@ use super::*;
 
 /// Default value of an option.
 type Default = fn() -> Vec<u8>;
-/// A new value from the previous one and the program's, or an `errno`.
+/// Computes the new value from the previous value and the program's value, or returns an `errno`.
 type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
 
 /// A stored option.
@@ -19,8 +19,8 @@ pub(super) struct StoredOption {
     exact: bool,
     /// Byte offset of the association number.
     pub association: Option<usize>,
-    /// Function that combines the previous value and the new one; without it, the new value
-    /// replaces the previous one.
+    /// Function that combines the previous and the new value; without it, the new value replaces
+    /// the previous one.
     pub merge: Option<Merge>,
 }
 
@@ -43,7 +43,7 @@ impl StoredOption {
         self
     }
 
-    /// Accepts an `int` too (Linux does so for SCTP_MAXSEG, SCTP_MAX_BURST).
+    /// Also accepts an `int`, as Linux does for SCTP_MAXSEG and SCTP_MAX_BURST.
     const fn or_int(mut self) -> Self {
         self.short = Some(4);
         self

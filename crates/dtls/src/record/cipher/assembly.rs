@@ -1,4 +1,4 @@
-//! The ciphers of ring, which selects a version by the features of the processor. It does not
+//! The ciphers of ring, which selects a version by the features of the processor. ring does not
 //! overwrite keys when they are dropped.
 
 use ring::aead::quic::{self, HeaderProtectionKey};

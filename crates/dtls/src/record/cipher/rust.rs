@@ -1,4 +1,4 @@
-//! The ciphers in Rust. They overwrite their keys when they are dropped.
+//! The ciphers in Rust. These ciphers overwrite their keys when they are dropped.
 
 use aes::cipher::{BlockEncrypt, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek};
 use aes::{Aes128, Aes256};
@@ -113,7 +113,8 @@ mod tests {
 
     use super::*;
 
-    /// By features of their crates, which are not on by default. AES-GCM is made of AES.
+    /// Overwriting is a feature of these crates, which is not on by default. AES-GCM consists of
+    /// AES and GHASH.
     #[test]
     fn keys_are_overwritten_when_they_are_dropped() {
         fn is_overwritten<T: ZeroizeOnDrop>() {}

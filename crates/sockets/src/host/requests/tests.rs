@@ -23,6 +23,6 @@ async fn the_end_of_a_program_is_seen() {
         drop(program);
         ended.await;
     }
-    // It stays closed.
+    // The socket stays closed.
     hung_up(&host).await;
 }
