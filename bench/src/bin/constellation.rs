@@ -48,7 +48,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
     let mut page = Page::open("constellation", write)?;
     page.line("| scenario | processor s | a simulated second | packets and hops | ns a packet and hop | MiB |");
     page.line("|---|---|---|---|---|---|");
-    // The short run costs the plan and the first routes.
+    // The short run shows the cost of the plan and of the first routes.
     for duration in [1, seconds] {
         let mut all = Vec::new();
         for round in 0..rounds {

@@ -366,7 +366,7 @@ class Pane {
         if (!drawn.hasAttribute("viewBox")) drawn.setAttribute("viewBox", `0 0 ${size.join(" ")}`);
         this.part(".sky").replaceChildren(document.importNode(drawn, true));
       }
-      say(drawn ? "Ten times in turn, a second each. The pointer over the map stops it." : JSON.parse(text).text ?? "");
+      say(drawn ? "Ten times in turn, a second each. The pointer over the map stops it." : text ? JSON.parse(text).text ?? "" : "The answer is empty.");
     } catch (error) {
       if (error.name !== "AbortError") say(error.message);
     }

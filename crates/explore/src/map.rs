@@ -13,7 +13,7 @@ use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::{Record, Spec};
 use serde::Deserialize;
 
-use crate::event_stream::EventStream;
+use crate::event_stream::{EventStream, Line};
 use crate::run;
 use crate::samples;
 use crate::session::{Choice, Session};
@@ -22,6 +22,9 @@ use crate::session::{Choice, Session};
 const FRAMES: u32 = 10;
 /// Maximum number of drawn paths.
 const MAX_PATHS: usize = 3;
+
+/// Maximum number of bins in a run, all of which are kept.
+const MAX_BINS: u64 = 1_000;
 
 /// Request for a map.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,8 +39,8 @@ pub struct MapRequest {
     pub window: Option<(f64, f64)>,
 }
 
-/// Executes a run and sends the maps of its constellations as one SVG document; nothing if it has
-/// none.
+/// Executes a run and sends the maps of its constellations as one SVG document, or a line with the
+/// reason why there is none.
 pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     let mut plan = match run::planned(session, &wanted.choice) {
         Ok((_, plan)) => plan,
@@ -50,8 +53,9 @@ pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
         Ok(point) => std::sync::Arc::clone(&point.spec),
         Err(error) => return stream.refused(&error),
     };
-    let window = run::shown(wanted.window, spec.world.duration.seconds());
-    let bin = ((window.1 - window.0) * 1e9 / f64::from(FRAMES)) as u64;
+    let duration = spec.world.duration;
+    let window = run::shown(wanted.window, duration.seconds());
+    let bin = bin_width(window, duration);
     if let Err(error) = samples::put_in(&mut plan, &records(&spec, bin)) {
         return stream.refused(&error);
     }
@@ -64,17 +68,22 @@ pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     }
     let all = series(&spec, bin, kept.all);
     let maps = map::frames(&all, window, FRAMES);
-    if maps.is_empty() {
-        return;
-    }
     let title = spec.title.as_deref().unwrap_or(&spec.name);
-    if let Ok(text) = map_svg(&maps, title) {
+    match map_svg(&maps, title) {
         // A client that has left needs no answer.
-        drop(stream.put(for_page(&text).into_bytes()));
+        Ok(text) => drop(stream.put(for_page(&text).into_bytes())),
+        Err(text) => stream.say(&Line::Failed { text }),
     }
 }
 
-/// Records of all constellations, in bins of a frame.
+/// Width of the bins, nanoseconds: a frame, but at most [`MAX_BINS`] in the run.
+fn bin_width((from, until): (f64, f64), duration: Span) -> u64 {
+    let [from, until] = [from, until].map(|it| (it * 1e9).round() as u64);
+    let frame = until.saturating_sub(from) / u64::from(FRAMES);
+    frame.max(duration.0.div_ceil(MAX_BINS)).max(1)
+}
+
+/// Records of all constellations, in bins of this width in nanoseconds.
 fn records(spec: &Spec, bin: u64) -> Vec<Record> {
     let all = spec.constellations.iter();
     let all = all.map(|constellation| Record {
@@ -84,7 +93,7 @@ fn records(spec: &Spec, bin: u64) -> Vec<Record> {
         probes: [POSITION, UTILIZATION, PATH].map(str::to_owned).to_vec(),
         window: None,
         replications: Some(Recorded::All),
-        bin: Some(Span(bin.max(1))),
+        bin: Some(Span(bin)),
     });
     all.collect()
 }
@@ -161,5 +170,18 @@ impl Sink for Kept {
 
     fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_window_has_few_bins_in_its_run() {
+        let long = Span(200_000_000_000);
+        assert_eq!(bin_width((5.0, 5.001), long), 200_000_000);
+        assert_eq!(bin_width((0.0, 200.0), long), 20_000_000_000);
+        assert_eq!(bin_width((0.0, 1e-9), Span(1)), 1);
     }
 }

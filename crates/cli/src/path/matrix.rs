@@ -13,6 +13,19 @@ use crate::failure::{Failure, unread};
 /// Maximum number of pairs.
 const MAX_PAIRS: usize = 1_000_000;
 
+/// Titles of the columns of a file.
+const TITLES: [&str; 9] = [
+    "from",
+    "to",
+    "great_circle_km",
+    "min_rtt_ms",
+    "max_rtt_ms",
+    "path_changes",
+    "min_satellites",
+    "max_satellites",
+    "steps_without_path",
+];
+
 /// Range of a path's properties over time.
 #[derive(Clone, Debug)]
 struct Pair {
@@ -127,29 +140,22 @@ fn columns(pairs: &[Pair], names: &[String], places: &[Place]) -> Vec<(&'static 
     };
     let circle = |pair: &Pair| Some(great_circle(places[pair.ends[0]], places[pair.ends[1]]));
     let without = |pair: &Pair| Some(pair.without as u64);
-    vec![
-        ("from", ends(0)),
-        ("to", ends(1)),
-        (
-            "great_circle_km",
-            Column::Numbers(pairs.iter().map(circle).collect()),
-        ),
-        ("min_rtt_ms", numbers(&|pair| pair.round_trip[0] * 1e3)),
-        ("max_rtt_ms", numbers(&|pair| pair.round_trip[1] * 1e3)),
-        ("path_changes", counts(&|pair| pair.changes)),
-        ("min_satellites", counts(&|pair| pair.satellites[0])),
-        ("max_satellites", counts(&|pair| pair.satellites[1])),
-        (
-            "steps_without_path",
-            Column::Counts(pairs.iter().map(without).collect()),
-        ),
-    ]
+    let columns = [
+        ends(0),
+        ends(1),
+        Column::Numbers(pairs.iter().map(circle).collect()),
+        numbers(&|pair| pair.round_trip[0] * 1e3),
+        numbers(&|pair| pair.round_trip[1] * 1e3),
+        counts(&|pair| pair.changes),
+        counts(&|pair| pair.satellites[0]),
+        counts(&|pair| pair.satellites[1]),
+        Column::Counts(pairs.iter().map(without).collect()),
+    ];
+    TITLES.into_iter().zip(columns).collect()
 }
 
 fn csv(pairs: &[Pair], names: &[String], places: &[Place]) -> String {
-    let mut text = String::from(
-        "from,to,great_circle_km,min_rtt_ms,max_rtt_ms,path_changes,min_satellites,max_satellites,steps_without_path\n",
-    );
+    let mut text = TITLES.join(",") + "\n";
     for pair in pairs {
         let [from, to] = pair.ends;
         let name = |end: usize| names[end].replace(['"', ','], " ");

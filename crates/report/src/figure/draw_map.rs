@@ -52,9 +52,7 @@ fn still(map: &Map, title: &str) -> Result<String, String> {
             }
         }
         for (ends, load) in &map.links {
-            let class = LOADS.iter().find(|(limit, ..)| load < limit);
-            let shown = class.map_or(1, |(.., shown)| *shown);
-            page.line(*ends, stroke(colour(shown), 16))?;
+            page.line(*ends, stroke(colour(LOADS[class(*load)].2), 16))?;
         }
         for place in &map.satellites {
             page.dot(*place, 1, FAINT)?;
@@ -75,6 +73,12 @@ fn still(map: &Map, title: &str) -> Result<String, String> {
         }
         Ok(())
     })
+}
+
+/// The class of a load in %.
+fn class(load: f64) -> usize {
+    let found = LOADS.iter().position(|(limit, ..)| load < *limit);
+    found.unwrap_or(LOADS.len() - 1)
 }
 
 /// The middle of a row of text below the map.

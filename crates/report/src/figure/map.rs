@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_scenario::Record;
 use anabranch_scenario::constellation::Class;
 use anabranch_scenario::measure::{ENDS, PATH, POSITION, UTILIZATION};
-use anabranch_scenario::records::{Series, SeriesError, SeriesQuery};
+use anabranch_scenario::records::{Series, SeriesError, SeriesQuery, SeriesSample};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
@@ -16,9 +16,9 @@ pub type Place = [f64; 2];
 /// A map.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    /// Time of the positions and paths, seconds.
+    /// Time of the latest position, seconds.
     pub time: f64,
-    /// From when to when the load was measured, seconds.
+    /// From when to when the load was measured, seconds. Paths are those at its beginning.
     pub window: (f64, f64),
     /// The satellites.
     pub satellites: Vec<Place>,
@@ -53,12 +53,15 @@ pub struct ConstellationSeries {
 }
 
 impl ConstellationSeries {
-    /// Adds everything at the map's time, and the load in its window.
+    /// Adds everything at the beginning of the map's window, and the load in it.
     fn add_to(&self, map: &mut Map) {
+        let (from, until) = map.window;
         let positions = self.positions.iter();
-        let positions = positions.filter_map(|it| Some((it.member, place_at(it, map.time)?)));
+        let times = positions.clone().filter_map(|it| sample_at(it, 0, from));
+        map.time = times.map(|it| it.time).fold(map.time, f64::max);
+        let positions = positions.filter_map(|it| Some((it.member, place_at(it, from)?)));
         let positions: BTreeMap<u32, Place> = positions.collect();
-        let stations = self.stations.iter().map(|it| place_at(it, map.time));
+        let stations = self.stations.iter().map(|it| place_at(it, from));
         let stations: Vec<Option<Place>> = stations.collect();
         let place = |number: f64| {
             let number = number as u32;
@@ -74,7 +77,6 @@ impl ConstellationSeries {
             Some((it.member, [one?.value, other?.value]))
         });
         let ends: BTreeMap<u32, [f64; 2]> = ends.collect();
-        let (from, until) = map.window;
         for series in &self.utilization {
             let mut load = [0.0; 2];
             for sample in &series.samples {
@@ -91,7 +93,7 @@ impl ConstellationSeries {
             }
         }
         for (label, series) in &self.paths {
-            let numbers = path_at(series, map.time);
+            let numbers = path_at(series, from);
             let places = numbers.iter().filter_map(|it| place(*it)).collect();
             map.paths.push((label.clone(), places));
         }
@@ -101,15 +103,17 @@ impl ConstellationSeries {
 /// Maps of equal parts of a window: positions and paths at the beginning of each, and the load
 /// during it. Empty if there is no satellite.
 pub fn frames(all: &[ConstellationSeries], (from, until): (f64, f64), count: u32) -> Vec<Map> {
-    let lasts = (until - from) / f64::from(count.max(1));
-    let maps = (0..count.max(1)).map(|number| {
-        let time = from + f64::from(number) * lasts;
+    let count = count.max(1);
+    // In whole nanoseconds, as the times of samples, so that equal times are equal numbers.
+    let [from, until] = [from, until].map(|it| (it * 1e9).round() as u128);
+    let lasts = until.saturating_sub(from);
+    let begin = |number: u32| {
+        let passed = lasts * u128::from(number) / u128::from(count);
+        (from + passed) as f64 / 1e9
+    };
+    let maps = (0..count).map(|number| {
         let mut map = Map {
-            time,
-            window: match count {
-                0 | 1 => (from, until),
-                _ => (time, time + lasts),
-            },
+            window: (begin(number), begin(number + 1)),
             ..Map::default()
         };
         all.iter().for_each(|it| it.add_to(&mut map));
@@ -158,9 +162,11 @@ impl Maker<'_> {
             let series = self.series(flow, curve.member, PATH)?;
             paths.extend(series.map(|it| (curve.label.clone(), it)));
         }
-        let satellites = positions.iter().map(|series| series.member + 1).max();
+        let mut all = self.results.spec.constellations.iter();
+        let counted = all.find(|it| it.name == name);
+        let counted = counted.map_or(0, |it| it.counted.satellites);
         Ok(ConstellationSeries {
-            satellites: satellites.unwrap_or(0),
+            satellites: satellites(counted, &positions),
             positions,
             stations,
             ends: self.all_of(&isls, ENDS)?,
@@ -187,13 +193,23 @@ impl Maker<'_> {
     }
 }
 
+/// Number of satellites as counted in the plan of a spec; without one (0), by the members that have
+/// a position.
+fn satellites(counted: u32, positions: &[Series]) -> u32 {
+    let members = positions.iter().map(|series| series.member + 1);
+    members.max().unwrap_or(0).max(counted)
+}
+
+/// The last sample of an index up to a time; the first if there is none.
+fn sample_at(series: &Series, index: u16, time: f64) -> Option<&SeriesSample> {
+    let mut own = series.samples.iter().filter(|it| it.index == index);
+    let last = own.clone().take_while(|it| it.time <= time).last();
+    last.or(own.next())
+}
+
 /// The last position up to a time; the first if there is none.
 fn place_at(series: &Series, time: f64) -> Option<Place> {
-    let value = |index: u16| {
-        let own = series.samples.iter().filter(|it| it.index == index);
-        let last = own.clone().take_while(|it| it.time <= time).last();
-        last.or(own.clone().next()).map(|it| it.value)
-    };
+    let value = |index: u16| sample_at(series, index, time).map(|it| it.value);
     Some([value(0)?, value(1)?])
 }
 
@@ -208,7 +224,6 @@ fn path_at(series: &Series, time: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_scenario::records::SeriesSample;
 
     fn series(samples: &[(u16, f64, f64)]) -> Series {
         let sample = |&(index, time, value): &_| SeriesSample { index, time, value };
@@ -263,7 +278,7 @@ mod tests {
             loads.collect::<Vec<_>>(),
             [None, None, Some(60.0), Some(60.0)]
         );
-        assert_eq!((maps[3].time, maps[3].window), (15.0, (15.0, 20.0)));
+        assert_eq!((maps[3].time, maps[3].window), (0.0, (15.0, 20.0)));
         assert_eq!(
             maps[0].paths,
             [("f".to_owned(), vec![[20.0, 0.0], [10.0, 0.0]])]
@@ -271,6 +286,49 @@ mod tests {
         let whole = frames(&[sky], (0.0, 20.0), 1);
         assert_eq!(whole[0].links, [([[0.0, 0.0], [10.0, 0.0]], 30.0)]);
         assert!(frames(&[], (0.0, 20.0), 4).is_empty());
+    }
+
+    /// A satellite with a position every `bin` nanoseconds: its number, in degrees north.
+    fn moving(bin: u64, count: u64) -> ConstellationSeries {
+        let samples = (0..count).flat_map(|number| {
+            let time = (number * bin) as f64 / 1e9;
+            [(0, time, number as f64), (1, time, 0.0)]
+        });
+        ConstellationSeries {
+            satellites: 1,
+            positions: vec![series(&samples.collect::<Vec<_>>())],
+            bin: bin as f64 / 1e9,
+            end: (count * bin) as f64 / 1e9,
+            ..ConstellationSeries::default()
+        }
+    }
+
+    /// 3 * 70.3 is less than 210.9 in floating point, and so are others.
+    #[test]
+    fn each_frame_has_the_position_of_its_beginning() {
+        let sky = moving(70_300_000_000, 10);
+        let maps = frames(&[sky], (0.0, 703.0), 10);
+        let north = maps.iter().map(|map| map.satellites[0][0]);
+        let numbers = (0..10).map(f64::from);
+        assert_eq!(north.collect::<Vec<_>>(), numbers.collect::<Vec<_>>());
+        assert_eq!((maps[3].time, maps[3].window), (210.9, (210.9, 281.2)));
+    }
+
+    /// The last position before a frame is up to one bin older.
+    #[test]
+    fn a_frame_has_the_time_of_its_positions() {
+        let maps = frames(&[moving(10_000_000_000, 3)], (5.0, 25.0), 2);
+        let times = maps.iter().map(|map| (map.time, map.satellites[0][0]));
+        assert_eq!(times.collect::<Vec<_>>(), [(0.0, 0.0), (10.0, 1.0)]);
+        assert_eq!(maps[1].window, (15.0, 25.0));
+    }
+
+    #[test]
+    fn a_satellite_without_a_position_counts() {
+        let positions = [series(&[(0, 0.0, 1.0), (1, 0.0, 2.0)])];
+        assert_eq!(satellites(3, &positions), 3);
+        assert_eq!(satellites(0, &positions), 1);
+        assert_eq!(satellites(0, &[]), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::canvas::{self, FAINT, INK, SCALE, colour};
 use super::super::map::{Map, Place};
-use super::{LOADS, PATHS, TEXT, at, line, page, pieces};
+use super::{LOADS, PATHS, TEXT, at, class, line, page, pieces};
 use plotters::style::RGBColor;
 
 /// The drawing library divides the size of its text by this.
@@ -55,19 +55,17 @@ fn frame(text: &mut String, map: &Map, top: i32) {
         let style = format!("stroke={halo} stroke-opacity=\"0.45\" stroke-width=\"14\"");
         lines(text, legs, top, &style);
     }
-    let mut least = f64::NEG_INFINITY;
-    for (limit, _, shown) in LOADS {
+    for (index, (.., shown)) in LOADS.into_iter().enumerate() {
         let own = map.links.iter();
-        let own = own.filter(|(_, load)| (least..limit).contains(load));
+        let own = own.filter(|(_, load)| class(*load) == index);
         let style = format!("stroke={} stroke-width=\"3\"", hex(colour(shown)));
         lines(text, own.map(|(ends, _)| *ends), top, &style);
-        least = limit;
     }
     dots(text, &map.satellites, top, (FAINT, 2));
     dots(text, &map.stations, top, (INK, 6));
     let (from, until) = map.window;
-    let [from, until] = [from, until].map(|it| (it * 100.0).round() / 100.0);
-    let words = format!("positions at {from} s; load from {from} to {until} s");
+    let [time, from, until] = [map.time, from, until].map(|it| (it * 100.0).round() / 100.0);
+    let words = format!("positions at {time} s; load from {from} to {until} s");
     let _ = writeln!(
         text,
         "<text x=\"{}\" y=\"{}\" dominant-baseline=\"middle\" font-family=\"sans-serif\" font-size=\"{}\" fill={}>{}</text>",
