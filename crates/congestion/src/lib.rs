@@ -17,7 +17,7 @@ macro_rules! rest_of_base {
     };
 }
 
-/// For an implementation of [`CongestionControl`] built on an [`WindowControl`] `base_control`: the
+/// For an implementation of [`CongestionControl`] built on a [`WindowControl`] `base_control`: the
 /// methods that are forwarded to the base.
 macro_rules! windows_of_base {
     () => {

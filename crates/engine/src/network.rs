@@ -5,6 +5,7 @@ pub mod constellation;
 pub mod constellation_checks;
 pub(crate) mod ideal_transfer;
 pub mod multihoming;
+mod pairs;
 pub mod routes;
 mod wifi;
 

@@ -100,7 +100,16 @@ fn pairs_are_drawn_by_population() {
     assert!(found.contains("city[0] has no `population`"), "{found}");
     let found = error(people(["5", "-1", "1"]) + &flow(pairs));
     assert!(
-        found.contains("found -1; allowed: a number from 0 on"),
+        found.contains("found -1; allowed: a number from 0 to 1e12"),
+        "{found}"
+    );
+    let found = error(people(["5", "1e13", "1"]) + &flow(pairs));
+    assert!(found.contains("found 10000000000000; allowed"), "{found}");
+    let found = error(people(["5", "1", "1"]) + &flow("random = 1"));
+    let wanted = "no effect without a flow with `weights` = \"population\"; leave it out";
+    assert_eq!(found.matches(wanted).count(), 1, "{found}");
+    assert!(
+        found.contains("ground.city.stations[0].population"),
         "{found}"
     );
 }
@@ -119,12 +128,12 @@ fn a_rate_follows_the_elevation() {
             + "[[measure]]\nmetric = \"link_load\"\nlink = \"ring-up\"\n"
     };
     let of = |steps: &str| {
-        let record = run(&text(steps));
+        let text = text(steps).replace("rate_by_elevation = , ", "");
+        let record = run(&text);
         let delay = value(&record, "mean_one_way_delay", "f");
-        let delay = if delay > 1.0 { delay / 1e3 } else { delay };
         (delay, value(&record, "link_load_max", "ring-up"))
     };
-    let whole = of("[[5, 1]]");
+    let whole = of("");
     let low = of("[[5, 0.2], [50, 1]]");
     let none = of("[[5, 0.2], [15, 1]]");
     assert!(
@@ -137,15 +146,149 @@ fn a_rate_follows_the_elevation() {
     for (steps, wanted) in [
         ("[[5, 0.2], [5, 1]]", "found 5; elevations ascend"),
         ("[[5, 1.2]]", "a share above 0, at most 1"),
+        (
+            "[[5, 1], [50, 1]]",
+            "has no effect with shares of 1 only; leave it out",
+        ),
     ] {
         let error = plan(&text(steps)).expect_err("an error");
         assert!(error.contains(wanted), "{error}");
     }
-    let error =
-        plan(&text("[[5, 0.5]]").replace("isl = {", "isl = { rate_by_elevation = [[5, 1]],"));
-    assert!(
-        error
-            .expect_err("an error")
-            .contains("no effect on links between satellites")
-    );
+    let text = text("[[5, 0.5]]");
+    for (from, to, wanted) in [
+        (
+            "isl = {",
+            "isl = { rate_by_elevation = [[5, 0.5]],",
+            "no effect on links between satellites",
+        ),
+        (
+            "up = { rate = \"1 Mbit/s\"",
+            "up = { rate = { steps = [[\"0 s\", \"1 Mbit/s\"], [\"1 s\", \"2 Mbit/s\"]] }",
+            "found a rate over time; with `rate_by_elevation` it is constant",
+        ),
+        (
+            "rate_by_elevation = [[5, 0.5]], queue = \"10 packets\"",
+            "rate_by_elevation = [[5, 0.5]], queue = { kind = \"codel\" }",
+            "found a queue discipline; with `rate_by_elevation` a queue is drop-tail",
+        ),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(text, changed, "{from}");
+        let error = plan(&changed).expect_err("an error");
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+/// Satellites every 90°, the first over 0° E, where a station sees it at 90°. At 30° E it is at
+/// 20.4°, with a fifth of the rate: 1028 B take 41.12 ms instead of 8.224 ms. The transmitter of
+/// the satellite distinguishes its receivers.
+#[test]
+fn a_rate_down_follows_the_elevation_at_the_receiver() {
+    let delay = |to: &str, steps: &str| {
+        let down = format!("down = {{ rate = \"1 Mbit/s\", {steps}");
+        let text = high("").replace("down = { rate = \"1 Mbit/s\", ", &down);
+        let text = text.replace("satellites = 12", "satellites = 4")
+            + &flow("f", "city[2]", to, "8 kbit/s").replace("city[2]", "ring[0]")
+            + &measure("mean_one_way_delay", "f");
+        value(&run(&text), "mean_one_way_delay", "f")
+    };
+    let steps = "rate_by_elevation = [[5, 0.2], [50, 0.5]], ";
+    for (to, slower) in [("city[0]", 1.0), ("city[1]", 4.0)] {
+        let more = delay(to, steps) - delay(to, "");
+        assert!((more - slower * 8.224e-3).abs() < 1e-4, "{to}: {more}");
+    }
+}
+
+/// During the handover after 0.5 s packets wait, and then leave at the rate of the elevation: 1028
+/// B in 68.5 ms at 120 kbit/s.
+#[test]
+fn packets_held_in_a_handover_leave_at_the_rate_of_the_elevation() {
+    let delay = |(class, from, to): (&str, &str, &str), transmitter: &str| {
+        let more = "start = \"262 s\"\npolicy = \"nearest\"\nhandover = { gap = \"900 ms\" }";
+        let text = ring("4 s", "1 Mbit/s", more);
+        let full = format!("{class} = {{ rate = \"1 Mbit/s\", ");
+        assert!(text.contains(&full));
+        let text = text.replace(&full, &format!("{class} = {{ {transmitter}, "))
+            + &flow("f", from, to, "80 kbit/s")
+            + &measure("mean_one_way_delay", "f");
+        value(&run(&text), "mean_one_way_delay", "f")
+    };
+    for ends in [("up", "city[0]", "ring[1]"), ("down", "ring[1]", "city[2]")] {
+        let of = |transmitter: &str| delay(ends, transmitter);
+        let slow = of("rate = \"120 kbit/s\"");
+        let shared = of("rate = \"1 Mbit/s\", rate_by_elevation = [[-90, 0.12]]");
+        assert!((slow - shared).abs() < 1e-6, "{ends:?}: {slow} {shared}");
+        assert!(slow > of("rate = \"1 Mbit/s\"") + 0.1, "{ends:?}: {slow}");
+    }
+}
+
+/// A host with two wires to a station: the path over each uses another interface of the stations.
+#[test]
+fn two_wires_behind_a_station_are_two_paths() {
+    let wires = "[[node]]\nname = \"host\"\n\
+        [[link]]\nname = \"one\"\nbetween = [\"city[1]\", \"host\"]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n\
+        [[link]]\nname = \"two\"\nbetween = [\"city[1]\", \"host\"]\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n";
+    let text =
+        high("interfaces = 2") + &CMT.replace("city[2]", "host") + wires + &measure("goodput", "f");
+    let both = value(&run(&text), "goodput", "f");
+    let single = text.replace("multihomed = true, cmt = true, ", "");
+    let one = value(&run(&single), "goodput", "f");
+    assert!(both > 1.8 * one, "{both} {one}");
+}
+
+/// Without links between satellites, the second interface of a station reaches the odd satellites.
+#[test]
+fn a_satellite_is_reached_by_the_interface_that_uses_it() {
+    let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";
+    let text = high("interfaces = 2");
+    assert!(text.contains(isl));
+    let text = text
+        .replace(isl, "")
+        .replace("planes = 1", "relay = \"bent-pipe\", planes = 1");
+    for satellite in ["ring[0]", "ring[1]"] {
+        let text =
+            text.clone() + &flow("f", "city[0]", satellite, "80 kbit/s") + &measure("goodput", "f");
+        let goodput = value(&run(&text), "goodput", "f");
+        assert!((goodput - 80e3).abs() < 1e3, "{satellite}: {goodput}");
+    }
+}
+
+/// Two ranges of one group are two sets: the members of each pair are of one and of the other.
+#[test]
+fn pairs_are_drawn_from_two_ranges_of_one_group() {
+    let matrix = |(from, to): (&str, &str), keys: &str| {
+        let station = |index: usize| format!("{{ at = \"0,{}\", population = 5 }}", 10 * index);
+        let stations: Vec<String> = (0..4).map(station).collect();
+        let old = "stations = [\"0,0\", { name = \"second\", at = \"0,30\" }, \"0,60\"]";
+        let text = ring("1 s", "1 Mbit/s", "");
+        assert!(text.contains(old));
+        let stations = format!("stations = [{}]", stations.join(", "));
+        let stations = match keys.contains("weights") {
+            true => stations,
+            false => stations.replace(", population = 5", ""),
+        };
+        let text = text.replace(old, &stations)
+            + &flow("f", from, to, "8 kbit/s")
+            + &format!("pairs = {{ {keys} }}\n");
+        let mut pairs = plan(&text)?.spec.flows[0].matrix.0.clone();
+        pairs.sort_unstable();
+        Ok::<_, String>(pairs)
+    };
+    let apart = ("city[0..2]", "city[2..4]");
+    let overlapping = ("city[0..3]", "city[1..3]");
+    for weights in ["", ", weights = \"population\""] {
+        let of = |ends, keys: &str| matrix(ends, &format!("{keys}{weights}"));
+        let all = of(apart, "random = 4");
+        assert_eq!(all, Ok(vec![[0, 2], [0, 3], [1, 2], [1, 3]]));
+        let all = of(overlapping, "random = 4");
+        assert_eq!(all, Ok(vec![[0, 1], [0, 2], [1, 2], [2, 1]]));
+        let error = of(overlapping, "random = 5").expect_err("an error");
+        assert!(error.contains("allowed: 1 to 4"), "{error}");
+        // The pair of 1 and 2 counts once if each is used in both directions.
+        let all = of(overlapping, "random = 3, both = true");
+        let wanted = [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]];
+        assert_eq!(all, Ok(wanted.to_vec()));
+        let error = of(overlapping, "random = 4, both = true").expect_err("an error");
+        assert!(error.contains("allowed: 1 to 3"), "{error}");
+    }
 }

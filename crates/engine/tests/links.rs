@@ -321,15 +321,15 @@ fn a_flow_that_can_reach_nothing_says_so() {
     // No path, at first or at all.
     let record = run(&square(&down("20 s"), &down("3 s"), ""));
     let words =
-        "f: no way leads from a to b at its start, 1 s, up to 3 s: a link on the way is down";
+        "f: no path leads from a to b at its start, 1 s, up to 3 s: a link on the path is down";
     assert_eq!(record.failures, [words]);
     let record = run(&square(&down("20 s"), &down("20 s"), ""));
-    let words = "f: no way leads from a to b as long as it runs: a link on the way is down";
+    let words = "f: no path leads from a to b as long as it runs: a link on the path is down";
     assert_eq!(record.failures, [words]);
     // The flow also needs the reverse path.
     let back = "down = { backward = [[\"0 s\", \"20 s\"]] }";
     let record = run(&square(back, back, ""));
-    let words = "f: no way leads from b to a as long as it runs: a link on the way is down";
+    let words = "f: no path leads from b to a as long as it runs: a link on the path is down";
     assert_eq!(record.failures, [words]);
 }
 

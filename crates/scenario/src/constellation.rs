@@ -124,9 +124,10 @@ pub struct Constellation {
     /// times that the policy determines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
-    /// Interfaces of each station, for flows with several paths. Each interface has a transmitter
-    /// and an address, and uses only some satellites: interface j uses the satellites whose number
-    /// modulo the number of interfaces is j.
+    /// Number of interfaces of each station, 1 to 16, for flows with several paths. Each interface
+    /// has a transmitter and an address, and uses only some satellites: interface j uses the
+    /// satellites whose number modulo the number of interfaces is j. Wire j of a host behind a
+    /// station uses interface j. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub interfaces: Count,
     /// Handover of a station to another satellite, with a policy that selects one satellite.
@@ -317,7 +318,7 @@ pub struct Station {
     pub name: Option<String>,
     /// Degrees north and east: `"35.69,139.69"`.
     pub at: String,
-    /// Population, for pairs that are drawn in proportion to it.
+    /// Population, 0 to 1e12, for pairs that are drawn in proportion to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<f64>,
 }
@@ -378,7 +379,7 @@ pub enum Pairs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomPairs {
-    /// Number of pairs. Within one group, each member is in at most one pair.
+    /// Number of pairs. If `from` and `to` have the same members, each is in at most one pair.
     pub random: u32,
     /// Seed of the pairs. The seed of a run does not change them.
     #[serde(default)]
@@ -395,8 +396,8 @@ pub struct RandomPairs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
-    /// The `population` of stations. Within one group, members are drawn in proportion to it,
-    /// without repetition; of two groups, pairs in proportion to the product.
+    /// The `population` of stations. If `from` and `to` have the same members, these are drawn in
+    /// proportion to it, without repetition; otherwise pairs in proportion to the product.
     Population,
 }
 

@@ -107,7 +107,11 @@ impl<'a> Writer<'a> {
             let tables: Vec<&Value> = forms(definition)
                 .filter(|form| form.get("properties").is_some())
                 .collect();
-            if tables.is_empty() || !seen.insert(name) {
+            if !seen.insert(name) {
+                continue;
+            }
+            if tables.is_empty() {
+                self.section(page, path, definition, seen);
                 continue;
             }
             let brackets = match is_list(plain(schema)) {

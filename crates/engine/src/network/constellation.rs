@@ -1,35 +1,30 @@
 //! Constellations of a spec: number of satellites, pairs of nodes of flows, and the simulator's
 //! links.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_orbit::{Constellation as Shell, Place, Shells};
+use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
-    Class, Constellation, Counted, Ground, Meanwhile, Pairs, Policy, RandomPairs, Transmitter,
-    Weights,
+    Class, Constellation, Counted, Ground, Meanwhile, Policy, Transmitter,
 };
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::limits::MAX_NODES;
 use anabranch_scenario::names::{Name, member_name};
-use anabranch_scenario::quantity::Count;
 use anabranch_scenario::tree::Node;
-use anabranch_scenario::validate::MAX_FLOWS;
-use anabranch_scenario::{Flow, Spec};
 use anabranch_settings::{Prepared, Refusal};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::queue::QueueDiscipline;
 use anabranch_sim::routing::RoutingKind;
 use anabranch_sim::{
     BuildError, ConstellationConfig, DirectionConfig, ElevationStep, GroundAccess, GroundPolicy,
-    Handover, HandoverTimes, LinkClass, LinkId, MovingRoutes, NodeId, Outage, PlacedLoss, Rng,
-    Seed, Topology,
+    Handover, HandoverTimes, LinkClass, LinkId, MovingRoutes, NodeId, Outage, PlacedLoss, Topology,
 };
 use anabranch_transport::Nanos;
 
+use super::pairs::resolve_pairs;
 use super::{NetworkError, over_time, place_of};
 use crate::kinds::Standard;
 
@@ -148,184 +143,6 @@ fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
         ));
     }
     Ok(Some(format!("{group}[{number}]")))
-}
-
-/// Maximum number of pairs of two groups from which pairs are drawn by weight.
-const MAX_WEIGHTED: usize = 10_000_000;
-
-type Wrong = (&'static str, String);
-
-/// Resolves the pairs of a flow.
-fn resolve_pairs(
-    flow: &mut Flow,
-    groups: &[(String, u32)],
-    grounds: &[Ground],
-) -> Result<(), Wrong> {
-    let Some(pairs) = &flow.pairs else {
-        return Ok(());
-    };
-    let members = |name: &str| -> Option<Range<u32>> {
-        let name = Name::parse(name);
-        let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
-        let Range { start, end } = name.range(*count);
-        Some(start.min(*count)..end.min(*count))
-    };
-    // An unknown name is reported by the check of names.
-    let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
-        return Ok(());
-    };
-    let same = Name::parse(&flow.from).group == Name::parse(&flow.to).group;
-    let matrix: Vec<[u32; 2]> = match pairs {
-        Pairs::All => {
-            let all = from.flat_map(|one| to.clone().map(move |other| [one, other]));
-            let all = all.filter(|[one, other]| !same || one != other);
-            all.take(MAX_FLOWS as usize + 1).collect()
-        }
-        Pairs::List(list) => {
-            for (index, [one, other]) in list.iter().enumerate() {
-                if !from.contains(one) || !to.contains(other) {
-                    let message = format!(
-                        "pair {index}: found [{one}, {other}]; allowed: members of {:?} and of {:?}",
-                        flow.from, flow.to
-                    );
-                    return Err(("pairs", message));
-                }
-                if same && one == other {
-                    let message =
-                        format!("pair {index}: found [{one}, {other}], a node and itself");
-                    return Err(("pairs", message));
-                }
-            }
-            list.clone()
-        }
-        Pairs::Random(random) => {
-            let weights = match random.weights {
-                Some(Weights::Population) => Some([
-                    populations(grounds, &flow.from, &from)?,
-                    populations(grounds, &flow.to, &to)?,
-                ]),
-                None => None,
-            };
-            drawn(random, from, to, (same, weights))?
-        }
-    };
-    if matrix.is_empty() {
-        return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
-    }
-    let count = Count(matrix.len() as u32);
-    // A spec that was written with its resolved values has this count.
-    if flow.count != Count::default() && flow.count != count {
-        let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
-        return Err(("count", message.to_owned()));
-    }
-    flow.count = count;
-    flow.matrix = Computed(matrix);
-    Ok(())
-}
-
-/// The populations of members of a ground.
-fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<Vec<f64>, Wrong> {
-    let group = Name::parse(name).group;
-    let ground = grounds.iter().find(|ground| ground.name == group);
-    let stations = ground.map_or(&[][..], |it| &it.stations);
-    let of = |member: u32| {
-        let station = stations.get(member as usize);
-        let population = station.and_then(|it| it.population);
-        population.ok_or_else(|| {
-            let message = format!(
-                "found weights by population, but {group}[{member}] has no `population`; give it to each station, or a column of the file"
-            );
-            ("pairs", message)
-        })
-    };
-    members.clone().map(of).collect()
-}
-
-/// The order in which items are drawn without repetition, in proportion to their weights: that of
-/// exponentially distributed keys with these rates (Efraimidis and Spirakis, *Weighted random
-/// sampling with a reservoir*, 2006). Items without weight are never drawn.
-fn weighted<T: Copy>(items: impl Iterator<Item = (T, f64)>, rng: &mut Rng) -> Vec<T> {
-    let keyed = items.filter(|(_, weight)| *weight > 0.0);
-    let keyed = keyed.map(|(item, weight)| (-libm::log(rng.unit()) / weight, item));
-    let mut keyed: Vec<(f64, T)> = keyed.collect();
-    keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
-    keyed.into_iter().map(|(_, item)| item).collect()
-}
-
-/// Random pairs without repetition.
-fn drawn(
-    random: &RandomPairs,
-    from: Range<u32>,
-    to: Range<u32>,
-    (same, weights): (bool, Option<[Vec<f64>; 2]>),
-) -> Result<Vec<[u32; 2]>, Wrong> {
-    let most = match same {
-        true => from.len() / 2,
-        false => from.len() * to.len(),
-    };
-    let most = most.min(MAX_FLOWS as usize);
-    let wanted = random.random as usize;
-    if wanted == 0 || wanted > most {
-        let message = format!("found {wanted} random pairs; allowed: 1 to {most}");
-        return Err(("pairs", message));
-    }
-    let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
-    let mut pairs: Vec<[u32; 2]> = Vec::with_capacity(wanted);
-    if let Some([ours, theirs]) = weights {
-        let all = if same {
-            let order = weighted(from.zip(ours), &mut rng);
-            order.chunks_exact(2).map(|it| [it[0], it[1]]).collect()
-        } else if from.len() * to.len() > MAX_WEIGHTED {
-            let message = format!(
-                "found {} x {} members; with `weights` there are at most {MAX_WEIGHTED} pairs to draw from",
-                from.len(),
-                to.len()
-            );
-            return Err(("pairs", message));
-        } else {
-            let theirs = to.zip(theirs).collect::<Vec<_>>();
-            let all = from.zip(ours).flat_map(|(one, own)| {
-                let pairs = theirs.iter();
-                pairs.map(move |(other, weight)| ([one, *other], own * weight))
-            });
-            weighted(all, &mut rng)
-        };
-        pairs.extend(all.iter().take(wanted));
-        if pairs.len() < wanted {
-            let found = pairs.len();
-            let message =
-                format!("found {wanted} random pairs, but members with a population form {found}");
-            return Err(("pairs", message));
-        }
-    } else if same {
-        // Fisher-Yates shuffle.
-        let mut order: Vec<u32> = from.collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, rng.below(last as u64 + 1) as usize);
-        }
-        pairs.extend(
-            order
-                .chunks_exact(2)
-                .take(wanted)
-                .map(|pair| [pair[0], pair[1]]),
-        );
-    } else {
-        let mut seen = BTreeSet::new();
-        while pairs.len() < wanted {
-            let one = from.start + rng.below(from.len() as u64) as u32;
-            let other = to.start + rng.below(to.len() as u64) as u32;
-            if seen.insert((one, other)) {
-                pairs.push([one, other]);
-            }
-        }
-    }
-    if random.both {
-        pairs = pairs
-            .iter()
-            .flat_map(|&[one, other]| [[one, other], [other, one]])
-            .collect();
-    }
-    Ok(pairs)
 }
 
 impl ConstellationParts {
@@ -523,33 +340,5 @@ impl RoutingParts {
             relays: self.relays,
         });
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Weights 6, 3, 1 and 0: the first is drawn first in 60 % of draws; the last never.
-    #[test]
-    fn items_are_drawn_in_proportion_to_their_weights() {
-        let mut rng = Seed::new(7, 0).stream("weights");
-        let mut first = [0; 4];
-        let mut second = [0; 4];
-        for _ in 0..20_000 {
-            let items = (0..4).zip([6.0, 3.0, 1.0, 0.0]);
-            let drawn = weighted(items, &mut rng);
-            assert_eq!(drawn.len(), 3);
-            first[drawn[0]] += 1;
-            second[drawn[1]] += 1;
-        }
-        let is_near = |found: i32, share: f64| (f64::from(found) / 20_000.0 - share).abs() < 0.015;
-        assert!(
-            is_near(first[0], 0.6) && is_near(first[1], 0.3),
-            "{first:?}"
-        );
-        // 3 of the 4 that are left after the first, 6 of 7 after the second, and so on.
-        let wanted = 0.6 * 0.25 + 0.3 / 7.0;
-        assert!(is_near(second[2], wanted), "{second:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Flows without any delivery, and flows without a path for their packets or answers.
+//! Flows without any delivery, and flows without a path in one of the two directions.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -49,18 +49,18 @@ pub fn failures(
         start(member)..stop.map_or(end, |stop| stop.0.min(end))
     });
     let lives: Vec<Range<Nanos>> = lives.collect();
-    let mut ways = PathFinder::new(&built.topology);
-    let at_start = at_start(&mut ways, &built, &suspects, &lives, links);
+    let mut paths = PathFinder::new(&built.topology);
+    let at_start = at_start(&mut paths, &built, &suspects, &lives, links);
     let closed = (0..).zip(&at_start);
     let closed = closed.filter_map(|(index, it)| it.is_closed().then_some(index));
-    let mut ways = PathFinder::new(&built.topology);
-    let opened = opened(&mut ways, closed.collect(), &suspects, &lives, end);
+    let mut paths = PathFinder::new(&built.topology);
+    let opened = opened(&mut paths, closed.collect(), &suspects, &lives, end);
     let all = suspects.iter().zip(at_start).enumerate();
     let failures = all.filter_map(|(index, ((member, flow), at_start))| match at_start {
         AtStart::Closed(both) => {
             let until = opened.get(&index).copied();
             let flow = &spec.flows[member.flow];
-            Some(no_way(flow, member, both, lives[index].start, until))
+            Some(no_path(flow, member, both, lives[index].start, until))
         }
         AtStart::Open(too_big) if flow.delivered == 0 => {
             // A failed flow has its own message.
@@ -89,10 +89,10 @@ impl AtStart {
 
 type Suspect<'a> = (&'a PlannedMember, &'a FlowStats);
 
-/// The paths of all members at their starts, in the order of which the routes are computed, once
-/// for all members that start together.
+/// The paths of all members at their starts. Members are visited in the order of their starts, so
+/// that routes are computed once for all members that start together.
 fn at_start(
-    ways: &mut PathFinder<'_>,
+    paths: &mut PathFinder<'_>,
     built: &Built,
     suspects: &[Suspect<'_>],
     lives: &[Range<Nanos>],
@@ -104,10 +104,10 @@ fn at_start(
     for index in order {
         let (member, flow) = suspects[index];
         let start = lives[index].start;
-        all[index] = match closed(ways, member, start) {
+        all[index] = match closed(paths, member, start) {
             Some(both) => AtStart::Closed(both),
             None if flow.delivered == 0 => {
-                AtStart::Open(too_big(built, links, ways, member, start))
+                AtStart::Open(too_big(built, links, paths, member, start))
             }
             None => AtStart::Open(None),
         };
@@ -118,7 +118,7 @@ fn at_start(
 /// The first time after its start at which each of the `closed` members has an open path. Routes
 /// are computed for all of them together, until none is left.
 fn opened(
-    ways: &mut PathFinder<'_>,
+    paths: &mut PathFinder<'_>,
     mut closed_members: Vec<usize>,
     suspects: &[Suspect<'_>],
     lives: &[Range<Nanos>],
@@ -128,10 +128,10 @@ fn opened(
     if closed_members.is_empty() {
         return opened;
     }
-    for now in ways.changes(end) {
+    for now in paths.changes(end) {
         closed_members.retain(|&index| {
             let opens =
-                lives[index].contains(&now) && closed(ways, suspects[index].0, now).is_none();
+                lives[index].contains(&now) && closed(paths, suspects[index].0, now).is_none();
             if opens {
                 opened.insert(index, now);
             }
@@ -147,22 +147,22 @@ fn opened(
 /// The reasons in both directions of the first path of a member at a time, if none of its paths is
 /// open.
 fn closed(
-    ways: &mut PathFinder<'_>,
+    paths: &mut PathFinder<'_>,
     member: &PlannedMember,
     now: Nanos,
 ) -> Option<[Reachability; 2]> {
     let both = member.paths.iter().map(|[near, far]| {
         [
-            ways.find(now, member.nodes[0], *near, *far),
-            ways.find(now, member.nodes[1], *far, *near),
+            paths.find(now, member.nodes[0], *near, *far),
+            paths.find(now, member.nodes[1], *far, *near),
         ]
     });
     let both: Vec<[Reachability; 2]> = both.collect();
     (!both.contains(&[Reachability::Reachable; 2])).then(|| both[0])
 }
 
-/// Whether a member had no path from its `start` on, and until when; `None`: for the whole run.
-fn no_way(
+/// The message about a member without a path from its `start` until `until`, or as long as it runs.
+fn no_path(
     flow: &Flow,
     member: &PlannedMember,
     [there, back]: [Reachability; 2],
@@ -176,9 +176,9 @@ fn no_way(
     };
     let why = match why {
         Reachability::NoRoute => "there is no route",
-        Reachability::LinkDown => "a link on the way is down",
-        Reachability::Loop => "the routes go in a circle",
-        Reachability::Reachable => "its paths are not open both ways",
+        Reachability::LinkDown => "a link on the path is down",
+        Reachability::Loop => "the routes form a loop",
+        Reachability::Reachable => "no path is open in both directions",
     };
     let when = match until {
         Some(at) => format!(
@@ -189,7 +189,7 @@ fn no_way(
         None => "as long as it runs".to_owned(),
     };
     format!(
-        "{}: no way leads from {from} to {to} {when}: {why}",
+        "{}: no path leads from {from} to {to} {when}: {why}",
         member.name
     )
 }
@@ -199,12 +199,12 @@ fn no_way(
 fn too_big(
     built: &Built,
     outcomes: &[LinkOutcome],
-    ways: &mut PathFinder<'_>,
+    paths: &mut PathFinder<'_>,
     member: &PlannedMember,
     start: Nanos,
 ) -> Option<String> {
     let of =
-        |(end, [from, to]): (usize, [IpAddr; 2])| ways.links(start, member.nodes[end], from, to);
+        |(end, [from, to]): (usize, [IpAddr; 2])| paths.links(start, member.nodes[end], from, to);
     let both = member
         .paths
         .iter()

@@ -3,15 +3,20 @@
 use std::collections::BTreeMap;
 
 use crate::checker::Checker;
-use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel, Transmitter};
+use crate::constellation::{Class, Constellation, Ground, Pairs, Policy, ShellModel, Transmitter};
+use crate::flow::Flow;
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{LossModel, QueueDiscipline};
+use crate::names::Name;
 use crate::spec::Spec;
 use crate::validate::{kind_choice, link};
 use crate::vocabulary::Vocabulary;
 
 /// Maximum number of interfaces of a station at one constellation.
 const MAX_INTERFACES: u32 = 16;
+
+/// Maximum population of a station.
+const MAX_POPULATION: f64 = 1e12;
 
 /// Checks all constellations and grounds, and their combination.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
@@ -157,6 +162,10 @@ fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, pat
             c.problem(&path, format!("found {elevation}; elevations ascend"));
         }
     }
+    if steps.iter().all(|[_, share]| *share == 1.0) {
+        let message = "it has no effect with shares of 1 only; leave it out";
+        c.problem(&rates, message);
+    }
     if transmitter.rate.steps().len() > 1 {
         let message = "found a rate over time; with `rate_by_elevation` it is constant";
         c.problem(&format!("{path}.rate"), message);
@@ -216,13 +225,15 @@ fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
             );
         }
     }
+    check_populations(c, spec, ground, path);
     let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
     for (index, station) in ground.stations.iter().enumerate() {
         let path = format!("{path}.stations.{index}");
         if let Some(population) = station.population
-            && !(population.is_finite() && population >= 0.0)
+            && !(0.0..=MAX_POPULATION).contains(&population)
         {
-            let message = format!("found {population}; allowed: a number from 0 on");
+            let message =
+                format!("found {population}; allowed: a number from 0 to {MAX_POPULATION:e}");
             c.problem(&format!("{path}.population"), message);
         }
         if let Some(name) = &station.name
@@ -239,5 +250,30 @@ fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
             );
             c.problem(&path, message);
         }
+    }
+}
+
+/// The population of stations needs a flow that uses it, unless it is a column of a file.
+fn check_populations(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
+    let weighs = |flow: &Flow| {
+        let random = match flow.pairs {
+            Some(Pairs::Random(random)) => random.weights.is_some(),
+            _ => false,
+        };
+        let mut ends = [&flow.from, &flow.to].into_iter();
+        random && ends.any(|end| Name::parse(end).group == ground.name)
+    };
+    let stations = format!("{path}.stations");
+    let mut all = (0..).zip(&ground.stations);
+    let first = all.find_map(|(index, station): (usize, _)| station.population.map(|_| index));
+    let Some(first) = first.filter(|_| !spec.flows.iter().any(weighs)) else {
+        return;
+    };
+    let station = format!("{stations}.{first}");
+    // Stations of a file have the position of its name.
+    if c.located(&station, "").place != c.located(&stations, "").place {
+        let message =
+            "it has no effect without a flow with `weights` = \"population\"; leave it out";
+        c.problem(&format!("{station}.population"), message);
     }
 }

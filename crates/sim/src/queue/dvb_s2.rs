@@ -15,10 +15,8 @@ use std::collections::VecDeque;
 use anabranch_settings::{Kind, KindEntry, Value, idle_if, kind, spelled};
 use anabranch_transport::Nanos;
 
-use super::timed::{TimedFifo, duration, take_constant};
-use super::{
-    EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
-};
+use super::timed::{PacketTiming, TimedQueue, Transmission};
+use super::{LIMIT, Limit, PERIOD, QueueDiscipline, QueuedPacket};
 use crate::error::BuildError;
 use crate::rng::Rng;
 use crate::step_function::{Cursor, StepFunction};
@@ -131,8 +129,10 @@ impl Channel {
 }
 
 /// The discipline.
-pub struct DvbS2 {
-    sender: TimedFifo,
+pub type DvbS2 = TimedQueue<Acm>;
+
+/// Adaptive coding and modulation.
+pub struct Acm {
     margin: f64,
     hysteresis: f64,
     interval: Nanos,
@@ -146,8 +146,7 @@ pub struct DvbS2 {
     /// The current Es/N0.
     snr: f64,
     modcod: Modcod,
-    /// Bits per second at clear sky, and the spectral efficiency of its MODCOD.
-    rate: u64,
+    /// The spectral efficiency of the MODCOD at clear sky.
     efficiency: f64,
 }
 
@@ -158,7 +157,7 @@ impl DvbS2 {
     /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a clear sky
     /// below the least Es/N0 of all MODCODs.
     pub fn new(config: DvbS2Config) -> Result<Self, BuildError> {
-        let sender = TimedFifo::new(config.limit.checked()?);
+        let limit = config.limit.checked()?;
         let table = match config.modcods {
             Table::S2 => modcods::fastest(&[modcods::S2]),
             Table::S2x => modcods::fastest(&[modcods::S2, modcods::S2X]),
@@ -174,8 +173,7 @@ impl DvbS2 {
             let spread = [config.rain_m, config.rain_sigma];
             Rain::new(config.rain_probability / 100.0, spread, interval)
         });
-        Ok(Self {
-            sender,
+        let acm = Acm {
             margin: config.margin,
             hysteresis: config.hysteresis,
             interval,
@@ -190,11 +188,13 @@ impl DvbS2 {
             next: 0,
             snr: config.clear_sky,
             modcod: clear,
-            rate: 0,
             efficiency: clear.efficiency,
-        })
+        };
+        Ok(Self::with(limit, acm))
     }
+}
 
+impl Acm {
     /// Measures up to `now`, and chooses the MODCODs.
     fn advance(&mut self, now: Nanos, rng: &mut Rng) {
         while self.next * self.interval <= now {
@@ -223,11 +223,6 @@ impl DvbS2 {
             self.modcod = faster;
         }
     }
-
-    /// The rate of the current MODCOD.
-    fn rate(&self) -> f64 {
-        self.rate as f64 * self.modcod.efficiency / self.efficiency
-    }
 }
 
 /// The fastest MODCOD for an Es/N0, or the most robust one.
@@ -236,47 +231,17 @@ fn choose(table: &[Modcod], snr: f64) -> Modcod {
     table[usable.max(1) - 1]
 }
 
-impl QueueDiscipline for DvbS2 {
-    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let otherwise =
-            "a queue of the kind `dvb-s2` needs a constant rate of its link: that of clear sky";
-        self.rate = take_constant(rate, otherwise)?;
-        Ok(())
-    }
+impl PacketTiming for Acm {
+    const NOT_CONSTANT: &'static str =
+        "a queue of the kind `dvb-s2` needs a constant rate of its link: that of clear sky";
 
-    fn enqueue(
-        &mut self,
-        _: Nanos,
-        packet: QueuedPacket,
-        _: &mut Transmitter<'_>,
-    ) -> Result<(), EnqueueError> {
-        self.sender.enqueue(packet)
-    }
-
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
-        let sent = self.sender.finish(now, transmitter);
-        if let Some(size) = self.sender.next() {
-            self.advance(now, transmitter.rng);
-            let lost = self.snr < self.modcod.least;
-            self.sender.start(now, duration(size, self.rate()), lost);
+    fn next(&mut self, now: Nanos, _: &QueuedPacket, rate: f64, rng: &mut Rng) -> Transmission {
+        self.advance(now, rng);
+        Transmission {
+            begin: now,
+            rate: rate * self.modcod.efficiency / self.efficiency,
+            lost: self.snr < self.modcod.least,
         }
-        sent
-    }
-
-    fn remove(&mut self) -> Option<QueuedPacket> {
-        self.sender.remove()
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        self.sender.occupancy()
-    }
-
-    fn busy(&self, now: Nanos) -> Nanos {
-        self.sender.busy(now)
-    }
-
-    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
-        self.sender.wake_up()
     }
 }
 

@@ -9,13 +9,10 @@
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
 
-use super::timed::{TimedFifo, duration, take_constant};
-use super::{
-    EnqueueError, LIMIT, Limit, Occupancy, PERIOD, QueueDiscipline, QueuedPacket, Transmitter,
-};
+use super::timed::{PacketTiming, TimedQueue, Transmission};
+use super::{LIMIT, Limit, PERIOD, QueueDiscipline, QueuedPacket};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
-use crate::step_function::StepFunction;
 
 /// A share or a probability.
 const SHARE: Kind = Kind::number(0.0, 1.0);
@@ -78,12 +75,12 @@ fn overhead(config: &LeoAccessConfig) -> Option<String> {
 }
 
 /// The discipline.
+pub type LeoAccess = TimedQueue<AssignedSatellites>;
+
+/// The satellites that are assigned one after the other.
 #[derive(Debug)]
-pub struct LeoAccess {
+pub struct AssignedSatellites {
     config: LeoAccessConfig,
-    sender: TimedFifo,
-    /// Rate of the link, bits per second.
-    rate: f64,
     /// Satellites that have been assigned so far; the last one is the current one.
     assigned: u64,
     /// Share of the rate, and probability of loss, of the current satellite.
@@ -103,16 +100,17 @@ impl LeoAccess {
                 "`handover` is not shorter than `interval`: nothing would pass",
             ));
         }
-        Ok(Self {
-            sender: TimedFifo::new(config.limit.checked()?),
+        let satellites = AssignedSatellites {
             config,
-            rate: 0.0,
             assigned: 0,
             share: 1.0,
             loss: Probability::ZERO,
-        })
+        };
+        Ok(Self::with(config.limit.checked()?, satellites))
     }
+}
 
+impl AssignedSatellites {
     /// Handovers up to `now`.
     fn handovers(&self, now: Nanos) -> u64 {
         match now.checked_sub(self.config.first_handover) {
@@ -152,48 +150,16 @@ impl LeoAccess {
     }
 }
 
-impl QueueDiscipline for LeoAccess {
-    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let otherwise =
-            "a queue of the kind `leo-access` needs a constant rate of its link: the greatest";
-        self.rate = take_constant(rate, otherwise)? as f64;
-        Ok(())
-    }
+impl PacketTiming for AssignedSatellites {
+    const NOT_CONSTANT: &'static str =
+        "a queue of the kind `leo-access` needs a constant rate of its link: the greatest";
 
-    fn enqueue(
-        &mut self,
-        _: Nanos,
-        packet: QueuedPacket,
-        _: &mut Transmitter<'_>,
-    ) -> Result<(), EnqueueError> {
-        self.sender.enqueue(packet)
-    }
-
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
-        let sent = self.sender.finish(now, transmitter);
-        if let Some(size) = self.sender.next() {
-            let begin = self.advance(now, transmitter.rng);
-            let lasts = duration(size, self.rate * self.share);
-            let lost = transmitter.rng.chance(self.loss);
-            self.sender.start(begin, lasts, lost);
+    fn next(&mut self, now: Nanos, _: &QueuedPacket, rate: f64, rng: &mut Rng) -> Transmission {
+        Transmission {
+            begin: self.advance(now, rng),
+            rate: rate * self.share,
+            lost: rng.chance(self.loss),
         }
-        sent
-    }
-
-    fn remove(&mut self) -> Option<QueuedPacket> {
-        self.sender.remove()
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        self.sender.occupancy()
-    }
-
-    fn busy(&self, now: Nanos) -> Nanos {
-        self.sender.busy(now)
-    }
-
-    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
-        self.sender.wake_up()
     }
 }
 

@@ -1,17 +1,44 @@
-//! A transmitter whose discipline computes the duration of each packet, and decides which are lost:
-//! first in, first out.
+//! A queue whose discipline computes the rate of each packet, and decides which are lost: first in,
+//! first out.
 
 use anabranch_transport::Nanos;
 
-use super::{EnqueueError, Fifo, Limit, Occupancy, QueuedPacket, Transmitter};
+use super::{EnqueueError, Fifo, Limit, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
+use crate::rng::Rng;
 use crate::step_function::StepFunction;
 
+/// The transmission of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmission {
+    /// Departure of its first bit.
+    pub begin: Nanos,
+    /// Bits per second.
+    pub rate: f64,
+    /// Whether the packet is lost.
+    pub lost: bool,
+}
+
+/// The rates of packets in a [`TimedQueue`].
+pub trait PacketTiming {
+    /// The error if the rate of the link is not constant.
+    const NOT_CONSTANT: &'static str;
+
+    /// The transmission of the next packet. The transmitter is free at `now`; `rate` is that of the
+    /// link, bits per second.
+    fn next(&mut self, now: Nanos, packet: &QueuedPacket, rate: f64, rng: &mut Rng)
+    -> Transmission;
+}
+
+/// A drop-tail queue whose packets are sent as a [`PacketTiming`] determines.
 #[derive(Debug)]
-pub(crate) struct TimedFifo {
+pub struct TimedQueue<T> {
+    timing: T,
     limit: Limit,
     waiting: Fifo,
+    /// Rate of the link, bits per second.
+    rate: f64,
     /// The packet in transmission: its end, and whether it is lost.
     serving: Option<(Nanos, bool, QueuedPacket)>,
     /// Duration of the current transmission, without a pause before it.
@@ -20,32 +47,21 @@ pub(crate) struct TimedFifo {
     busy: Nanos,
 }
 
-impl TimedFifo {
-    pub fn new(limit: Limit) -> Self {
+impl<T> TimedQueue<T> {
+    pub(crate) fn with(limit: Limit, timing: T) -> Self {
         Self {
+            timing,
             limit,
             waiting: Fifo::new(),
+            rate: 0.0,
             serving: None,
             lasts: 0,
             busy: 0,
         }
     }
 
-    pub fn enqueue(&mut self, packet: QueuedPacket) -> Result<(), EnqueueError> {
-        if !self.limit.admits(self.occupancy(), packet.size()) {
-            let reason = DropReason::QueueFull;
-            return Err(EnqueueError { packet, reason });
-        }
-        self.waiting.push(packet);
-        Ok(())
-    }
-
     /// Ends the transmission that is complete by `now`: returns its packet, unless it is lost.
-    pub fn finish(
-        &mut self,
-        now: Nanos,
-        transmitter: &mut Transmitter<'_>,
-    ) -> Option<QueuedPacket> {
+    fn finish(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         let (_, lost, packet) = self.serving.take_if(|(end, _, _)| *end <= now)?;
         self.busy += self.lasts;
         if lost {
@@ -54,33 +70,48 @@ impl TimedFifo {
         }
         Some(packet)
     }
+}
 
-    /// The packet to send next, if the transmitter is free.
-    pub fn front(&self) -> Option<&QueuedPacket> {
-        match self.serving {
-            None => self.waiting.front(),
-            Some(_) => None,
+impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
+    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
+        self.rate = take_constant(rate, T::NOT_CONSTANT)? as f64;
+        Ok(())
+    }
+
+    fn enqueue(
+        &mut self,
+        _: Nanos,
+        packet: QueuedPacket,
+        _: &mut Transmitter<'_>,
+    ) -> Result<(), EnqueueError> {
+        if !self.limit.admits(self.occupancy(), packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(EnqueueError { packet, reason });
         }
+        self.waiting.push(packet);
+        Ok(())
     }
 
-    /// Size of the packet to send next, if the transmitter is free.
-    pub fn next(&self) -> Option<usize> {
-        self.front().map(QueuedPacket::size)
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
+        let sent = self.finish(now, transmitter);
+        if self.serving.is_none()
+            && let Some(packet) = self.waiting.front()
+        {
+            let next = self.timing.next(now, packet, self.rate, transmitter.rng);
+            // To the nearest nanosecond.
+            self.lasts = (packet.size() as f64 * 8e9 / next.rate + 0.5) as Nanos;
+            let end = next.begin.saturating_add(self.lasts);
+            self.serving = self.waiting.pop().map(|packet| (end, next.lost, packet));
+        }
+        sent
     }
 
-    /// Begins at `begin` to send the next packet.
-    pub fn start(&mut self, begin: Nanos, lasts: Nanos, lost: bool) {
-        let end = begin.saturating_add(lasts);
-        self.lasts = lasts;
-        self.serving = self.waiting.pop().map(|packet| (end, lost, packet));
-    }
-
-    pub fn remove(&mut self) -> Option<QueuedPacket> {
+    fn remove(&mut self) -> Option<QueuedPacket> {
         let serving = self.serving.take().map(|(_, _, packet)| packet);
         serving.or_else(|| self.waiting.pop())
     }
 
-    pub fn occupancy(&self) -> Occupancy {
+    fn occupancy(&self) -> Occupancy {
         let mut occupancy = self.waiting.occupancy();
         if let Some((_, _, packet)) = &self.serving {
             occupancy.add(packet.size());
@@ -89,7 +120,7 @@ impl TimedFifo {
     }
 
     /// Duration of the transmissions that are complete by `now`.
-    pub fn busy(&self, now: Nanos) -> Nanos {
+    fn busy(&self, now: Nanos) -> Nanos {
         match &self.serving {
             Some((end, _, _)) if *end <= now => self.busy + self.lasts,
             _ => self.busy,
@@ -97,7 +128,7 @@ impl TimedFifo {
     }
 
     /// End of the current transmission.
-    pub fn wake_up(&self) -> Option<Nanos> {
+    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
         self.serving.as_ref().map(|(end, _, _)| *end)
     }
 }
@@ -112,9 +143,4 @@ pub(crate) fn take_constant(
 ) -> Result<u64, BuildError> {
     let constant = rate.take().and_then(|rate| rate.as_constant());
     constant.ok_or(BuildError::Parameters(otherwise))
-}
-
-/// Duration of `size` bytes at a rate in bits per second, to the nearest nanosecond.
-pub(crate) fn duration(size: usize, rate: f64) -> Nanos {
-    (size as f64 * 8e9 / rate + 0.5) as Nanos
 }

@@ -352,8 +352,7 @@ impl Moving {
         // Packets to an address of a link between satellites may arrive at any interface; otherwise
         // several addresses are several paths.
         let anywhere = topology.is_isl(target);
-        let mut all = topology.constellations.iter();
-        let slot = all.find_map(|it| it.slot_of(LinkId(target / 2)));
+        let graph = &self.graphs[slot(topology, target).min(self.graphs.len() - 1)];
         let arrives = |edge: &Edge| {
             let far = match edge.via.checked_sub(GROUND) {
                 Some(number) => ground[number as usize].receiver,
@@ -361,8 +360,7 @@ impl Moving {
             };
             anywhere || far == target
         };
-        self.kind
-            .find(&self.graphs[slot.unwrap_or(0)], owner.0, &arrives, tree);
+        self.kind.find(graph, owner.0, &arrives, tree);
         for (node, next) in (0..).zip(next.iter_mut()) {
             *next = tree.via(node).unwrap_or(NOWHERE);
         }
@@ -387,6 +385,19 @@ impl Moving {
             station.is_some_and(|station| constellation.motion.borrow().opens[station] > now)
         })
     }
+}
+
+/// The number of the interfaces of stations that packets to a target use. The wired interfaces of a
+/// node use different interfaces of stations, in their order, so that they are different paths.
+fn slot(topology: &Topology, target: u32) -> usize {
+    let mut all = topology.constellations.iter();
+    let own = all.find_map(|it| it.slot_of(LinkId(target / 2)));
+    own.unwrap_or_else(|| {
+        let owner = topology.interfaces()[target as usize].node;
+        let wired = topology.interfaces_of(owner).iter();
+        let mut wired = wired.filter(|it| !topology.moves(LinkId(**it / 2)));
+        wired.position(|it| *it == target).unwrap_or(0)
+    })
 }
 
 /// The links with constant delays, in both directions.

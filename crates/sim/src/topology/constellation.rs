@@ -13,7 +13,7 @@ use anabranch_orbit::{Place, Shells};
 use anabranch_transport::Nanos;
 
 use super::Topology;
-use super::elevation::{ByElevation, ElevationStep, Receiver};
+use super::elevation::{ByElevation, ElevationShares, ElevationStep, Receiver};
 use crate::ephemeris::{Ephemeris, Segment};
 use crate::error::BuildError;
 use crate::ids::{LinkId, NodeId};
@@ -79,8 +79,8 @@ pub struct GroundAccess {
     pub policy: GroundPolicy,
     /// Times at which stations change to another satellite; `None`: the policy determines them.
     pub times: Option<HandoverTimes>,
-    /// Interfaces of each station. Interface j uses the satellites whose number leaves j when
-    /// divided by this, so that the paths of a station share no satellite in its reach.
+    /// Interfaces of each station. Interface j uses the satellites whose number modulo this is j,
+    /// so that the paths of a station share no satellite in its reach.
     pub interfaces: usize,
     /// Rates of stations by elevation, ascending. Empty: the rate of the link at any elevation.
     pub up: Vec<ElevationStep>,
@@ -183,10 +183,16 @@ impl Constellation {
         station / (self.stations.len() / interfaces).max(1)
     }
 
-    /// The number of the interface that belongs to a link from a station.
+    /// The number of the interface of a station that a ground link belongs to: its own, or that
+    /// which uses its satellite.
     pub fn slot_of(&self, link: LinkId) -> Option<usize> {
-        let first = self.links.up.first()?;
-        spans(&self.links.up, link).then(|| self.slot((link.0 - first.0) as usize))
+        let index = |class: &[LinkId]| {
+            let first = class.first()?;
+            spans(class, link).then(|| (link.0 - first.0) as usize)
+        };
+        let interfaces = self.access.interfaces.max(1);
+        let down = || Some(index(&self.links.down)? % interfaces);
+        index(&self.links.up).map(|it| self.slot(it)).or_else(down)
     }
 
     /// The interface of a station to the satellites.
@@ -281,18 +287,19 @@ impl Topology {
                 };
                 let from = (first_body + index) as u32;
                 let mut forward = direction(class)?;
+                let shares = ElevationShares::new(Rc::clone(&motion), from, steps);
                 if !steps.is_empty() {
-                    let ends = (Rc::clone(&motion), receiver, from);
-                    let queue = ByElevation::new(&*forward.queue, steps, ends)?;
+                    let queue = ByElevation::queue(&*forward.queue, shares.clone(), receiver)?;
                     forward.queue = Box::new(queue);
                 }
                 let rate = forward.rate.as_ref();
+                let rate = rate.and_then(crate::StepFunction::as_constant);
                 let beam = Beam {
                     motion: Rc::clone(&motion),
                     from,
                     far: Far::Receiver(receiver),
                     known: Vec::new(),
-                    rate: rate.and_then(crate::StepFunction::as_constant),
+                    rate: rate.map(|rate| (rate, shares)),
                     left: 0,
                 };
                 let forward = forward.with_propagation(beam, true);
@@ -331,8 +338,8 @@ struct Beam {
     far: Far,
     /// The delays to the most recent receivers.
     known: Vec<(u32, Segment)>,
-    /// Bits per second, if the rate is constant.
-    rate: Option<u64>,
+    /// Bits per second, if the rate is constant, and its shares by elevation.
+    rate: Option<(u64, ElevationShares)>,
     /// The time at which the last packet left that was delayed by a handover, directly or
     /// indirectly.
     left: Nanos,
@@ -358,16 +365,18 @@ impl Beam {
         delay
     }
 
-    /// The departure time of a packet whose last bit would leave at `at`, but which must wait for a
-    /// station in a handover. Delayed packets leave at the rate of the transmitter.
-    fn leaves(&mut self, at: Nanos, wait: Nanos, packet: &Packet) -> Nanos {
+    /// The departure time of a packet to a body whose last bit would leave at `at`, but which must
+    /// wait for a station in a handover. Delayed packets leave at the rate of the transmitter.
+    fn leaves(&mut self, at: Nanos, wait: Nanos, (packet, to): (&Packet, u32)) -> Nanos {
         if wait == 0 && self.left <= at {
             return at;
         }
         let bits = packet.wire_size() as u64 * 8;
-        let takes = self
-            .rate
-            .map_or(0, |rate| bits * 1_000_000_000 / rate.max(1));
+        let takes = self.rate.as_ref().map_or(0, |(rate, shares)| {
+            let share = shares.share(to, self.left.max(at));
+            let rate = (*rate as f64 * share + 0.5) as u64;
+            bits * 1_000_000_000 / rate.max(1)
+        });
         self.left = (at + wait).max(self.left.saturating_add(takes));
         self.left
     }
@@ -391,7 +400,7 @@ impl Propagation for Beam {
                 None => return 0,
             },
         };
-        let leaves = self.leaves(at, wait, packet);
+        let leaves = self.leaves(at, wait, (packet, to));
         let known = self.known.iter().find(|(known, _)| *known == to);
         let delay = known.and_then(|(_, segment)| segment.at(leaves));
         let delay = delay.unwrap_or_else(|| self.look(to, leaves));

@@ -1,4 +1,4 @@
-//! Transmitters of ground links whose rate depends on the elevation of the satellite.
+//! Rates of ground links that depend on the elevation of the satellite.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,9 +8,9 @@ use anabranch_transport::Nanos;
 use crate::ephemeris::Ephemeris;
 use crate::error::BuildError;
 use crate::packet::{NO_RECEIVER, Packet};
-use crate::queue::timed::{TimedFifo, duration, take_constant};
-use crate::queue::{EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
-use crate::step_function::StepFunction;
+use crate::queue::timed::{PacketTiming, TimedQueue, Transmission};
+use crate::queue::{QueueDiscipline, QueuedPacket};
+use crate::rng::Rng;
 
 /// The least elevation of a rate, and the rate as a share of that of the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,102 +36,76 @@ impl Receiver {
     }
 }
 
-/// A drop-tail queue whose packets are sent at the rate of their receiver's elevation.
-#[derive(Debug)]
-pub(super) struct ByElevation {
-    fifo: TimedFifo,
+/// The shares of the rate of a body's transmitter by elevation.
+#[derive(Clone, Debug)]
+pub(super) struct ElevationShares {
     motion: Rc<RefCell<Ephemeris>>,
-    receiver: Receiver,
     /// The body that sends.
     from: u32,
     /// Sines of the least elevations, ascending, and shares.
-    steps: Vec<(f64, f64)>,
-    /// Rate of the link, bits per second.
-    rate: f64,
+    steps: Rc<[(f64, f64)]>,
 }
 
-impl ByElevation {
-    /// With the limit of `queue`.
-    ///
-    /// # Errors
-    /// [`BuildError::Parameters`] if that is not a drop-tail queue.
-    pub fn new(
-        queue: &dyn QueueDiscipline,
-        steps: &[ElevationStep],
-        (motion, receiver, from): (Rc<RefCell<Ephemeris>>, Receiver, u32),
-    ) -> Result<Self, BuildError> {
-        let limit = queue.as_drop_tail().ok_or(BuildError::Parameters(
-            "a rate by elevation needs a drop-tail queue: a number of packets or bytes",
-        ))?;
+impl ElevationShares {
+    pub fn new(motion: Rc<RefCell<Ephemeris>>, from: u32, steps: &[ElevationStep]) -> Self {
         let sine = |step: &ElevationStep| (libm::sin(step.elevation.to_radians()), step.share);
-        Ok(Self {
-            fifo: TimedFifo::new(limit),
+        Self {
             motion,
-            receiver,
             from,
             steps: steps.iter().map(sine).collect(),
-            rate: 0.0,
-        })
+        }
     }
 
-    /// The rate of the next packet. Below the first elevation, the rate of the first elevation
-    /// applies.
-    fn share(&self, now: Nanos) -> f64 {
+    /// The share for a receiver. Below the first elevation, the share of the first elevation
+    /// applies; without shares it is 1.
+    pub fn share(&self, to: u32, now: Nanos) -> f64 {
+        if self.steps.is_empty() {
+            return 1.0;
+        }
         let mut motion = self.motion.borrow_mut();
-        let to = self
-            .fifo
-            .front()
-            .and_then(|it| self.receiver.body(it.packet()));
-        let Some(to) = to else { return 1.0 };
         let first = motion.shells().len() as u32;
         let (satellite, station) = (self.from.min(to), self.from.max(to) - first);
         let sine = motion.sine_of_elevation(station as usize, satellite, now);
         let sine = sine.unwrap_or(-1.0);
         let passed = self.steps.partition_point(|(least, _)| *least <= sine);
-        self.steps
-            .get(passed.max(1) - 1)
-            .map_or(1.0, |(_, share)| *share)
+        self.steps[passed.max(1) - 1].1
     }
 }
 
-impl QueueDiscipline for ByElevation {
-    fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
-        let otherwise = "a rate by elevation needs a constant rate of its link: the greatest";
-        self.rate = take_constant(rate, otherwise)? as f64;
-        Ok(())
-    }
+/// Packets are sent at the rate of their receiver's elevation.
+#[derive(Debug)]
+pub(super) struct ByElevation {
+    shares: ElevationShares,
+    receiver: Receiver,
+}
 
-    fn enqueue(
-        &mut self,
-        _: Nanos,
-        packet: QueuedPacket,
-        _: &mut Transmitter<'_>,
-    ) -> Result<(), EnqueueError> {
-        self.fifo.enqueue(packet)
+impl ByElevation {
+    /// A queue with the limit of `queue`.
+    ///
+    /// # Errors
+    /// [`BuildError::Parameters`] if that is not a drop-tail queue.
+    pub fn queue(
+        queue: &dyn QueueDiscipline,
+        shares: ElevationShares,
+        receiver: Receiver,
+    ) -> Result<TimedQueue<Self>, BuildError> {
+        let limit = queue.as_drop_tail().ok_or(BuildError::Parameters(
+            "a rate by elevation needs a drop-tail queue: a number of packets or bytes",
+        ))?;
+        Ok(TimedQueue::with(limit, Self { shares, receiver }))
     }
+}
 
-    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
-        let sent = self.fifo.finish(now, transmitter);
-        if let Some(size) = self.fifo.next() {
-            let lasts = duration(size, self.rate * self.share(now));
-            self.fifo.start(now, lasts, false);
+impl PacketTiming for ByElevation {
+    const NOT_CONSTANT: &'static str =
+        "a rate by elevation needs a constant rate of its link: the greatest";
+
+    fn next(&mut self, now: Nanos, packet: &QueuedPacket, rate: f64, _: &mut Rng) -> Transmission {
+        let to = self.receiver.body(packet.packet());
+        Transmission {
+            begin: now,
+            rate: to.map_or(rate, |to| rate * self.shares.share(to, now)),
+            lost: false,
         }
-        sent
-    }
-
-    fn remove(&mut self) -> Option<QueuedPacket> {
-        self.fifo.remove()
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        self.fifo.occupancy()
-    }
-
-    fn busy(&self, now: Nanos) -> Nanos {
-        self.fifo.busy(now)
-    }
-
-    fn wake_up(&self, _: Nanos) -> Option<Nanos> {
-        self.fifo.wake_up()
     }
 }

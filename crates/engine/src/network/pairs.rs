@@ -1,0 +1,274 @@
+//! Pairs of members of two groups between which a flow runs.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use anabranch_scenario::Flow;
+use anabranch_scenario::computed::Computed;
+use anabranch_scenario::constellation::{Ground, Pairs, RandomPairs, Weights};
+use anabranch_scenario::names::Name;
+use anabranch_scenario::quantity::Count;
+use anabranch_scenario::validate::MAX_FLOWS;
+use anabranch_sim::{Rng, Seed};
+
+/// Maximum number of pairs of two groups from which pairs are drawn by weight.
+const MAX_WEIGHTED: usize = 10_000_000;
+
+type Wrong = (&'static str, String);
+
+/// Resolves the pairs of a flow.
+pub(super) fn resolve_pairs(
+    flow: &mut Flow,
+    groups: &[(String, u32)],
+    grounds: &[Ground],
+) -> Result<(), Wrong> {
+    let Some(pairs) = &flow.pairs else {
+        return Ok(());
+    };
+    let members = |name: &str| -> Option<Range<u32>> {
+        let name = Name::parse(name);
+        let (_, count) = groups.iter().find(|(group, _)| group == name.group)?;
+        let Range { start, end } = name.range(*count);
+        Some(start.min(*count)..end.min(*count))
+    };
+    // An unknown name is reported by the check of names.
+    let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
+        return Ok(());
+    };
+    let same = Name::parse(&flow.from).group == Name::parse(&flow.to).group;
+    let matrix: Vec<[u32; 2]> = match pairs {
+        Pairs::All => {
+            let all = from.flat_map(|one| to.clone().map(move |other| [one, other]));
+            let all = all.filter(|[one, other]| !same || one != other);
+            all.take(MAX_FLOWS as usize + 1).collect()
+        }
+        Pairs::List(list) => {
+            for (index, [one, other]) in list.iter().enumerate() {
+                if !from.contains(one) || !to.contains(other) {
+                    let message = format!(
+                        "pair {index}: found [{one}, {other}]; allowed: members of {:?} and of {:?}",
+                        flow.from, flow.to
+                    );
+                    return Err(("pairs", message));
+                }
+                if same && one == other {
+                    let message =
+                        format!("pair {index}: found [{one}, {other}], a node and itself");
+                    return Err(("pairs", message));
+                }
+            }
+            list.clone()
+        }
+        Pairs::Random(random) => {
+            let weights = match random.weights {
+                Some(Weights::Population) => Some([
+                    populations(grounds, &flow.from, &from)?,
+                    populations(grounds, &flow.to, &to)?,
+                ]),
+                None => None,
+            };
+            let sets = Sets {
+                from,
+                to,
+                one_group: same,
+                both: random.both,
+            };
+            drawn(random, &sets, weights)?
+        }
+    };
+    if matrix.is_empty() {
+        return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
+    }
+    let count = Count(matrix.len() as u32);
+    // A spec that was written with its resolved values has this count.
+    if flow.count != Count::default() && flow.count != count {
+        let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
+        return Err(("count", message.to_owned()));
+    }
+    flow.count = count;
+    flow.matrix = Computed(matrix);
+    Ok(())
+}
+
+/// The populations of members of a ground.
+fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<Vec<f64>, Wrong> {
+    let group = Name::parse(name).group;
+    let ground = grounds.iter().find(|ground| ground.name == group);
+    let stations = ground.map_or(&[][..], |it| &it.stations);
+    let of = |member: u32| {
+        let station = stations.get(member as usize);
+        let population = station.and_then(|it| it.population);
+        population.ok_or_else(|| {
+            let message = format!(
+                "found weights by population, but {group}[{member}] has no `population`; give it to each station, or a column of the file"
+            );
+            ("pairs", message)
+        })
+    };
+    members.clone().map(of).collect()
+}
+
+/// The order in which items are drawn without repetition, in proportion to their weights: that of
+/// exponentially distributed keys with these rates (Efraimidis and Spirakis, *Weighted random
+/// sampling with a reservoir*, 2006). Items without weight are never drawn.
+fn weighted<T: Copy>(items: impl Iterator<Item = (T, f64)>, rng: &mut Rng) -> Vec<T> {
+    let keyed = items.filter(|(_, weight)| *weight > 0.0);
+    let keyed = keyed.map(|(item, weight)| (-libm::log(rng.unit()) / weight, item));
+    let mut keyed: Vec<(f64, T)> = keyed.collect();
+    keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    keyed.into_iter().map(|(_, item)| item).collect()
+}
+
+/// The sets of members of which pairs are drawn.
+struct Sets {
+    from: Range<u32>,
+    to: Range<u32>,
+    /// Both are ranges of one group.
+    one_group: bool,
+    /// Each pair is used in both directions.
+    both: bool,
+}
+
+impl Sets {
+    /// Whether the sets are the same, so that each member is in at most one pair.
+    fn are_same(&self) -> bool {
+        self.one_group && self.from == self.to
+    }
+
+    /// Whether a pair of members may be drawn: not a member and itself, and one of two opposite
+    /// pairs if each is used in both directions.
+    fn allow(&self, [one, other]: [u32; 2]) -> bool {
+        let opposite = || self.from.contains(&other) && self.to.contains(&one);
+        !self.one_group || one < other || one > other && !(self.both && opposite())
+    }
+
+    /// Number of pairs that may be drawn together.
+    fn pairs(&self) -> usize {
+        if self.are_same() {
+            return self.from.len() / 2;
+        }
+        let shared = self.from.start.max(self.to.start)..self.from.end.min(self.to.end);
+        let shared = match self.one_group {
+            true => shared.len(),
+            false => 0,
+        };
+        let opposite = match self.both {
+            true => shared * shared.saturating_sub(1) / 2,
+            false => 0,
+        };
+        self.from.len() * self.to.len() - shared - opposite
+    }
+
+    /// Pairs in a random order, more probable pairs first; `ours` and `theirs` are the weights of
+    /// the members.
+    fn weighted(
+        &self,
+        [ours, theirs]: [Vec<f64>; 2],
+        rng: &mut Rng,
+    ) -> Result<Vec<[u32; 2]>, Wrong> {
+        let from = self.from.clone().zip(ours);
+        if self.are_same() {
+            let order = weighted(from, rng);
+            return Ok(order.chunks_exact(2).map(|it| [it[0], it[1]]).collect());
+        }
+        let [one, other] = [self.from.len(), self.to.len()];
+        if one * other > MAX_WEIGHTED {
+            let message = format!(
+                "found {one} x {other} members; with `weights` there are at most {MAX_WEIGHTED} pairs to draw from"
+            );
+            return Err(("pairs", message));
+        }
+        let to = self.to.clone().zip(theirs).collect::<Vec<_>>();
+        let all = from.flat_map(|(one, own)| {
+            let pairs = to.iter();
+            pairs.map(move |(other, weight)| ([one, *other], own * weight))
+        });
+        Ok(weighted(all.filter(|(pair, _)| self.allow(*pair)), rng))
+    }
+
+    /// Pairs of equal probability.
+    fn uniform(&self, wanted: usize, rng: &mut Rng) -> Vec<[u32; 2]> {
+        if self.are_same() {
+            // Fisher-Yates shuffle.
+            let mut order: Vec<u32> = self.from.clone().collect();
+            for last in (1..order.len()).rev() {
+                order.swap(last, rng.below(last as u64 + 1) as usize);
+            }
+            let pairs = order.chunks_exact(2).take(wanted);
+            return pairs.map(|pair| [pair[0], pair[1]]).collect();
+        }
+        let mut pairs = Vec::with_capacity(wanted);
+        let mut seen = BTreeSet::new();
+        while pairs.len() < wanted {
+            let mut member = |set: &Range<u32>| set.start + rng.below(set.len() as u64) as u32;
+            let pair = [member(&self.from), member(&self.to)];
+            if self.allow(pair) && seen.insert(pair) {
+                pairs.push(pair);
+            }
+        }
+        pairs
+    }
+}
+
+/// Random pairs without repetition.
+fn drawn(
+    random: &RandomPairs,
+    sets: &Sets,
+    weights: Option<[Vec<f64>; 2]>,
+) -> Result<Vec<[u32; 2]>, Wrong> {
+    let most = sets.pairs().min(MAX_FLOWS as usize);
+    let wanted = random.random as usize;
+    if wanted == 0 || wanted > most {
+        let message = format!("found {wanted} random pairs; allowed: 1 to {most}");
+        return Err(("pairs", message));
+    }
+    let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
+    let pairs = match weights {
+        Some(weights) => {
+            let mut pairs = sets.weighted(weights, &mut rng)?;
+            pairs.truncate(wanted);
+            pairs
+        }
+        None => sets.uniform(wanted, &mut rng),
+    };
+    if pairs.len() < wanted {
+        let found = pairs.len();
+        let message =
+            format!("found {wanted} random pairs, but members with a population form {found}");
+        return Err(("pairs", message));
+    }
+    if !sets.both {
+        return Ok(pairs);
+    }
+    let both = pairs.iter();
+    let both = both.flat_map(|&[one, other]| [[one, other], [other, one]]);
+    Ok(both.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Weights 6, 3, 1 and 0: the first is drawn first in 60 % of draws; the last never.
+    #[test]
+    fn items_are_drawn_in_proportion_to_their_weights() {
+        let mut rng = Seed::new(7, 0).stream("weights");
+        let mut first = [0; 4];
+        let mut second = [0; 4];
+        for _ in 0..20_000 {
+            let items = (0..4).zip([6.0, 3.0, 1.0, 0.0]);
+            let drawn = weighted(items, &mut rng);
+            assert_eq!(drawn.len(), 3);
+            first[drawn[0]] += 1;
+            second[drawn[1]] += 1;
+        }
+        let is_near = |found: i32, share: f64| (f64::from(found) / 20_000.0 - share).abs() < 0.015;
+        assert!(
+            is_near(first[0], 0.6) && is_near(first[1], 0.3),
+            "{first:?}"
+        );
+        // 3 of the 4 that are left after the first, 6 of 7 after the second, and so on.
+        let wanted = 0.6 * 0.25 + 0.3 / 7.0;
+        assert!(is_near(second[2], wanted), "{second:?}");
+    }
+}
