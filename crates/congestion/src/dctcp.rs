@@ -1,8 +1,8 @@
 //! DCTCP (RFC 8257): the reduction of a window is proportional to the fraction of its bytes that
 //! were marked.
 //!
-//! Both ends must use it, because it is not negotiated (§3.5) and the receiver must echo each mark
-//! (§3.2). Growth, losses and timeouts are those of the base.
+//! Without accurate ECN (RFC 9768) both ends must use it, because it is not negotiated (§3.5) and
+//! the receiver must echo each mark (§3.2). Growth, losses and timeouts are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -64,11 +64,9 @@ impl<Base: WindowControl> CongestionControl for Dctcp<Base> {
     /// platform.
     fn on_ack(&mut self, ack: &AckSample) {
         self.acked += ack.bytes_acked;
-        if ack.marked {
-            self.marked += ack.bytes_acked;
-        }
+        self.marked += ack.bytes_marked;
         if self.rounds.ended(ack) && self.acked > 0 {
-            let seen = self.marked as f64 / self.acked as f64;
+            let seen = (self.marked as f64 / self.acked as f64).min(1.0);
             self.share = (1.0 - GAIN) * self.share + GAIN * seen;
             (self.acked, self.marked) = (0, 0);
         }
@@ -127,6 +125,7 @@ mod tests {
                 flightsize_before: 10_000,
                 flightsize_after: 9000,
                 marked: segment < marked,
+                bytes_marked: if segment < marked { 1000 } else { 0 },
                 ..AckSample::default()
             });
         }

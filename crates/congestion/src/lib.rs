@@ -194,9 +194,12 @@ pub struct AckSample {
     pub segments_acked: u32,
     /// The cumulative acknowledgement point advanced.
     pub cumulative_advanced: bool,
-    /// It reports marks (TCP: ECN-Echo). Exact only if the receiver echoes each mark, see
-    /// [`CongestionControl::counts_marks`].
+    /// It reports marks (TCP: ECN-Echo). Exact only if the receiver counts marks (RFC 9768) or
+    /// echoes each mark, see [`CongestionControl::counts_marks`].
     pub marked: bool,
+    /// Number of bytes that it reports as marked: the receiver's count, or all of `bytes_acked`
+    /// with ECN-Echo.
+    pub bytes_marked: u64,
     /// Bytes outstanding on this path before this acknowledgement.
     pub flightsize_before: u64,
     /// Bytes outstanding on this path after it.

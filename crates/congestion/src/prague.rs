@@ -3,11 +3,11 @@
 //! dependence on the round-trip time is reduced: below 25 ms a flow grows and responds as one with
 //! that round-trip time.
 //!
-//! As with DCTCP, both ends must use this congestion control, because the receiver must echo each
-//! mark. On the Internet this feedback is AccECN (RFC 9768; a prerequisite for TCP by RFC 9331
-//! §4.2), which is not implemented. Revision 04 (July 2024) is the last one that was found; it
-//! expired in January 2025, and no adopted draft was found. Slow start, losses and timeouts are
-//! those of the base. The draft requires pacing, which here is the setting `pacing`.
+//! The receiver must report each mark: by AccECN (RFC 9768; a prerequisite for TCP by RFC 9331
+//! §4.2), which is the switch `accurate_ecn`, or as a receiver of DCTCP, so that both ends must use
+//! this congestion control. Revision 04 (July 2024) is the last one that was found; it expired in
+//! January 2025, and no adopted draft was found. Slow start, losses and timeouts are those of the
+//! base. The draft requires pacing, which here is the setting `pacing`.
 
 use anabranch_transport::{Nanos, time};
 
@@ -82,17 +82,15 @@ impl<Base: WindowControl> Prague<Base> {
     /// Updates the mean once a round trip and a virtual round-trip time have passed.
     fn update_share(&mut self, ack: &AckSample) {
         self.acked += ack.bytes_acked;
-        if ack.marked {
-            self.marked += ack.bytes_acked;
-            self.marks_seen = true;
-        }
+        self.marked += ack.bytes_marked;
+        self.marks_seen |= ack.marked;
         self.round_ended |= self.rounds.ended(ack);
         let due = ack.now.saturating_sub(self.updated) >= self.virtual_rtt();
         if !self.round_ended || !due || self.acked == 0 {
             return;
         }
         if self.marks_seen {
-            let seen = self.marked as f64 / self.acked as f64;
+            let seen = (self.marked as f64 / self.acked as f64).min(1.0);
             self.share = (1.0 - GAIN) * self.share + GAIN * seen;
         }
         (self.acked, self.marked, self.round_ended) = (0, 0, false);
@@ -192,6 +190,7 @@ mod tests {
                 flightsize_before: 10_000,
                 flightsize_after: 9000,
                 marked: segment < marked,
+                bytes_marked: if segment < marked { 1000 } else { 0 },
                 srtt: Some(rtt),
                 ..AckSample::default()
             });

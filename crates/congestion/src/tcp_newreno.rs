@@ -274,6 +274,7 @@ mod tests {
             segments_acked: bytes.div_ceil(SEGMENT) as u32,
             cumulative_advanced: bytes > 0,
             marked: false,
+            bytes_marked: 0,
             flightsize_before: 10 * SEGMENT,
             flightsize_after: 9 * SEGMENT,
             in_recovery,

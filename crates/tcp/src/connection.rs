@@ -1,5 +1,6 @@
 //! One end of a TCP connection: the facade over its sender and receiver, and the driver interface.
 
+pub(crate) mod accurate_ecn;
 mod ecn;
 mod fast_path;
 mod handshake;
@@ -52,6 +53,8 @@ pub enum WriteError {
 struct Negotiated {
     sack: bool,
     timestamps: bool,
+    /// Segments carry timestamps or accurate ECN, and the fast paths do not apply.
+    general_only: bool,
     /// Both ends scale their windows.
     scaled: bool,
     /// Left shift of the windows that this end sends, and of those that it receives.

@@ -32,6 +32,11 @@ switches! {
     /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile: most
     /// hosts, and ns-2, use ECN only on request.
     ecn: bool, "RFC 3168 §6.1";
+    /// With `ecn`: negotiate accurate feedback (AccECN). The receiver counts the marked packets and
+    /// bytes; the sender knows the share of marks, and each mark of a round trip. Falls back to
+    /// the feedback of RFC 3168, or to none, as the peer can. Without it a peer reports one mark
+    /// per round trip, and `dctcp` and `prague` need a receiver that also uses them.
+    accurate_ecn: bool, "RFC 9768 §3", needs ecn;
     /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only
     /// with `ecn` and a congestion control that counts marks (`dctcp`, `prague`).
     l4s: bool, "RFC 9331 §4.1";
@@ -153,6 +158,7 @@ impl Profile {
             window_scale: true,
             timestamps: false,
             ecn: false,
+            accurate_ecn: false,
             l4s: false,
             frto: false,
             eifel: false,

@@ -33,6 +33,15 @@ pub struct Stats {
     /// Number of times that the window was reduced, or sending was paused, because of ECN marks
     /// (RFC 3168 §6.1.2).
     pub reductions_by_mark: u64,
+    /// Packets that the peer reported as marked, with `accurate_ecn` (RFC 9768 §3.2: s.cep).
+    pub marked_packets_reported: u64,
+    /// Data bytes that the peer reported as marked, with `accurate_ecn` (s.ceb); estimated from the
+    /// packets where it sends no option.
+    pub marked_bytes_reported: u64,
+    /// Data bytes that the peer received with ECT(0), with `accurate_ecn` (s.e0b).
+    pub ect0_bytes_reported: u64,
+    /// Data bytes that the peer received with ECT(1), with `accurate_ecn` (s.e1b).
+    pub ect1_bytes_reported: u64,
     /// Tail loss probes (RFC 8985 §7.3).
     pub tail_probes: u64,
     /// Zero-window probes.

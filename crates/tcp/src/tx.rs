@@ -1,5 +1,6 @@
 //! Send side of a connection: send buffer, outstanding data, segment selection and retransmission.
 
+pub(crate) mod accurate_ecn;
 pub(crate) mod ecn;
 mod fast_path;
 mod next_segment;
@@ -24,7 +25,8 @@ use crate::config::Config;
 use crate::control::Congestion;
 use crate::profile::{InitialSsthresh, Profile};
 use crate::stats::Stats;
-use ecn::EcnSender;
+use accurate_ecn::AccurateReport;
+use ecn::{EcnSender, SettledEcn};
 pub(crate) use next_segment::Plan;
 use recovery::{Acknowledgement, ByTime, Outcome, Recovery};
 use rto::{RtoConfig, RtoEstimator};
@@ -47,8 +49,10 @@ pub(crate) struct Ack<'a> {
     pub blocks: &'a [Range<u64>],
     /// Send time of the segment whose timestamp is echoed.
     pub echoed: Option<Nanos>,
-    /// The segment carries ECN-Echo.
+    /// It reports marks: by ECN-Echo, if it has no counters.
     pub marked: bool,
+    /// Its counters of marks (RFC 9768), if the peer sends them.
+    pub accurate: Option<AccurateReport>,
 }
 
 /// Result of the handshake.
@@ -58,8 +62,7 @@ pub(crate) struct Settled {
     pub mss: u64,
     pub sack: bool,
     pub timestamps: bool,
-    /// Data may be ECN-capable.
-    pub ecn: bool,
+    pub ecn: SettledEcn,
     /// Initial window of the peer, bytes.
     pub window: u64,
     /// The SYN was sent more than once.
@@ -228,9 +231,11 @@ impl Sender {
         let by_time = by_time.map(|it| ByTime { samples, ..it });
         self.recovery = recovery::choose(self.profile.recovery, settled.sack, by_time);
         self.timestamps = settled.timestamps;
-        self.flow.ecn.settle(settled.ecn);
+        self.flow.ecn.settle(&settled.ecn);
         self.flow.spurious.settle(settled.sack, settled.timestamps);
-        self.flow.ecn.set_scalable(self.profile.l4s);
+        // ECT(1) implies accurate feedback (RFC 9331 §4.2).
+        let accurate = settled.ecn.accurate.is_some() || !self.profile.accurate_ecn;
+        self.flow.ecn.set_scalable(self.profile.l4s && accurate);
         if let Some((_, sent_at)) = self.timing.take() {
             self.rto.sample(now, sent_at);
         } else if self.profile.rto_after_lost_syn.0 > 0 {
@@ -351,15 +356,20 @@ impl Sender {
             duplicate,
             blocks,
         };
+        let sacked_before = self.flow.board.reported();
         let outcome = self.recovery.on_ack(&mut self.flow, &seen);
         self.after(now, &outcome, stats, trace);
+        let delivered = (advanced + self.flow.board.reported()).saturating_sub(sacked_before);
+        let marks = self.read_marks(ack, data, delivered, stats);
+        let marked = marks.packets > 0;
+        let ack = &Ack { marked, ..*ack };
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
         if data > 0 || outcome.newly_sacked > 0 {
             let limited = self.growth_needs_full_cwnd()
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
             // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo
             // ACK" (RFC 3168 §6.1.2).
-            let echo = ack.marked && self.flow.ecn.is_capable();
+            let echo = ack.marked && self.flow.ecn.answers();
             let flightsize = self.flow.flightsize();
             let delivery = self.flow.delivery.on_ack(now, data, flightsize);
             let latest = self.latest_sent(ack);
@@ -369,6 +379,7 @@ impl Sender {
                 segments_acked: data.div_ceil(self.flow.mss) as u32,
                 cumulative_advanced: data > 0 && !limited && !echo,
                 marked: ack.marked,
+                bytes_marked: marks.bytes,
                 flightsize_before,
                 flightsize_after: flightsize,
                 in_recovery: outcome.in_recovery,
@@ -387,13 +398,8 @@ impl Sender {
             ..seen
         };
         self.judge_reduction(ack, &seen, twice, stats, trace);
-        if ack.marked
-            && self
-                .flow
-                .answer_mark(now, flightsize_before, self.rto.rto())
-        {
-            stats.reductions_by_mark += 1;
-            trace.record(now, Probe::EcnResponse, 0, self.number(self.flow.una));
+        if ack.marked {
+            self.answer_marks(now, flightsize_before, stats, trace);
         }
         if self.flow.flightsize() == 0 {
             self.retransmit_at = None;

@@ -4,6 +4,8 @@
 
 mod common;
 
+mod accurate_ecn;
+mod accurate_ecn_runs;
 mod acknowledging;
 mod connection;
 mod dctcp;

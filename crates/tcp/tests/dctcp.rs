@@ -36,7 +36,7 @@ fn echoes(world: &World) -> Vec<(u32, bool)> {
     let first = 0xFFFF_F000u32.wrapping_add(1);
     let told = |packet: &Bytes| {
         let up_to = u32::from_be_bytes([packet[8], packet[9], packet[10], packet[11]]);
-        let echo = packet[13] & Flags::ECE.0 != 0;
+        let echo = u16::from(packet[13]) & Flags::ECE.0 != 0;
         (up_to.wrapping_sub(first) / 1460, echo)
     };
     // The first packet is the SYN-ACK.

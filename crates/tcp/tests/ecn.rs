@@ -35,7 +35,7 @@ fn flags(packet: &Bytes) -> u8 {
 }
 
 fn has(packet: &Bytes, flag: Flags) -> bool {
-    flags(packet) & flag.0 != 0
+    u16::from(flags(packet)) & flag.0 != 0
 }
 
 fn is_text(packet: &Bytes) -> bool {

@@ -39,6 +39,7 @@ fn config(draw: &mut Draw) -> Config {
     profile.delayed_ack = draw.chance(50);
     profile.nagle = draw.chance(50);
     profile.ecn = draw.chance(20);
+    profile.accurate_ecn = profile.ecn && draw.chance(50);
     profile.frto = draw.chance(30);
     profile.growth_needs_full_cwnd = draw.chance(30);
     Config::new(profile).with(|it| {

@@ -55,6 +55,8 @@ fn profile(draw: &mut Draw) -> Profile {
     profile.delayed_ack = draw.chance(50);
     profile.nagle = draw.chance(50);
     profile.sack &= draw.chance(80);
+    profile.ecn = draw.chance(40);
+    profile.accurate_ecn = profile.ecn && draw.chance(60);
     profile
 }
 

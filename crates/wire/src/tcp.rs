@@ -13,16 +13,18 @@ use crate::checksum::{Checksum, internet_tcp};
 use crate::serial::SeqNumber;
 
 pub use fast_header::{FastHeader, is_intact};
-pub use options::{MAX_OPTIONS, Options, SackBlock, SackBlocks, Timestamps};
+pub use options::{
+    AccurateEcn, EcnFieldOrder, MAX_OPTIONS, Options, SackBlock, SackBlocks, Timestamps,
+};
 
 /// Length of the header without options, bytes.
 pub const HEADER: usize = 20;
 /// Offset of the checksum field.
 const CHECKSUM: usize = 16;
 
-/// The control bits (RFC 9293 §3.1).
+/// The control bits (RFC 9293 §3.1, RFC 9768 §3.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u8);
+pub struct Flags(pub u16);
 
 impl Flags {
     /// No control bit.
@@ -43,6 +45,8 @@ impl Flags {
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced (RFC 3168 §6.1).
     pub const CWR: Self = Self(0x80);
+    /// Accurate ECN (RFC 9768 §3.1.1).
+    pub const AE: Self = Self(0x100);
 
     /// Whether every bit of `other` is set.
     #[inline]

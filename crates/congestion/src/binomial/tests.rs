@@ -22,6 +22,7 @@ fn ack(bytes: u64) -> AckSample {
         segments_acked: 1,
         cumulative_advanced: true,
         marked: false,
+        bytes_marked: 0,
         flightsize_before: 100_000,
         flightsize_after: 50_000,
         in_recovery: false,

@@ -110,6 +110,7 @@ fn each_rule_sets_ssthresh_in_its_own_time() {
         segments_acked: 1,
         cumulative_advanced: true,
         marked: false,
+        bytes_marked: 0,
         flightsize_before: 0,
         flightsize_after: UNIT,
         in_recovery,

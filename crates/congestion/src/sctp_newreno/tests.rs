@@ -22,6 +22,7 @@ fn ack(bytes: u64, before: u64) -> AckSample {
         segments_acked: (bytes / 1448) as u32,
         cumulative_advanced: true,
         marked: false,
+        bytes_marked: 0,
         flightsize_before: before,
         flightsize_after: before - bytes,
         in_recovery: false,

@@ -37,6 +37,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
         segments_acked: 1,
         cumulative_advanced: true,
         marked: false,
+        bytes_marked: 0,
         flightsize_before: 0,
         flightsize_after: 1,
         in_recovery: true,

@@ -11,6 +11,7 @@ fn ack(at_ms: u64, bytes: u64, srtt_ms: u64) -> AckSample {
         segments_acked: 1,
         cumulative_advanced: true,
         marked: false,
+        bytes_marked: 0,
         flightsize_before: 10_000,
         flightsize_after: 0,
         in_recovery: false,
@@ -181,6 +182,7 @@ fn every_preset_finds_a_steady_rate() {
         for turn in 1..=500 {
             rate.on_ack(&AckSample {
                 marked: false,
+                bytes_marked: 0,
                 flightsize_before: 10_000,
                 ..ack(20 * turn, 1000, 200)
             });

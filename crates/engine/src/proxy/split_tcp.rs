@@ -131,7 +131,7 @@ impl Splitter {
         if self.relays.contains_key(&[to, from]) {
             return Some(([to, from], 1));
         }
-        let flags = Flags(datagram[13]);
+        let flags = Flags(datagram[13].into());
         let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         if !opens || self.relays.len() >= MAX_CONNECTIONS {
             return None;

@@ -199,7 +199,7 @@ impl Transport for Tcp {
         };
         let &[_, _, _, _, a, b, c, d, ..] = header;
         let sequence = u32::from_be_bytes([a, b, c, d]);
-        if Flags(header[13]).contains(Flags::SYN) {
+        if Flags(header[13].into()).contains(Flags::SYN) {
             return PacketContent::Begins(sequence.wrapping_add(1));
         }
         match packet.len() > usize::from(header[12] >> 4) * 4 {

@@ -521,6 +521,7 @@ impl Sender {
                 segments_acked: ack.chunks,
                 cumulative_advanced: advanced,
                 marked: false, // an ECNE is about one packet, and is separate from SACKs
+                bytes_marked: 0,
                 flightsize_before: ack.flight_before,
                 flightsize_after: entry.flightsize + entry.marked_bytes,
                 in_recovery,

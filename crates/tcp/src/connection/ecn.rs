@@ -1,32 +1,58 @@
-//! Explicit congestion notification (RFC 3168 §6.1): negotiation, and the receiver's echo of marks.
+//! Explicit congestion notification (RFC 3168 §6.1, RFC 9768 §3.1): negotiation, and the receiver's
+//! echo of marks.
 
 use anabranch_transport::Ecn;
 use anabranch_wire::tcp::Flags;
+
+use super::accurate_ecn::{AccurateReceiver, INITIAL_BYTES, INITIAL_CE_PACKETS, ace};
+use crate::tx::accurate_ecn::AccurateSender;
+use crate::tx::ecn::SettledEcn;
+
+/// ECN that an end supports, according to its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EcnSupport {
+    None,
+    /// RFC 3168.
+    Classic,
+    /// RFC 9768, and RFC 3168 with a peer that supports only that.
+    Accurate,
+}
 
 /// SYN with both flags: an ECN-setup SYN (§6.1.1).
 const SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
 /// ECN state of one end: sent and received offers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Agreement {
     /// This end sent an ECN-setup SYN or SYN-ACK.
     offered: bool,
-    /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN.
+    /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN. `false` in
+    /// AccECN mode.
     peer_offered: bool,
+    /// A SYN with flags was answered with a RST.
+    refused: bool,
     /// A SYN or SYN-ACK without ECN was sent later. Data of this end must not be ECN-capable
     /// (§6.1.1).
     withdrawn: bool,
     /// A mark was received. Acknowledgements carry ECN-Echo until a CWR arrives (§6.1.3).
     echoing: bool,
+    /// State of AccECN mode (RFC 9768), once entered.
+    accurate: Option<Box<AccurateReceiver>>,
 }
 
 impl Agreement {
     /// Flags of a SYN. Only the first SYN requests ECN; its retransmissions do not, because a
-    /// middlebox may drop such requests (§6.1.1.1).
-    pub fn syn_flags(&mut self, first: bool, wanted: bool) -> Flags {
-        if wanted && first {
+    /// middlebox may drop such requests (§6.1.1.1). A request for accurate ECN is repeated once
+    /// (RFC 9768 §3.1.4.1).
+    pub fn syn_flags(&mut self, number: u32, support: EcnSupport) -> Flags {
+        let (flags, last) = match support {
+            EcnSupport::None => (Flags::NONE, 0),
+            EcnSupport::Classic => (SETUP, 1),
+            EcnSupport::Accurate => (SETUP | Flags::AE, 2),
+        };
+        if number <= last && !self.refused {
             self.offered = true;
-            return SETUP;
+            return flags;
         }
         self.withdrawn = true;
         Flags::NONE
@@ -34,6 +60,9 @@ impl Agreement {
 
     /// Flags of a SYN-ACK, which accepts ECN if the SYN requested it.
     pub fn syn_ack_flags(&mut self) -> Flags {
+        if let Some(accurate) = &mut self.accurate {
+            return accurate.syn_ack_flags();
+        }
         if self.peer_offered && !self.withdrawn {
             self.offered = true;
             return Flags::ECE;
@@ -42,9 +71,105 @@ impl Agreement {
         Flags::NONE
     }
 
-    /// Processes the SYN or SYN-ACK of the peer. A SYN-ACK with both flags set is a reflected SYN
-    /// and does not accept ECN (§6.1.1).
-    pub fn on_syn_flags(&mut self, flags: Flags, wanted: bool) {
+    /// Processes the first SYN or SYN-ACK of the peer, which determines the mode (RFC 9768 §3.1.2
+    /// table 2, §3.1.3).
+    pub fn on_syn(&mut self, flags: Flags, field: Ecn, support: EcnSupport) {
+        if support != EcnSupport::Accurate {
+            return self.on_classic_syn(flags, support == EcnSupport::Classic);
+        }
+        let is_answer = flags.contains(Flags::ACK);
+        match (is_answer, ace(flags)) {
+            // An answer with all flags is a reflected SYN.
+            (_, 0) | (true, 7) => {}
+            (true, 1) | (false, 3) => self.peer_offered = true,
+            (_, report) => {
+                let mut accurate = AccurateReceiver::new(field, is_answer);
+                if is_answer {
+                    accurate.on_handshake_report(report);
+                }
+                self.accurate = Some(Box::new(accurate));
+            }
+        }
+    }
+
+    /// Processes another SYN before the connection is established. The mode does not change.
+    /// Returns `false` if the peer requested both modes, so that the connection must be reset (RFC
+    /// 9768 §3.1.5).
+    pub fn on_syn_again(&mut self, flags: Flags, field: Ecn, support: EcnSupport) -> bool {
+        if support != EcnSupport::Accurate {
+            self.on_classic_syn(flags, support == EcnSupport::Classic);
+            return true;
+        }
+        // In a simultaneous open the SYN of the peer was processed before its SYN-ACK.
+        if flags.contains(Flags::ACK) {
+            return true;
+        }
+        let asks = ace(flags);
+        if let Some(accurate) = &mut self.accurate {
+            accurate.on_syn(field);
+            accurate.withdrawn |= asks == 0;
+            return asks != 3;
+        }
+        let was_offered = self.peer_offered;
+        self.peer_offered &= asks == 3;
+        !was_offered || matches!(asks, 0 | 3)
+    }
+
+    /// Processes another SYN-ACK after the connection was established. Returns whether its
+    /// acknowledgement reports its ECN field (RFC 9768 §3.2.2.1).
+    pub fn on_syn_ack_again(&mut self, flags: Flags, field: Ecn) -> bool {
+        match &mut self.accurate {
+            Some(accurate) if !matches!(ace(flags), 0 | 1 | 7) => {
+                accurate.on_syn_ack(field);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Processes the first acknowledgement of a SYN-ACK, if it has neither data nor SACK blocks
+    /// (RFC 9768 §3.2.2.1 table 4).
+    pub fn on_ack_of_syn_ack(&mut self, flags: Flags) {
+        if let Some(accurate) = &mut self.accurate
+            && !flags.contains(Flags::SYN)
+        {
+            accurate.on_handshake_report(ace(flags));
+            accurate.unusable = ace(flags) == 0;
+        }
+    }
+
+    /// State of AccECN mode, if the connection is in this mode.
+    #[inline]
+    pub fn accurate_mut(&mut self) -> Option<&mut AccurateReceiver> {
+        self.accurate.as_deref_mut()
+    }
+
+    /// Result for the data sender.
+    pub fn settled(&self) -> SettledEcn {
+        let Some(accurate) = &self.accurate else {
+            let capable = self.is_capable();
+            return SettledEcn {
+                capable,
+                answers: capable,
+                ..SettledEcn::default()
+            };
+        };
+        // A client does not count a mark of its SYN, because the server does not either (§3.2.2.2).
+        let counted = u64::from(accurate.syn_marked() && accurate.is_server());
+        SettledEcn {
+            capable: accurate.is_capable(),
+            answers: !accurate.unusable,
+            accurate: Some(AccurateSender::new(
+                INITIAL_CE_PACKETS + counted,
+                INITIAL_BYTES,
+            )),
+            syn_marked: accurate.syn_marked(),
+        }
+    }
+
+    /// Processes a SYN or SYN-ACK of the peer according to RFC 3168. A SYN-ACK with both flags set
+    /// is a reflected SYN and does not accept ECN (§6.1.1).
+    fn on_classic_syn(&mut self, flags: Flags, wanted: bool) {
         let asks = flags.contains(SETUP);
         let agrees = flags.contains(Flags::ECE) && !flags.contains(Flags::CWR);
         self.peer_offered = wanted
@@ -55,14 +180,16 @@ impl Agreement {
             };
     }
 
-    /// Whether a SYN without ECN should be tried after a RST, which may have been caused by the
-    /// flags (§6.1.1.1).
-    pub fn may_retry_without(&self) -> bool {
-        self.offered && !self.withdrawn
+    /// Whether a SYN without ECN is tried after a RST, which may have been caused by the flags
+    /// (§6.1.1.1).
+    pub fn retries_without(&mut self) -> bool {
+        let retries = self.offered && !self.withdrawn && !self.refused;
+        self.refused |= retries;
+        retries
     }
 
-    /// Whether the data of this end may be ECN-capable.
-    pub fn is_capable(&self) -> bool {
+    /// Whether the data of this end may be ECN-capable, without AccECN mode.
+    fn is_capable(&self) -> bool {
         self.offered && self.peer_offered && !self.withdrawn
     }
 

@@ -1,9 +1,10 @@
 //! Connection establishment: SYN, SYN-ACK, and the negotiated options (RFC 9293 §3.5, §3.10.7.2,
 //! §3.10.7.3).
 
-use anabranch_transport::{Nanos, Path};
+use anabranch_transport::{Ecn, Nanos, Path};
 use anabranch_wire::tcp::{Flags, Header, Options, Segment};
 
+use super::ecn::EcnSupport;
 use super::{Connection, Negotiated};
 use crate::event::{Event, Failure};
 use crate::state::State;
@@ -23,9 +24,18 @@ impl Connection {
             .unwrap_or(MAX_SHIFT)
     }
 
+    /// ECN that this end supports.
+    pub(super) fn ecn_support(&self) -> EcnSupport {
+        match (self.config.profile.ecn, self.config.profile.accurate_ecn) {
+            (false, _) => EcnSupport::None,
+            (true, false) => EcnSupport::Classic,
+            (true, true) => EcnSupport::Accurate,
+        }
+    }
+
     /// Options of the SYN of this end. A SYN-ACK carries only options that the SYN of the peer
     /// carried.
-    pub(super) fn syn_options(&self, now: Nanos) -> Options {
+    pub(super) fn syn_options(&mut self, now: Nanos) -> Options {
         let profile = &self.config.profile;
         let answer = self.state == State::SynReceived;
         let scale = if answer {
@@ -47,17 +57,24 @@ impl Connection {
                 profile.sack
             },
             timestamps: stamp.then(|| self.timestamps(now)),
+            accurate_ecn: answer
+                .then(|| self.ecn.accurate_mut()?.syn_ack_option())
+                .flatten(),
             ..Options::default()
         }
     }
 
-    /// Processes the options of the peer's SYN or SYN-ACK.
-    fn synchronize(&mut self, header: &Header) {
+    /// Processes the options of the peer's SYN or SYN-ACK, received in a packet with `ecn`.
+    fn synchronize(&mut self, ecn: Ecn, header: &Header) {
+        let support = self.ecn_support();
+        self.ecn.on_syn(header.flags, ecn, support);
         let (profile, options) = (&self.config.profile, &header.options);
         let scaled = profile.window_scale && options.window_scale.is_some();
+        let timestamps = profile.timestamps && options.timestamps.is_some();
         self.negotiated = Negotiated {
             sack: profile.sack && options.sack_permitted,
-            timestamps: profile.timestamps && options.timestamps.is_some(),
+            timestamps,
+            general_only: timestamps || self.ecn.accurate_mut().is_some(),
             scaled,
             local_shift: if scaled { self.shift_for_buffer() } else { 0 },
             peer_shift: if scaled {
@@ -70,7 +87,6 @@ impl Connection {
                 .unwrap_or(DEFAULT_MSS)
                 .clamp(1, self.config.mss.max(1)),
         };
-        self.ecn.on_syn_flags(header.flags, profile.ecn);
         self.peer_isn = header.sequence_number.0;
         self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
         self.receiver.synchronize();
@@ -92,11 +108,16 @@ impl Connection {
             mss: self.full_segment(),
             sack: self.negotiated.sack,
             timestamps: self.negotiated.timestamps,
-            ecn: self.ecn.is_capable(),
+            ecn: self.ecn.settled(),
             window,
             syn_lost: self.syns_sent > 1,
         };
         self.sender.establish(now, &settled, &mut self.trace);
+        if settled.ecn.syn_marked {
+            let window = self.sender.flow.control.cwnd();
+            self.sender
+                .answer_marks(now, window, &mut self.stats, &mut self.trace);
+        }
         self.syn_owed = false;
         self.state = if self.sender.is_closing() {
             State::FinWait1
@@ -107,7 +128,7 @@ impl Connection {
     }
 
     /// Processes a segment in LISTEN (RFC 9293 §3.10.7.2).
-    pub(super) fn receive_in_listen(&mut self, path: Path, segment: &Segment) {
+    pub(super) fn receive_in_listen(&mut self, path: Path, ecn: Ecn, segment: &Segment) {
         let header = &segment.header;
         if header.flags.contains(Flags::RST) {
             return;
@@ -121,14 +142,20 @@ impl Connection {
         }
         self.path = Some(path);
         self.ports.remote = header.source_port;
-        self.synchronize(header);
+        self.synchronize(ecn, header);
         self.state = State::SynReceived;
         self.syn_owed = true;
     }
 
     /// Processes a segment in SYN-SENT (RFC 9293 §3.10.7.3). Data in a SYN is not accepted; the
     /// peer retransmits it.
-    pub(super) fn receive_in_syn_sent(&mut self, now: Nanos, path: Path, segment: &Segment) {
+    pub(super) fn receive_in_syn_sent(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        ecn: Ecn,
+        segment: &Segment,
+    ) {
         let header = &segment.header;
         let flags = header.flags;
         let acknowledges = flags.contains(Flags::ACK);
@@ -140,7 +167,7 @@ impl Connection {
             return;
         }
         if flags.contains(Flags::RST) {
-            if acknowledges && self.ecn.may_retry_without() {
+            if acknowledges && self.ecn.retries_without() {
                 self.syn_owed = true;
             } else if acknowledges {
                 self.fail(Failure::Refused);
@@ -151,11 +178,14 @@ impl Connection {
             self.stats.dropped.suspicious += 1;
             return;
         }
-        self.synchronize(header);
+        self.synchronize(ecn, header);
         if acknowledges {
             self.window_from = (0, 1);
             self.establish(now, u64::from(header.window));
             self.receiver.acks_mut().demand();
+            if self.ecn.accurate_mut().is_some() {
+                self.early_ack = Some(self.handshake_ack(now));
+            }
         } else {
             // Simultaneous open (RFC 9293 §3.5, figure 8).
             self.state = State::SynReceived;

@@ -9,10 +9,12 @@ use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
 
 use super::Connection;
+use super::accurate_ecn::ace;
 use crate::event::{Event, Failure};
 use crate::rx::reassembly::MAX_BLOCKS;
 use crate::state::State;
 use crate::tx::Ack;
+use crate::tx::accurate_ecn::AccurateReport;
 
 /// Minimum interval between two challenge ACKs.
 const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
@@ -60,8 +62,8 @@ impl Connection {
                     self.answer_with_reset(path, &segment);
                 }
             }
-            State::Listen => self.receive_in_listen(path, &segment),
-            State::SynSent => self.receive_in_syn_sent(now, path, &segment),
+            State::Listen => self.receive_in_listen(path, ecn, &segment),
+            State::SynSent => self.receive_in_syn_sent(now, path, ecn, &segment),
             _ => self.receive_synchronized(now, path, ecn, segment),
         }
     }
@@ -81,7 +83,7 @@ impl Connection {
             return;
         }
         let Some(start) = start.filter(|&start| self.is_acceptable(start, &segment)) else {
-            self.refuse(now, start, &segment);
+            self.refuse(now, start, ecn, &segment);
             return;
         };
         if flags.contains(Flags::RST) {
@@ -99,6 +101,7 @@ impl Connection {
         }
         if self.receive_ack(now, start, path, &segment) {
             self.note_timestamp(start, &segment);
+            self.count_field(ecn, segment.payload.len() as u64);
             self.receive_data(now, start, ecn, segment);
         }
     }
@@ -117,7 +120,7 @@ impl Connection {
 
     /// Answers an unacceptable segment with an acknowledgement. If the receive window is closed,
     /// the acknowledgement in the segment is still processed.
-    fn refuse(&mut self, now: Nanos, start: Option<u64>, segment: &Segment) {
+    fn refuse(&mut self, now: Nanos, start: Option<u64>, ecn: Ecn, segment: &Segment) {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
             self.stats.dropped.outside_window += 1;
@@ -138,7 +141,12 @@ impl Connection {
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
             // Its ECN flags are processed because a peer that received no answer retries without
             // ECN.
-            self.ecn.on_syn_flags(flags, self.config.profile.ecn);
+            let support = self.ecn_support();
+            if !self.ecn.on_syn_again(flags, ecn, support) {
+                self.schedule_reset();
+                self.fail(Failure::Refused);
+                return;
+            }
             // A retransmitted SYN. The timer retransmits the answer. If it has an acknowledgement,
             // this is a simultaneous open.
             if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
@@ -147,6 +155,12 @@ impl Connection {
             return;
         }
         self.object(now, segment.sequence_len());
+        if start == Some(0)
+            && flags.contains(Flags::SYN | Flags::ACK)
+            && self.ecn.on_syn_ack_again(flags, ecn)
+        {
+            self.early_ack = Some(self.handshake_ack(now));
+        }
         let at_closed_window = start == Some(self.receiver.next()) && self.receiver.window() == 0;
         if let Some(path) = self.path
             && at_closed_window
@@ -201,6 +215,9 @@ impl Connection {
                 return false;
             }
             self.window_from = (start, 1);
+            if segment.sequence_len() == 0 && header.options.sack_blocks.is_empty() {
+                self.ecn.on_ack_of_syn_ack(header.flags);
+            }
             self.establish(
                 now,
                 if header.flags.contains(Flags::SYN) {
@@ -221,7 +238,8 @@ impl Connection {
         if to < una || !self.state.sends() {
             return true;
         }
-        let marked = header.flags.contains(Flags::ECE);
+        let accurate = self.accurate_report(segment);
+        let marked = accurate.is_none() && header.flags.contains(Flags::ECE);
         // An end that has sent no data expects no acknowledgement.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
@@ -233,6 +251,7 @@ impl Connection {
                 blocks: &blocks[..count],
                 echoed,
                 marked,
+                accurate,
             };
             self.sender
                 .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
@@ -245,6 +264,34 @@ impl Connection {
             self.own_fin_acknowledged(now);
         }
         true
+    }
+
+    /// Counters of marks in a segment, if the peer sends them (RFC 9768).
+    fn accurate_report(&mut self, segment: &Segment) -> Option<AccurateReport> {
+        self.ecn.accurate_mut()?;
+        let options = &segment.header.options;
+        let newer = match (self.recent_timestamp, options.timestamps) {
+            (Some(recent), Some(stamp)) if self.negotiated.timestamps => {
+                stamp.value.wrapping_sub(recent) as i32 > 0
+            }
+            _ => false,
+        };
+        Some(AccurateReport {
+            ace: ace(segment.header.flags),
+            option: options.accurate_ecn,
+            newer,
+        })
+    }
+
+    /// Counts the ECN field of an acceptable packet with `data` bytes of data, if this end reports
+    /// counters (RFC 9768 §3.2).
+    fn count_field(&mut self, ecn: Ecn, data: u64) {
+        let owed = self.receiver.acks().is_owed();
+        if let Some(accurate) = self.ecn.accurate_mut()
+            && accurate.receive(ecn, data, owed)
+        {
+            self.receiver.acks_mut().demand();
+        }
     }
 
     fn own_fin_acknowledged(&mut self, now: Nanos) {

@@ -3,12 +3,15 @@
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
 use anabranch_wire::SeqNumber;
-use anabranch_wire::tcp::{Flags, Header, Options, SackBlock, Segment, Timestamps};
+use anabranch_wire::tcp::{Flags, Header, MAX_OPTIONS, Options, SackBlock, Segment, Timestamps};
 use bytes::BytesMut;
 
 use super::Connection;
 use crate::state::State;
 use crate::tx::Plan;
+
+/// Space for two SACK blocks, which has precedence over an AccECN option (RFC 9768 §3.2.3.3).
+const RESERVED_FOR_SACK: usize = 4 + 2 * 8;
 
 impl Connection {
     #[inline(never)] // keeps its stack frame out of the fast path
@@ -60,8 +63,8 @@ impl Connection {
         let flags = if answer {
             Flags::SYN | Flags::ACK | self.ecn.syn_ack_flags()
         } else {
-            let first = self.syns_sent == 1;
-            Flags::SYN | self.ecn.syn_flags(first, self.config.profile.ecn)
+            let support = self.ecn_support();
+            Flags::SYN | self.ecn.syn_flags(self.syns_sent, support)
         };
         let mut header = self.bare_header(0, flags);
         header.options = self.syn_options(now);
@@ -84,7 +87,7 @@ impl Connection {
             flags = flags | Flags::PSH;
         }
         let ecn = self.sender.ecn_of(plan);
-        if ecn.is_capable() && self.sender.flow.ecn.take_cwr() {
+        if ecn.is_capable() && self.sender.flow.ecn.on_sent(plan.len as u64) {
             flags = flags | Flags::CWR;
         }
         if plan.len > 0 {
@@ -124,10 +127,25 @@ impl Connection {
         self.trace
             .record(now, Probe::AdvertisedRwnd, 0, window as f64);
         self.acknowledged_to = self.receiver.next();
-        let mut header = self.bare_header(offset, flags | self.ecn.echo());
+        let echo = match self.ecn.accurate_mut() {
+            Some(accurate) => accurate.report(),
+            None => self.ecn.echo(),
+        };
+        let mut header = self.bare_header(offset, flags | echo);
         header.acknowledgment_number = self.acknowledgment_number();
         header.window = (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16;
         header.options = self.options(now, data);
+        header
+    }
+
+    /// The acknowledgement of a SYN-ACK that accepted accurate ECN: its flags report the ECN field
+    /// of the SYN-ACK (RFC 9768 §3.2.2.1).
+    pub(super) fn handshake_ack(&mut self, now: Nanos) -> Header {
+        let mut header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
+        if let Some(accurate) = self.ecn.accurate_mut() {
+            header.flags = Flags::ACK | accurate.handshake_flags();
+            header.options.sack_blocks.truncate(0);
+        }
         header
     }
 
@@ -152,10 +170,19 @@ impl Connection {
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
         }
-        if self.negotiated.sack && self.receiver.has_sack_blocks() {
-            // The data of a full segment leaves no space for blocks (RFC 6691). A pure
-            // acknowledgement follows, now or later.
-            let spare = (self.sender.flow.mss as usize).saturating_sub(data);
+        // The data of a full segment leaves no space for more options (RFC 6691). A pure
+        // acknowledgement follows, now or later.
+        let mut spare = (self.sender.flow.mss as usize).saturating_sub(data);
+        let blocks = self.negotiated.sack && self.receiver.has_sack_blocks();
+        if let Some(accurate) = self.ecn.accurate_mut() {
+            let before = options.encoded_len();
+            let all = MAX_OPTIONS - before;
+            let room = if data == 0 { all } else { all.min(spare) };
+            let reserved = if blocks { RESERVED_FOR_SACK } else { 0 };
+            options.accurate_ecn = accurate.option(room.saturating_sub(reserved), data > 0);
+            spare = spare.saturating_sub(options.encoded_len() - before);
+        }
+        if blocks {
             let fit = options.sack_blocks_that_fit().min(if data == 0 {
                 usize::MAX
             } else {

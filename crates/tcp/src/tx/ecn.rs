@@ -3,12 +3,31 @@
 
 use anabranch_transport::{Ecn, Nanos};
 
+use super::accurate_ecn::AccurateSender;
+
+/// Result of the handshake for a data sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SettledEcn {
+    /// Data may be ECN-capable.
+    pub capable: bool,
+    /// Reported marks reduce the window.
+    pub answers: bool,
+    /// Initial counters, if the peer counts marks (RFC 9768).
+    pub accurate: Option<AccurateSender>,
+    /// The SYN or SYN-ACK of this end was marked.
+    pub syn_marked: bool,
+}
+
 /// State of ECN marks and of window reductions for any reason. Offsets are those of
 /// [`Flow`](super::send_sequence::Flow).
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
     /// Data is sent as ECN-capable.
     capable: bool,
+    /// Reported marks reduce the window.
+    answers: bool,
+    /// Copies of the receiver's counters (RFC 9768); CWR is then not sent (§3.1.5).
+    accurate: Option<Box<AccurateSender>>,
     /// Data is sent with ECT(1) instead of ECT(0), to request the low delay of a scalable sender
     /// (RFC 9331).
     scalable: bool,
@@ -24,9 +43,20 @@ pub(crate) struct EcnSender {
 }
 
 impl EcnSender {
-    /// Applies the result of the handshake: whether data may be ECN-capable.
-    pub fn settle(&mut self, capable: bool) {
-        self.capable = capable;
+    /// Applies the result of the handshake.
+    pub fn settle(&mut self, settled: &SettledEcn) {
+        (self.capable, self.answers) = (settled.capable, settled.answers);
+        self.accurate = settled.accurate.map(Box::new);
+    }
+
+    /// Sends no more ECN-capable data.
+    pub fn stop(&mut self) {
+        self.capable = false;
+    }
+
+    /// Copies of the receiver's counters.
+    pub fn accurate_mut(&mut self) -> Option<&mut AccurateSender> {
+        self.accurate.as_deref_mut()
     }
 
     /// Selects ECT(1) for ECN-capable data.
@@ -43,15 +73,15 @@ impl EcnSender {
         }
     }
 
-    /// Whether data may be ECN-capable.
-    pub fn is_capable(&self) -> bool {
-        self.capable
+    /// Whether reported marks reduce the window.
+    pub fn answers(&self) -> bool {
+        self.answers
     }
 
     /// Whether an ECN-Echo with the acknowledgement of `una` indicates congestion that was not yet
     /// answered.
     pub fn is_news(&self, una: u64) -> bool {
-        self.capable && una > self.reduced_to
+        self.answers && una > self.reduced_to
     }
 
     /// Whether a loss detected at `una` belongs to a window of data for which a mark has already
@@ -69,7 +99,7 @@ impl EcnSender {
     /// sent.
     pub fn reduced(&mut self, max: u64, by_mark: bool) {
         (self.reduced_to, self.by_mark) = (max, by_mark);
-        self.cwr_owed = self.capable;
+        self.cwr_owed = self.capable && self.accurate.is_none();
     }
 
     /// Pauses sending until a timeout would be due, because a mark arrived and a window of one
@@ -89,8 +119,12 @@ impl EcnSender {
         self.held_until = self.held_until.filter(|&until| until > now);
     }
 
-    /// Returns whether the new data that is being sent carries CWR, and clears the flag.
-    pub fn take_cwr(&mut self) -> bool {
+    /// Records that ECN-capable new data of this length is sent. Returns whether its segment
+    /// carries CWR.
+    pub fn on_sent(&mut self, data: u64) -> bool {
+        if let Some(accurate) = &mut self.accurate {
+            accurate.on_sent(data);
+        }
         std::mem::take(&mut self.cwr_owed)
     }
 }

@@ -49,6 +49,7 @@ impl Sender {
             segments_acked: advanced.div_ceil(self.flow.mss) as u32,
             cumulative_advanced: !limited,
             marked: false,
+            bytes_marked: 0,
             flightsize_before,
             flightsize_after: flightsize,
             in_recovery: false,

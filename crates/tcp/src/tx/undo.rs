@@ -137,7 +137,7 @@ impl Sender {
             return;
         };
         stats.spurious_timeouts += u64::from(timed_out);
-        if marked && flow.ecn.is_capable() {
+        if marked && flow.ecn.answers() {
             return;
         }
         let cwnd = match undo.cause {

@@ -9,6 +9,17 @@ use super::{Flags, HEADER, fill_checksum};
 use crate::checksum::internet_tcp;
 use crate::serial::SeqNumber;
 
+/// Control bits in the 16-bit word that begins with the data offset.
+const FLAGS: u16 = 0x01ff;
+/// Reserved bits in that word.
+const RESERVED: u16 = 0x0e00;
+
+/// Data offset of a header with `options` bytes of options, in that word.
+#[inline(always)]
+fn offset_bits(options: usize) -> u16 {
+    (((HEADER + options) / 4) as u16) << 12
+}
+
 /// A header of 20 bytes without options and urgent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastHeader {
@@ -33,8 +44,8 @@ impl FastHeader {
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let fixed = datagram.first_chunk::<HEADER>()?;
         let header = Self::of(fixed);
-        let is_common = header.flags.0 & !Flags::PSH.0 == Flags::ACK.0;
-        (fixed[12] >> 4 == (HEADER / 4) as u8 && is_common).then_some(header)
+        let word = u16::from_be_bytes([fixed[12], fixed[13]]) & !(RESERVED | Flags::PSH.0);
+        (word == offset_bits(0) | Flags::ACK.0).then_some(header)
     }
 
     /// Extracts these fields from the fixed part of any header.
@@ -53,7 +64,7 @@ impl FastHeader {
             a1,
             a2,
             a3,
-            _,
+            offset,
             flags,
             w0,
             w1,
@@ -65,7 +76,7 @@ impl FastHeader {
             destination_port: u16::from_be_bytes([d0, d1]),
             sequence_number: SeqNumber(u32::from_be_bytes([n0, n1, n2, n3])),
             acknowledgment_number: SeqNumber(u32::from_be_bytes([a0, a1, a2, a3])),
-            flags: Flags(flags),
+            flags: Flags(u16::from_be_bytes([offset, flags]) & FLAGS),
             window: u16::from_be_bytes([w0, w1]),
         }
     }
@@ -79,8 +90,8 @@ impl FastHeader {
         bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        bytes[12] = (((HEADER + options) / 4) as u8) << 4;
-        bytes[13] = self.flags.0;
+        let word = offset_bits(options) | self.flags.0;
+        bytes[12..14].copy_from_slice(&word.to_be_bytes());
         bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
         bytes
     }
@@ -129,7 +140,7 @@ mod tests {
     #[test]
     fn fast_headers_are_read_and_written_as_others_are() {
         let mut plain = 0;
-        for flags in 0..=u8::MAX {
+        for flags in 0..=FLAGS {
             for (option, payload) in [(0, 0), (0, 1), (0, 700), (1, 0), (1, 700), (2, 0)] {
                 let mut options = Options::default();
                 if option == 1 {

@@ -1,4 +1,5 @@
-//! TCP options (RFC 9293 §3.2; RFC 7323 for window scale and timestamps; RFC 2018 for SACK).
+//! TCP options (RFC 9293 §3.2; RFC 7323 for window scale and timestamps; RFC 2018 for SACK; RFC
+//! 9768 for AccECN).
 
 use crate::encode::Full;
 use crate::serial::SeqNumber;
@@ -13,9 +14,13 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const ACCURATE_ECN_0: u8 = 172;
+const ACCURATE_ECN_1: u8 = 174;
 
 /// Bytes of a SACK block.
 const BLOCK: usize = 8;
+/// Bytes of a counter in an AccECN option.
+const COUNTER: usize = 3;
 
 /// The supported options; others are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,8 +35,91 @@ pub struct Options {
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323 §3).
     pub timestamps: Option<Timestamps>,
+    /// Bytes received by ECN field (RFC 9768 §3.2.3).
+    pub accurate_ecn: Option<AccurateEcn>,
     /// Blocks received after the acknowledgment number (RFC 2018 §3).
     pub sack_blocks: SackBlocks,
+}
+
+/// The first counter of an AccECN option (RFC 9768 §3.2.3, table 5). The second is that of CE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnFieldOrder {
+    /// Order 0, kind 172: ECT(0), CE, ECT(1).
+    Ect0First,
+    /// Order 1, kind 174: ECT(1), CE, ECT(0).
+    Ect1First,
+}
+
+/// The AccECN option: the 24 least significant bits of the numbers of data bytes that were received
+/// in packets with ECT(0), CE and ECT(1). Counters at the end may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccurateEcn {
+    order: EcnFieldOrder,
+    /// The counters in this order; those from `count` on are 0.
+    counters: [u32; 3],
+    count: u8,
+}
+
+impl AccurateEcn {
+    /// An option with the first `count` counters of this order.
+    pub fn new(order: EcnFieldOrder, ect0: u32, ce: u32, ect1: u32, count: usize) -> Self {
+        let mut counters = match order {
+            EcnFieldOrder::Ect0First => [ect0, ce, ect1],
+            EcnFieldOrder::Ect1First => [ect1, ce, ect0],
+        };
+        let count = count.min(counters.len());
+        counters.iter_mut().for_each(|it| *it &= 0x00ff_ffff);
+        counters[count..].fill(0);
+        Self {
+            order,
+            counters,
+            count: count as u8,
+        }
+    }
+
+    fn counter(&self, index: usize) -> Option<u32> {
+        (index < usize::from(self.count)).then_some(self.counters[index])
+    }
+
+    /// Counter of ECT(0), if present.
+    pub fn ect0(&self) -> Option<u32> {
+        self.counter(match self.order {
+            EcnFieldOrder::Ect0First => 0,
+            EcnFieldOrder::Ect1First => 2,
+        })
+    }
+
+    /// Counter of CE, if present.
+    pub fn ce(&self) -> Option<u32> {
+        self.counter(1)
+    }
+
+    /// Counter of ECT(1), if present.
+    pub fn ect1(&self) -> Option<u32> {
+        self.counter(match self.order {
+            EcnFieldOrder::Ect0First => 2,
+            EcnFieldOrder::Ect1First => 0,
+        })
+    }
+
+    /// Length without padding, bytes.
+    fn len(&self) -> usize {
+        2 + usize::from(self.count) * COUNTER
+    }
+
+    /// Decodes the whole counters of a value of any length (§3.2.3).
+    fn of(order: EcnFieldOrder, value: &[u8]) -> Self {
+        let mut counters = [0; 3];
+        let (whole, _) = value.as_chunks::<COUNTER>();
+        for (counter, &[high, middle, low]) in counters.iter_mut().zip(whole) {
+            *counter = u32::from_be_bytes([0, high, middle, low]);
+        }
+        Self {
+            order,
+            counters,
+            count: whole.len().min(counters.len()) as u8,
+        }
+    }
 }
 
 /// The Timestamps option, in clock ticks of the sender (RFC 7323 §3.2).
@@ -110,10 +198,12 @@ impl Options {
             && self.window_scale.is_none()
             && !self.sack_permitted
             && self.timestamps.is_none()
+            && self.accurate_ecn.is_none()
             && self.sack_blocks.is_empty()
     }
 
-    /// Number of SACK blocks that fit with the other options: 4, or 3 with timestamps.
+    /// Number of SACK blocks that fit with the other options: 4, 3 with timestamps, and fewer with
+    /// an AccECN option.
     pub fn sack_blocks_that_fit(&self) -> usize {
         ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MAX)
     }
@@ -134,6 +224,9 @@ impl Options {
             + four(self.window_scale.is_some())
             + four(self.sack_permitted)
             + if self.timestamps.is_some() { 12 } else { 0 }
+            + self
+                .accurate_ecn
+                .map_or(0, |it| it.len().next_multiple_of(4))
     }
 
     /// Writes the options to the start of `out` and returns their length. The last SACK blocks are
@@ -160,6 +253,17 @@ impl Options {
         }
         if let Some(shift) = self.window_scale {
             put(&[NOP, WINDOW_SCALE, 3, shift]);
+        }
+        if let Some(echo) = &self.accurate_ecn {
+            put(&[NOP; 3][..echo.len().next_multiple_of(4) - echo.len()]);
+            let kind = match echo.order {
+                EcnFieldOrder::Ect0First => ACCURATE_ECN_0,
+                EcnFieldOrder::Ect1First => ACCURATE_ECN_1,
+            };
+            put(&[kind, echo.len() as u8]);
+            for counter in &echo.counters[..usize::from(echo.count)] {
+                put(&counter.to_be_bytes()[1..]);
+            }
         }
         if !self.sack_blocks.is_empty() {
             let blocks = self.sack_blocks.len().min(self.sack_blocks_that_fit());
@@ -208,6 +312,12 @@ impl Options {
                 return value.is_empty().then_some(());
             }
             SACK => self.sack_blocks = sack_blocks(value)?,
+            ACCURATE_ECN_0 => {
+                self.accurate_ecn = Some(AccurateEcn::of(EcnFieldOrder::Ect0First, value));
+            }
+            ACCURATE_ECN_1 => {
+                self.accurate_ecn = Some(AccurateEcn::of(EcnFieldOrder::Ect1First, value));
+            }
             TIMESTAMPS => {
                 let &[v0, v1, v2, v3, e0, e1, e2, e3] = value else {
                     return None;

@@ -198,23 +198,87 @@ fn checksum_protects_addresses_too() {
     assert!(Segment::parse(&datagram, elsewhere, Checksum::Ignore).is_ok());
 }
 
+/// RFC 9768 figure 4 and table 5: both orders in each length, and other lengths, of which the whole
+/// counters are read.
+#[test]
+fn accurate_ecn_byte_for_byte() {
+    use EcnFieldOrder::{Ect0First, Ect1First};
+    let cases: [(_, usize, &[u8]); 6] = [
+        (
+            Ect0First,
+            3,
+            &[1, 172, 11, 0, 0, 1, 2, 3, 4, 0xff, 0xff, 0xfe],
+        ),
+        (Ect0First, 2, &[172, 8, 0, 0, 1, 2, 3, 4]),
+        (Ect0First, 1, &[1, 1, 1, 172, 5, 0, 0, 1]),
+        (Ect0First, 0, &[1, 1, 172, 2]),
+        (
+            Ect1First,
+            3,
+            &[1, 174, 11, 0xff, 0xff, 0xfe, 2, 3, 4, 0, 0, 1],
+        ),
+        (Ect1First, 2, &[174, 8, 0xff, 0xff, 0xfe, 2, 3, 4]),
+    ];
+    for (order, count, expected) in cases {
+        // Bits above the 24 least significant ones are not sent.
+        let option = AccurateEcn::new(order, 0x0700_0001, 0x0002_0304, 0xffff_fffe, count);
+        let header = Header {
+            flags: Flags::AE | Flags::ACK,
+            options: Options {
+                accurate_ecn: Some(option),
+                ..Options::default()
+            },
+            ..Header::default()
+        };
+        let mut out = BytesMut::new();
+        header.encode(&mut out, ADDRESSES, false, []);
+        assert_eq!(out[20..], *expected);
+        assert_eq!(out[12] & 0x0f, 1, "AE is the lowest bit of its byte");
+        assert_eq!(parse(&out).expect("a segment").header, header);
+        let present = [option.ect0(), option.ce(), option.ect1()];
+        assert_eq!(present.iter().flatten().count(), count);
+    }
+    let read = |options: &[u8]| parse(&with_options(options)).expect("a segment").header;
+    let odd = read(&[172, 4, 7, 7]).options.accurate_ecn.expect("option");
+    assert_eq!([odd.ect0(), odd.ce(), odd.ect1()], [None; 3]);
+    let longer = [&[174, 16][..], &[0, 0, 5, 0, 0, 6, 0, 0, 7, 9, 9, 9, 9, 9]].concat();
+    let longer = read(&longer).options.accurate_ecn.expect("option");
+    let counters = [longer.ect0(), longer.ce(), longer.ect1()];
+    assert_eq!(counters, [Some(7), Some(6), Some(5)]);
+}
+
 fn any_header() -> impl Strategy<Value = Header> {
     let timestamps = any::<Option<(u32, u32)>>()
         .prop_map(|pair| pair.map(|(value, echo_reply)| Timestamps { value, echo_reply }));
+    let accurate = any::<Option<(bool, u32, u32, u32, u8)>>().prop_map(|parts| {
+        parts.map(|(first, ect0, ce, ect1, count)| {
+            let order = match first {
+                true => EcnFieldOrder::Ect1First,
+                false => EcnFieldOrder::Ect0First,
+            };
+            AccurateEcn::new(order, ect0, ce, ect1, usize::from(count % 4))
+        })
+    });
     let options = (
         any::<Option<u16>>(),
         any::<Option<u8>>(),
         any::<bool>(),
         timestamps,
+        accurate,
     );
     let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..5);
-    (any::<(u16, u16, u32, u32, u8, u16, u16)>(), options, blocks).prop_map(
-        |(fields, options, blocks)| {
+    (
+        any::<(u16, u16, u32, u32, u16, u16, u16)>(),
+        options,
+        blocks,
+    )
+        .prop_map(|(fields, options, blocks)| {
             let mut options = Options {
                 maximum_segment_size: options.0,
                 window_scale: options.1,
                 sack_permitted: options.2,
                 timestamps: options.3,
+                accurate_ecn: options.4,
                 ..Options::default()
             };
             for (left, right) in blocks.into_iter().take(options.sack_blocks_that_fit()) {
@@ -225,13 +289,12 @@ fn any_header() -> impl Strategy<Value = Header> {
                 destination_port: fields.1,
                 sequence_number: SeqNumber(fields.2),
                 acknowledgment_number: SeqNumber(fields.3),
-                flags: Flags(fields.4),
+                flags: Flags(fields.4 & 0x1ff),
                 window: fields.5,
                 urgent_pointer: fields.6,
                 options,
             }
-        },
-    )
+        })
 }
 
 proptest! {

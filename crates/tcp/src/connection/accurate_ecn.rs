@@ -1,0 +1,231 @@
+//! The receiver's counters of accurate ECN feedback (RFC 9768 §3.2), and their encoding.
+
+use anabranch_transport::Ecn;
+use anabranch_wire::tcp::{AccurateEcn, EcnFieldOrder, Flags};
+
+/// Number of CE marks after which an acknowledgement is sent if unacknowledged data was received,
+/// and otherwise (§3.2.2.5.1).
+const MAX_UNREPORTED_MARKS: [u32; 2] = [2, 3];
+
+/// Initial values of the counters of bytes with ECT(0), CE and ECT(1) (§3.2.1).
+pub(crate) const INITIAL_BYTES: [u64; 3] = [1, 0, 1];
+/// Initial value of the counter of CE packets (§3.2.1).
+pub(crate) const INITIAL_CE_PACKETS: u64 = 5;
+
+/// The three flags as a number (§3.2.2, figure 3).
+pub(crate) fn ace(flags: Flags) -> u8 {
+    let bit = |flag, value| if flags.contains(flag) { value } else { 0 };
+    bit(Flags::AE, 4) | bit(Flags::CWR, 2) | bit(Flags::ECE, 1)
+}
+
+/// The flags whose [`ace`] is `number` modulo 8.
+fn flags_of(number: u64) -> Flags {
+    let bit = |value, flag| {
+        if number & value == 0 {
+            Flags::NONE
+        } else {
+            flag
+        }
+    };
+    bit(4, Flags::AE) | bit(2, Flags::CWR) | bit(1, Flags::ECE)
+}
+
+/// Flags that report the ECN field of a SYN or SYN-ACK (§3.1.1 table 2, §3.2.2.1 table 3).
+fn handshake_flags(field: Ecn) -> Flags {
+    match field {
+        Ecn::NotEct => Flags::CWR,
+        Ecn::Ect1 => Flags::CWR | Flags::ECE,
+        Ecn::Ect0 => Flags::AE,
+        Ecn::Ce => Flags::AE | Flags::CWR,
+    }
+}
+
+/// State of an end in AccECN mode, as receiver, and as the sender of a SYN or SYN-ACK.
+#[derive(Debug)]
+pub(super) struct AccurateReceiver {
+    /// Packets received with CE (r.cep).
+    ce_packets: u64,
+    /// Data bytes received with ECT(0), CE and ECT(1) (r.e0b, r.ceb, r.e1b).
+    bytes: [u64; 3],
+    /// The counters in the last option sent.
+    reported: [u64; 3],
+    /// The next acknowledgement, and the first segment with data, carry an option with all
+    /// counters, to test the path (§3.2.3.2.1).
+    probes_path: bool,
+    probes_data: bool,
+    /// The last packet was marked, and the number of marks since the last acknowledgement.
+    last_marked: bool,
+    unreported_marks: u32,
+    /// ECN field of the last SYN or SYN-ACK of the peer.
+    syn_field: Ecn,
+    /// Number of SYN-ACKs sent.
+    syn_acks: u32,
+    /// As a server: a SYN or SYN-ACK without ECN was received or sent, so that the client may not
+    /// use ECN (§3.1.5).
+    pub withdrawn: bool,
+    /// The ECN field of the SYN or SYN-ACK of this end was changed to another value (§3.2.2.3).
+    mangled: bool,
+    /// It arrived with CE.
+    syn_marked: bool,
+    /// The client reports nothing (§3.2.2.1 note 1).
+    pub unusable: bool,
+}
+
+impl AccurateReceiver {
+    /// State after a SYN or SYN-ACK with this ECN field, which was the first of the peer.
+    pub fn new(syn_field: Ecn, is_answer: bool) -> Self {
+        let mut receiver = Self {
+            ce_packets: INITIAL_CE_PACKETS,
+            bytes: INITIAL_BYTES,
+            reported: INITIAL_BYTES,
+            probes_path: is_answer,
+            probes_data: is_answer,
+            last_marked: false,
+            unreported_marks: 0,
+            syn_field,
+            syn_acks: 0,
+            withdrawn: false,
+            mangled: false,
+            syn_marked: false,
+            unusable: false,
+        };
+        if is_answer {
+            receiver.on_syn_ack(syn_field);
+        }
+        receiver
+    }
+
+    /// Processes another SYN of the peer.
+    pub fn on_syn(&mut self, field: Ecn) {
+        self.syn_field = field;
+    }
+
+    /// Processes a SYN-ACK. Marks of all SYN-ACKs count once (§3.2.2.2).
+    pub fn on_syn_ack(&mut self, field: Ecn) {
+        self.syn_field = field;
+        if field == Ecn::Ce {
+            self.ce_packets = self.ce_packets.max(INITIAL_CE_PACKETS + 1);
+        }
+    }
+
+    /// Processes the report about the SYN or SYN-ACK of this end, which was sent without ECT.
+    /// Values without meaning report no change (§3.1.3, §3.2.2.1 table 4).
+    pub fn on_handshake_report(&mut self, ace: u8) {
+        self.mangled = matches!(ace, 3 | 4 | 6);
+        self.syn_marked = ace == 6;
+    }
+
+    /// Whether the SYN or SYN-ACK of this end was reported as marked.
+    pub fn syn_marked(&self) -> bool {
+        self.syn_marked
+    }
+
+    /// Whether this end sent a SYN-ACK.
+    pub fn is_server(&self) -> bool {
+        self.syn_acks > 0
+    }
+
+    /// Whether data may be sent as ECN-capable.
+    pub fn is_capable(&self) -> bool {
+        !self.withdrawn && !self.mangled && !self.unusable
+    }
+
+    /// Flags of the next SYN-ACK. The third does not request ECN, because a middlebox may drop the
+    /// first two (§3.2.3.2.2).
+    pub fn syn_ack_flags(&mut self) -> Flags {
+        self.syn_acks += 1;
+        if self.syn_acks > 2 {
+            self.withdrawn = true;
+            return Flags::NONE;
+        }
+        handshake_flags(self.syn_field)
+    }
+
+    /// Option of the SYN-ACK whose flags were returned last. Only the first SYN-ACK has an option.
+    pub fn syn_ack_option(&mut self) -> Option<AccurateEcn> {
+        (self.syn_acks == 1).then(|| self.option_with(3))
+    }
+
+    /// Flags of the acknowledgement of a SYN-ACK.
+    pub fn handshake_flags(&self) -> Flags {
+        handshake_flags(self.syn_field)
+    }
+
+    /// Counts an acceptable packet with `data` bytes of data. Returns whether an acknowledgement
+    /// must be sent now; `owed` says whether unacknowledged data was received before (§3.2.2.5.1).
+    pub fn receive(&mut self, field: Ecn, data: u64, owed: bool) -> bool {
+        match field {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.bytes[0] += data,
+            Ecn::Ce => self.bytes[1] += data,
+            Ecn::Ect1 => self.bytes[2] += data,
+        }
+        let marked = field == Ecn::Ce;
+        let continues = std::mem::replace(&mut self.last_marked, marked);
+        let begins = marked && !continues && data > 0;
+        if marked {
+            self.ce_packets += 1;
+            self.unreported_marks += 1;
+        }
+        let limit = MAX_UNREPORTED_MARKS[usize::from(data == 0 && !owed)];
+        begins || (marked && self.unreported_marks >= limit)
+    }
+
+    /// The counter flags of a segment that is being sent (§3.2.2.2).
+    pub fn report(&mut self) -> Flags {
+        self.unreported_marks = 0;
+        flags_of(self.ce_packets)
+    }
+
+    /// The option of a segment with `room` bytes for it, with data or without: every counter that
+    /// ever changed, or, if they do not fit, every counter that changed since the last option
+    /// (§3.2.3.3). `None` if none changed, or these do not fit either.
+    pub fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
+        let probe = std::mem::take(&mut self.probes_path)
+            | (with_data && std::mem::take(&mut self.probes_data));
+        let changed = |than: &[u64; 3]| {
+            let fields = self.fields();
+            let before = in_order(self.order(), *than);
+            let differs = fields
+                .iter()
+                .zip(before)
+                .rposition(|(now, before)| *now != before);
+            differs.map_or(0, |last| last + 1)
+        };
+        let (recent, ever) = (changed(&self.reported), changed(&INITIAL_BYTES));
+        let wanted = if probe { 3 } else { ever };
+        if recent == 0 && !probe {
+            return None;
+        }
+        let least = if recent == 0 { wanted } else { recent };
+        let fits = |count: &usize| (2 + 3 * count).next_multiple_of(4) <= room;
+        let count = [wanted, least].into_iter().find(fits)?;
+        Some(self.option_with(count))
+    }
+
+    /// Order 1 if ECT(1) was received, and ECT(0) was not.
+    fn order(&self) -> EcnFieldOrder {
+        match self.bytes[2] > INITIAL_BYTES[2] && self.bytes[0] == INITIAL_BYTES[0] {
+            true => EcnFieldOrder::Ect1First,
+            false => EcnFieldOrder::Ect0First,
+        }
+    }
+
+    fn fields(&self) -> [u64; 3] {
+        in_order(self.order(), self.bytes)
+    }
+
+    fn option_with(&mut self, count: usize) -> AccurateEcn {
+        self.reported = self.bytes;
+        let [ect0, ce, ect1] = self.bytes.map(|bytes| bytes as u32);
+        AccurateEcn::new(self.order(), ect0, ce, ect1, count)
+    }
+}
+
+/// Counters of ECT(0), CE and ECT(1) in the order of the option.
+fn in_order(order: EcnFieldOrder, [ect0, ce, ect1]: [u64; 3]) -> [u64; 3] {
+    match order {
+        EcnFieldOrder::Ect0First => [ect0, ce, ect1],
+        EcnFieldOrder::Ect1First => [ect1, ce, ect0],
+    }
+}

@@ -1,0 +1,278 @@
+//! Accurate ECN at the data sender (RFC 9768): decoding of the receiver's counters, with the
+//! algorithms of its appendix A.
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::tcp::AccurateEcn;
+
+use super::{Ack, Sender};
+use crate::stats::Stats;
+
+/// Number of values of the ACE field (DIVACE).
+const ACE_VALUES: u64 = 8;
+/// Number of values of a counter of an AccECN option (DIVOPT).
+const OPTION_VALUES: u64 = 1 << 24;
+/// An average marked segment smaller than the MSS by more than this factor is unlikely (§A.2.2).
+const SAFETY_FACTOR: u64 = 2;
+
+/// Counters in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccurateReport {
+    /// The ACE field.
+    pub ace: u8,
+    pub option: Option<AccurateEcn>,
+    /// Its timestamp is newer than that of all segments before.
+    pub newer: bool,
+}
+
+/// Marks that an acknowledgement reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub packets: u64,
+    pub bytes: u64,
+    /// Marked bytes without a marked packet: the feedback is mangled (§3.2.3.2.5).
+    pub inconsistent: bool,
+}
+
+/// The sender's copies of the receiver's counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccurateSender {
+    /// s.cep.
+    ce_packets: u64,
+    /// s.e0b, s.ceb and s.e1b.
+    bytes: [u64; 3],
+    /// Marked bytes that were estimated from marked packets, and that s.ceb does not include yet.
+    estimated: u64,
+    /// Length of the shortest ECN-capable segment sent, data bytes.
+    shortest: u64,
+}
+
+impl AccurateSender {
+    /// Counters after a handshake, with the initial values of §3.2.1.
+    pub fn new(ce_packets: u64, bytes: [u64; 3]) -> Self {
+        Self {
+            ce_packets,
+            bytes,
+            estimated: 0,
+            shortest: u64::MAX,
+        }
+    }
+
+    /// Records that an ECN-capable segment with `data` bytes of data is sent.
+    pub fn on_sent(&mut self, data: u64) {
+        self.shortest = self.shortest.min(data);
+    }
+
+    /// Decodes the counters of an acknowledgement that was not superseded, and that newly
+    /// acknowledges `acked` bytes by its number and its SACK blocks.
+    pub fn decode(&mut self, report: &AccurateReport, acked: u64, mss: u64) -> Marks {
+        let seen = (u64::from(report.ace) + ACE_VALUES - self.ce_packets % ACE_VALUES) % ACE_VALUES;
+        // §A.2.1: the field may have wrapped. As many marks are assumed as are possible.
+        let packets = acked.div_ceil(mss);
+        let mut safer = match packets.checked_sub(seen) {
+            Some(others) => packets - others % ACE_VALUES,
+            None => seen,
+        };
+        let mut marks = Marks::default();
+        match &report.option {
+            Some(option) => {
+                let increase = self.read_option(option);
+                let bytes = increase.saturating_sub(self.estimated);
+                self.estimated = self.estimated.saturating_sub(increase);
+                // §A.2.2: this many marked segments would have been unlikely short.
+                let likely = bytes > mss * seen || bytes * SAFETY_FACTOR >= mss * safer;
+                if !likely {
+                    safer = seen;
+                }
+                marks.bytes = bytes;
+                let few = acked < self.shortest.saturating_mul(ACE_VALUES);
+                marks.inconsistent = bytes > 0 && seen == 0 && few;
+            }
+            // §A.3
+            None => {
+                marks.bytes = (safer * mss).min(acked);
+                self.estimated += marks.bytes;
+            }
+        }
+        marks.packets = safer;
+        self.ce_packets += safer;
+        marks
+    }
+
+    /// Advances the counters of bytes (§A.1). Returns the increase of s.ceb.
+    fn read_option(&mut self, option: &AccurateEcn) -> u64 {
+        let [ect0, ce, ect1] = &mut self.bytes;
+        let advance = |counter: &mut u64, field: Option<u32>| {
+            let field = field.map_or(*counter % OPTION_VALUES, u64::from);
+            let increase = (field + OPTION_VALUES - *counter % OPTION_VALUES) % OPTION_VALUES;
+            *counter += increase;
+            increase
+        };
+        advance(ect0, option.ect0());
+        advance(ect1, option.ect1());
+        advance(ce, option.ce())
+    }
+
+    /// s.e0b, s.ceb and s.e1b.
+    pub fn bytes(&self) -> [u64; 3] {
+        self.bytes
+    }
+}
+
+impl Sender {
+    /// Marks that an acknowledgement reports which newly acknowledges `cumulative` bytes by its
+    /// number, and `acked` with its SACK blocks. An ECN-Echo counts for all of `cumulative`.
+    pub(super) fn read_marks(
+        &mut self,
+        ack: &Ack<'_>,
+        cumulative: u64,
+        acked: u64,
+        stats: &mut Stats,
+    ) -> Marks {
+        let Some(report) = &ack.accurate else {
+            return Marks {
+                packets: u64::from(ack.marked),
+                bytes: if ack.marked { cumulative } else { 0 },
+                inconsistent: false,
+            };
+        };
+        let mss = self.flow.mss;
+        let (Some(counters), true) = (self.flow.ecn.accurate_mut(), acked > 0 || report.newer)
+        else {
+            return Marks::default();
+        };
+        let marks = counters.decode(report, acked, mss);
+        let [ect0, _, ect1] = counters.bytes();
+        stats.marked_packets_reported += marks.packets;
+        stats.marked_bytes_reported += marks.bytes;
+        (stats.ect0_bytes_reported, stats.ect1_bytes_reported) = (ect0 - 1, ect1 - 1);
+        if marks.inconsistent {
+            self.flow.ecn.stop();
+        }
+        match self.flow.ecn.answers() {
+            true => marks,
+            false => Marks::default(),
+        }
+    }
+
+    /// Responds to marks that arrived when `flightsize` bytes were outstanding, once per window.
+    pub fn answer_marks(
+        &mut self,
+        now: Nanos,
+        flightsize: u64,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) {
+        if self.flow.answer_mark(now, flightsize, self.rto.rto()) {
+            stats.reductions_by_mark += 1;
+            trace.record(now, Probe::EcnResponse, 0, self.number(self.flow.una));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_wire::tcp::EcnFieldOrder;
+
+    use super::*;
+
+    const MSS: u64 = 1460;
+
+    /// A sender with `sent` full segments and these counters.
+    fn counters(ce_packets: u64, ce_bytes: u64) -> AccurateSender {
+        let mut counters = AccurateSender::new(ce_packets, [1, ce_bytes, 1]);
+        counters.on_sent(MSS);
+        counters
+    }
+
+    fn report(ce_packets: u64, ce_bytes: Option<u64>) -> AccurateReport {
+        let option =
+            ce_bytes.map(|bytes| AccurateEcn::new(EcnFieldOrder::Ect0First, 1, bytes as u32, 1, 2));
+        AccurateReport {
+            ace: (ce_packets % 8) as u8,
+            option,
+            newer: false,
+        }
+    }
+
+    /// The examples of RFC 9768 §A.2.1: without an option, as many marks are assumed as an
+    /// acknowledgement of this many segments can report.
+    #[test]
+    fn without_an_option_the_safest_number_is_assumed() {
+        for (segments, seen, expected) in [
+            (9, 2, 2),
+            (10, 2, 10),
+            (1, 0, 0),
+            (7, 0, 0),
+            (8, 0, 8),
+            (15, 7, 15),
+            (17, 0, 16),
+            // More marks than segments: the field counts.
+            (2, 3, 3),
+        ] {
+            for start in 5..13 {
+                let marks =
+                    counters(start, 0).decode(&report(start + seen, None), segments * MSS, MSS);
+                assert_eq!(marks.packets, expected, "{segments} segments, {seen} marks");
+                assert_eq!(marks.bytes, (expected * MSS).min(segments * MSS));
+                assert!(!marks.inconsistent);
+            }
+        }
+    }
+
+    /// The examples of RFC 9768 §A.2.2, for `segments` such that the safer number is that of the
+    /// RFC.
+    #[test]
+    fn an_option_tells_whether_the_field_wrapped() {
+        for (seen, segments, bytes, expected) in
+            [(0, 8, 1460, 8), (2, 10, 1460, 2), (7, 15, 10_200, 7)]
+        {
+            let marks = counters(5, 0).decode(&report(5 + seen, Some(bytes)), segments * MSS, MSS);
+            assert_eq!((marks.packets, marks.bytes), (expected, bytes));
+            assert!(!marks.inconsistent, "8 or more segments may have wrapped");
+        }
+        // Eight and ten full segments with as many marks.
+        for segments in [8, 10] {
+            let bytes = segments * MSS;
+            let marks = counters(5, 0).decode(&report(5 + segments, Some(bytes)), bytes, MSS);
+            assert_eq!((marks.packets, marks.bytes), (segments, bytes));
+        }
+    }
+
+    /// The example of RFC 9768 §A.1, and a counter that wraps.
+    #[test]
+    fn counters_of_bytes_wrap() {
+        for (before, field, after) in [
+            (33_554_433, 1461, 33_555_893),
+            (0xff_ffff, 0, 0x100_0000),
+            (0xff_ffff, 1, 0x100_0001),
+        ] {
+            let mut counters = counters(5, before);
+            let marks = counters.decode(&report(6, Some(field)), MSS, MSS);
+            assert_eq!(counters.bytes(), [1, after, 1]);
+            assert_eq!(marks.bytes, after - before);
+        }
+    }
+
+    /// Bytes that were estimated where an option was missing are not reported again by the next
+    /// option, which includes them.
+    #[test]
+    fn an_option_replaces_estimates() {
+        let mut counters = counters(5, 0);
+        let marks = counters.decode(&report(6, None), 2 * MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, MSS));
+        let marks = counters.decode(&report(6, Some(MSS)), MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (0, 0));
+        assert!(!marks.inconsistent);
+        let marks = counters.decode(&report(7, Some(2 * MSS)), MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, MSS));
+    }
+
+    /// Marked bytes without a marked packet, acknowledged by less than eight segments (§3.2.3.2.5).
+    #[test]
+    fn bytes_without_a_packet_are_inconsistent() {
+        for (segments, inconsistent) in [(1, true), (7, true), (8, false)] {
+            let marks = counters(5, 0).decode(&report(5, Some(100)), segments * MSS, MSS);
+            assert_eq!(marks.inconsistent, inconsistent, "{segments}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Accurate ECN (RFC 9768) in transfers: random losses, other peers, and scalable senders.
+
+use crate::accurate_ecn::{MSS, aces, config, counters, parse, transfer};
+use crate::common::Fate;
+
+use anabranch_transport::Ecn;
+use anabranch_transport::time::SECOND;
+use anabranch_wire::tcp::Flags;
+use bytes::Bytes;
+
+/// Losses and marks at random, in both directions, with delayed acknowledgements: the sender knows
+/// every mark at the end, by packet and by byte. After a timeout the scoreboard is empty, and an
+/// acknowledgement of many segments without an option may have wrapped the field, so that the
+/// sender assumes eight marks more (§3.2.2.5.2). A failure prints the seed.
+#[test]
+fn every_mark_is_known_at_the_end() {
+    let (mut marks, mut exact) = (0, 0);
+    for seed in 0..200u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
+        let mut draw = move |percent: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % 100 < percent
+        };
+        let mut both = config(true);
+        both.profile.delayed_ack = draw(50);
+        both.profile.timestamps = draw(50);
+        both.rack = draw(50);
+        let (lost, marked) = (seed % 5, seed % 60);
+        let mut world = transfer(both.clone(), both, 400);
+        world.fate = Box::new(move |end, number, _| match () {
+            () if number < 3 => Fate::Pass,
+            () if draw(lost) => Fate::Drop,
+            () if end == 0 && draw(marked) => Fate::Mark,
+            () => Fate::Pass,
+        });
+        world.run_until(SECOND);
+        world.ends[0].close();
+        world.run_until(2000 * SECOND);
+        let (sender, receiver) = (*world.ends[0].stats(), *world.ends[1].stats());
+        assert_eq!(receiver.bytes_delivered, 400 * MSS, "seed {seed}");
+        let more = sender
+            .marked_packets_reported
+            .checked_sub(receiver.marks_received);
+        let more = more.unwrap_or_else(|| panic!("seed {seed}: {sender:?} {receiver:?}"));
+        assert!(
+            more == 0 || (more % 8 == 0 && sender.timeouts > 0),
+            "seed {seed}: {more} too many: {sender:?} {receiver:?}"
+        );
+        exact += u32::from(more == 0);
+        let received = sender.marked_bytes_reported + sender.ect0_bytes_reported;
+        assert!(received <= 400 * MSS, "seed {seed}: {sender:?}");
+        let retransmitted = sender.bytes_retransmitted;
+        assert!(
+            received + retransmitted >= 400 * MSS,
+            "seed {seed}: {sender:?}"
+        );
+        assert_eq!(sender.ect1_bytes_reported, 0);
+        marks += receiver.marks_received;
+    }
+    assert!(marks > 5_000, "{marks}");
+    assert!(exact >= 190, "{exact} of 200");
+}
+
+/// Without accurate ECN at one end, both use the feedback of RFC 3168.
+#[test]
+fn an_end_without_accurate_ecn_gets_the_older_feedback() {
+    for (client, server) in [(true, false), (false, true)] {
+        let mut world = transfer(config(client), config(server), 40);
+        world.fate = Box::new(|end, number, _| match (end, number) {
+            (0, 2) => Fate::Mark,
+            _ => Fate::Pass,
+        });
+        world.run_until(20 * SECOND);
+        assert_eq!(aces(&world, 1)[0], 1);
+        let stats = world.ends[0].stats();
+        assert_eq!(
+            (stats.reductions_by_mark, stats.marked_packets_reported),
+            (1, 0)
+        );
+        let reduced = |packet: &Bytes| parse(packet).header.flags.contains(Flags::CWR);
+        let data = world.sent[0][1..].iter();
+        assert_eq!(data.filter(|(_, packet)| reduced(packet)).count(), 1);
+        assert_eq!(world.ends[1].stats().bytes_delivered, 40 * MSS);
+    }
+}
+
+/// ECT(1) implies accurate feedback (RFC 9331 §4.2): without it a scalable sender that could use it
+/// sends ECT(0).
+#[test]
+fn a_scalable_sender_marks_itself_only_with_accurate_feedback() {
+    for (server, field) in [(true, Ecn::Ect1), (false, Ecn::Ect0)] {
+        let mut scalable = config(true);
+        scalable.set("congestion", "prague").expect("a control");
+        scalable.profile.l4s = true;
+        scalable.check().expect("settings that go together");
+        scalable.check_effects().expect("each has an effect");
+        let mut world = transfer(scalable, config(server), 40);
+        world.run_until(20 * SECOND);
+        let fields = world.sent[0].iter().zip(&world.fields[0]);
+        let data = fields.filter(|((_, packet), _)| packet.len() > 100);
+        assert!(data.into_iter().all(|(_, ecn)| *ecn == field));
+        let reported = world.ends[0].stats().ect1_bytes_reported;
+        assert_eq!(reported, if server { 40 * MSS } else { 0 });
+        // Order 1 begins with the counter of ECT(1).
+        let acknowledgements = world.sent[1][1..].iter();
+        let options: Vec<_> = acknowledgements
+            .filter_map(|(_, packet)| counters(&parse(packet)))
+            .collect();
+        assert_eq!(!options.is_empty(), server);
+        let last = [None, None, Some(1 + 40 * MSS as u32)];
+        assert!(!server || options.last() == Some(&last), "{options:?}");
+    }
+}
