@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 /// Maximum number of paths of an association; further addresses of a peer are not used.
 pub(crate) const MAX_PATHS: usize = 32;
 
-/// Maximum number of stored peer addresses; further ones are ignored, so that neither a cookie nor
-/// an association grows with the list that a peer sends (RFC 5062 §2.1 and §2.3).
+/// Maximum number of stored peer addresses; further addresses are ignored, so that neither a cookie
+/// nor an association grows with the list that a peer sends (RFC 5062 §2.1 and §2.3).
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 /// Addresses of a host; most hosts have one.

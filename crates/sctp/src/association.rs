@@ -86,8 +86,8 @@ const MAX_REPLIES: usize = 32;
 /// Maximum number of errors reported by the peer that wait for the user.
 const MAX_PEER_ERRORS: usize = 16;
 
-/// SCTP association (RFC 9260 §1.2). It belongs to an [`Endpoint`](crate::Endpoint), which
-/// transfers its packets.
+/// SCTP association (RFC 9260 §1.2). An association belongs to an [`Endpoint`](crate::Endpoint),
+/// which transfers its packets.
 ///
 /// After any method that takes the time, the caller should drain the endpoint's `poll_transmit` and
 /// `poll_event`.
@@ -123,8 +123,8 @@ pub struct Association {
     sack_taken: bool,
     /// The current packet had a chunk that is acknowledged like DATA, but was not DATA.
     data_taken: bool,
-    /// Time at which the peer last acknowledged something new, a side requested the shutdown, or
-    /// all data was acknowledged: see [`Config::drain_timeout`].
+    /// Time at which the peer last acknowledged new data, a side requested the shutdown, or all
+    /// data was acknowledged: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
@@ -134,8 +134,8 @@ pub struct Association {
     /// Present if both ends use RSCTP.
     rsctp: Option<Box<Rsctp>>,
     verifying: Verifying,
-    /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown. Known only while it
-    /// can change only by events that call [`Self::forget_probes`].
+    /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown. Cached as long as
+    /// the value can change only by events that call [`Self::forget_probes`].
     probes_at: Nanos,
     control: ControlCounters,
     /// The peer's addresses changed, and the endpoint must update its table.
@@ -256,8 +256,8 @@ impl Association {
     }
 
     /// Supplies parameters that were saved for the peer's address `remote` (RFC 9959), before data
-    /// is sent there. Returns `false`, without effect, if the configuration does not enable it, if
-    /// there is no such path, or if data was sent on it.
+    /// is sent to this address. Returns `false`, without effect, if the configuration does not
+    /// enable it, if there is no such path, or if data was sent on it.
     pub fn resume(&mut self, remote: IpAddr, saved: SavedParameters) -> bool {
         let Some(id) = self.paths.find(remote) else {
             return false;
@@ -305,7 +305,7 @@ impl Association {
         self.tx.make(&self.config, self.local_initial_tsn)
     }
 
-    /// Whether there was nothing to send so far.
+    /// Whether no message was queued so far.
     #[cfg(test)]
     pub(crate) fn sends_nothing_yet(&self) -> bool {
         self.tx.get().is_none()
@@ -330,8 +330,8 @@ impl Association {
     }
 
     /// Queues a message (RFC 9260 §11.1.5) with `options`; its lifetime begins `now`. Messages can
-    /// be queued before the association is established; those on streams that the peer does not
-    /// grant fail then. Policies that the options leave open are those of the
+    /// be queued before the association is established; messages on streams that the peer does not
+    /// grant then fail. Policies that the options leave open are those of the
     /// [defaults](crate::AssociationSettings::send_defaults).
     ///
     /// # Errors
@@ -366,8 +366,8 @@ impl Association {
         options.is_plain() && !self.slow_send
     }
 
-    /// Cancels the messages of which nothing was sent yet; returns their number. A message in
-    /// transmission is completed.
+    /// Cancels messages without any sent chunk; returns their number. A message in transmission is
+    /// completed.
     pub fn cancel_unsent(&mut self) -> usize {
         let withdrawn = self.tx.get_mut().map_or(0, Sender::cancel_unsent);
         self.tell_receipts();
@@ -375,8 +375,8 @@ impl Association {
         withdrawn
     }
 
-    /// Whether nothing was received since the handshake that shows a peer: no DATA, no HEARTBEAT
-    /// ACK, no SACK of data.
+    /// Whether nothing received since the handshake proves that the peer exists: no DATA, no
+    /// HEARTBEAT ACK, no SACK of data.
     pub(crate) fn is_silent(&self) -> bool {
         let mut paths = (0..self.paths.len()).filter_map(|it| u8::try_from(it).ok());
         self.rx.is_none() && paths.all(|it| self.paths.get(PathId(it)).rto.srtt().is_none())
@@ -439,8 +439,8 @@ mod tests {
         // association slot.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        // One word more for the shares of a full endpoint, which belong to the endpoint and not to
-        // an association.
+        // An additional word for the shares of a full endpoint, which belong to the endpoint and
+        // not to the association.
         assert!(size_of::<Endpoint>() <= 640);
     }
 }

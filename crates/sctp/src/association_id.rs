@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Identifies an association of an endpoint. It is not reused after the association was released.
+/// Identifies an association of an endpoint. The identifier is not reused after the association was
+/// released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationId {
     pub(crate) slot: u32,

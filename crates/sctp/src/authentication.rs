@@ -4,8 +4,8 @@
 //! - In INIT or INIT ACK, each end lists the chunk types that it accepts only if authenticated, and
 //!   sends a random number. Both ends compute the key of the association ([`association_key`]) from
 //!   these parameters and a shared secret ([`SharedKeys`], empty by default).
-//! - This module works without packets: the association ([`crate::association`]) asks which chunks
-//!   must be authenticated, and has packets signed and verified.
+//! - This module works without packets: the association ([`crate::association`]) queries the chunks
+//!   that must be authenticated, and lets this module sign and verify packets.
 
 mod algorithm;
 mod association_key;
@@ -38,7 +38,7 @@ pub enum Authentication {
 anabranch_settings::spelled!(Authentication: Authentication::Off = "off", Authentication::On = "on",
     Authentication::Required = "required");
 
-/// HMAC algorithm that the peer is asked to use.
+/// HMAC algorithm that this end requests from the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthHmac {
@@ -274,7 +274,8 @@ impl Authenticator {
         Ok(changed.then_some(auth.shared_key_id))
     }
 
-    /// Marks the rest of the current packet as authenticated; its AUTH chunk was already processed.
+    /// Marks the remaining chunks of the current packet as authenticated; its AUTH chunk was
+    /// already processed.
     pub(crate) fn vouch(&mut self) {
         if let Some(agreed) = &mut self.agreed {
             agreed.vouched = true;

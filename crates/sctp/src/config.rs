@@ -274,8 +274,8 @@ settings! {
     }
     beside {
         /// Largest message that [`Association::poll_message`] assembles from parts, bytes; at least
-        /// 1. A larger one ends the association. A message that is not delivered in parts may be as
-        /// large as the receive buffer. No spec sets it: flows read parts.
+        /// 1. A larger message ends the association. A message that is not delivered in parts may
+        ///    be as large as the receive buffer. No spec sets it: flows read parts.
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20;
@@ -285,19 +285,19 @@ settings! {
         /// priority none gives way, so that it matters only to programs that give some messages
         /// another.
         priority: Option<u32> = None;
-        /// Which text is followed, and the switches turned from it.
+        /// The profile: the RFC that is followed, and the switches that differ from it.
         profile: Profile = Profile::default();
-        /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`,
-        /// which are switches of the profile.
+        /// Parameters of algorithms, except those of `binomial` and `rsctp`, which are switches of
+        /// the profile.
         tuning: AlgorithmParameters = AlgorithmParameters::default();
         /// Observe the paths, and start on one from saved parameters if the driver
         /// [supplies](crate::Association::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;
-        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one
-        /// the packets come from.
+        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: only the
+        /// source address of packets.
         addresses: Vec<IpAddr> = Vec::new();
-        /// With `address_changes`: the one of them that the peer is asked in the handshake to send
-        /// to first (Set Primary, RFC 5061 §4.2.4).
+        /// With `address_changes`: the local address that the peer should use as its primary
+        /// destination, requested in the handshake (Set Primary, RFC 5061 §4.2.4).
         preferred_address: Option<IpAddr> = None;
         /// With `authentication`, the keys that associations begin with. Peers that share none have
         /// the null key alone.
@@ -310,9 +310,9 @@ settings! {
         /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as
         /// RFC 8261 §6.1 requires. Some peers (pion) discard an INIT with that parameter.
         over_dtls: bool = false;
-        /// How late timeouts may be told of, nanoseconds. Packets that are spread over the round
-        /// trip catch up on so much (RFC 9002 §7.7), or a timer of 1 ms would let one go each
-        /// millisecond. 0: none, as in a simulator.
+        /// Maximum delay of calls of `handle_timeout`, nanoseconds. Paced packets that became due
+        /// within this time are sent in one burst (RFC 9002 §7.7), because otherwise a timer of 1
+        /// ms would allow only one packet per millisecond. 0: no delay, as in a simulator.
         timer_slack: Nanos = 0;
         /// Compute and verify CRC32c; a simulator may save the time.
         checksum: bool = true;
@@ -352,10 +352,10 @@ impl Config {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
     }
 
-    /// Local address to reach `remote` from: of the addresses in [`Config::addresses`] with its
-    /// family, the one with the longest common prefix (as RFC 6724 §5, rule 8), `preferred` among
-    /// equals. Thus a second network is used in both directions, and not replaced by one that may
-    /// have failed. Without a list it is `preferred`. `None` if there is none of the family.
+    /// Source address for packets to `remote`: the address in [`Config::addresses`] of the same
+    /// family with the longest common prefix (as RFC 6724 §5, rule 8); if several are equal,
+    /// `preferred`. Thus a second network is used in both directions, and not replaced by one that
+    /// may have failed. Without a list it is `preferred`. `None` if there is none of the family.
     pub(crate) fn local_address_for(
         &self,
         remote: IpAddr,

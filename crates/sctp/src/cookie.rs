@@ -1,6 +1,6 @@
 //! State Cookie: all information from an INIT, signed and stored at the peer (RFC 9260 §5.1.3).
 //!
-//! Nothing is stored at INIT. The cookie of a COOKIE ECHO is accepted only if its MAC was created
+//! No state is stored at INIT. The cookie of a COOKIE ECHO is accepted only if its MAC was created
 //! here, so a flood of INITs costs time but no memory, and a cookie cannot be altered, extended or
 //! forged.
 //!
@@ -8,7 +8,7 @@
 //! key and names HMAC (RFC 2104) as an example; the choice is local, because only the creator reads
 //! the cookie. SipHash was designed for this use: messages of ten to some hundred bytes from
 //! unknown senders, whose authentication must cost less than the packet. A forger has a chance of
-//! 2^-128 per packet during the lifetime of the key, and finding the key takes equally many
+//! 2^-128 per packet during the lifetime of the key, and finding the key takes the same number of
 //! attempts. AUTH (RFC 4895) has the algorithms of its RFC.
 
 use std::hash::Hasher;
@@ -39,8 +39,8 @@ const NUMBERS: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2;
 const FIXED_LEN: usize = NUMBERS + 1 + 2;
 /// Format number; one more if there are optional parameters of the peer, which are at the end.
 const FORMAT: u8 = 3;
-/// Time during which one secret signs. The previous one still verifies, so a cookie is valid for at
-/// least this time.
+/// Time during which one secret signs. The previous secret still verifies cookies, so a cookie is
+/// valid for at least this time.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
 
 /// Contents of a cookie. Tags, TSNs and streams are those of the future association.
@@ -80,8 +80,8 @@ pub(crate) struct Cookie {
     pub(crate) remarks: OptionalParameters,
 }
 
-/// 64-bit nonce that associates a restarted association with the one it replaces without disclosing
-/// its tags (RFC 9260 §1.3, §5.2.2).
+/// 64-bit nonce that associates a restarted association with the association that it replaces
+/// without disclosing the tags (RFC 9260 §1.3, §5.2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TieTags {
     pub(crate) local: u32,
@@ -150,8 +150,8 @@ impl Cookie {
             write_address(&mut to, address);
         }
         to.put_u16(self.extensions.bits());
-        // The rest is padding: a chunk that needs none is the same whether or not its length
-        // includes the padding (RFC 9260 §3.2).
+        // The remaining bytes are padding: a chunk that needs no padding is the same whether or not
+        // its length includes padding (RFC 9260 §3.2).
         debug_assert!(to.len() < 4);
         if self.auth.is_some() || self.dtls.is_some() || !self.remarks.are_none() {
             out.truncate(begin + usual);
@@ -270,7 +270,7 @@ fn read_address(body: &mut &[u8]) -> Option<IpAddr> {
     take_address(body)
 }
 
-/// Secrets that sign cookies: the current one and the previous one (RFC 9260 §5.1.3 requires
+/// Secrets that sign cookies: the current and the previous secret (RFC 9260 §5.1.3 requires
 /// changes).
 #[derive(Clone)]
 pub(crate) struct CookieJar {

@@ -37,15 +37,15 @@ discards! {
     NotUnicast = "not_unicast",
     /// The verification tag is not that of the association (RFC 9260 §8.5).
     VerificationTag = "verification_tag",
-    /// Verification tag 0 on anything but a lone INIT (RFC 9260 §8.5.1 A).
+    /// Verification tag 0 in a packet that is not a single INIT (RFC 9260 §8.5.1 A).
     ZeroTag = "zero_tag",
     /// INIT, INIT ACK or SHUTDOWN COMPLETE together with another chunk (RFC 9260 §6.10).
     ForbiddenBundle = "forbidden_bundle",
     /// Out of the blue without an answer (RFC 9260 §8.4, rules 2, 6 and 7), or late for an
     /// association that was closed by SHUTDOWN.
     OutOfTheBlue = "out_of_the_blue",
-    /// A chunk whose length field is shorter than its header or longer than the packet; the rest of
-    /// the packet is discarded, too.
+    /// A chunk whose length field is shorter than its header or longer than the packet; the
+    /// remaining packet is also discarded.
     ChunkLength = "chunk_length",
     /// A chunk whose fields contradict its length.
     ChunkFields = "chunk_fields",
@@ -72,7 +72,7 @@ discards! {
     Undecided = "undecided",
     /// An ABORT or SHUTDOWN COMPLETE whose tag matches neither end (RFC 9260 §8.5.1 B, C).
     BadTagAbort = "bad_tag_abort",
-    /// A HEARTBEAT ACK that answers no HEARTBEAT of this end, or an old one.
+    /// A HEARTBEAT ACK that answers no HEARTBEAT of this end, or an expired HEARTBEAT.
     HeartbeatNonce = "heartbeat_nonce",
     /// A HEARTBEAT ACK of RSCTP with an impossible bandwidth or loss rate; it still shows that the
     /// path is alive.
@@ -84,8 +84,8 @@ discards! {
     /// A FORWARD TSN that is outdated or too far ahead; or an entry for a nonexistent stream, or an
     /// earlier number (RFC 3758 §3.6).
     BadForwardTsn = "bad_forward_tsn",
-    /// A RE-CONFIG with an invalid combination of parameters or an unreadable one, a request with
-    /// an unexpected number, or a response to no request (RFC 6525 §5.2).
+    /// A RE-CONFIG with an invalid combination of parameters or an unreadable parameter, a request
+    /// with an unexpected number, or a response to no request (RFC 6525 §5.2).
     BadReConfig = "bad_re_config",
     /// An ASCONF whose serial number is neither the next nor a recent one, or that is unreadable;
     /// an ASCONF-ACK to no request (RFC 5061 §5.2, §5.3).
@@ -125,7 +125,7 @@ discards! {
     RateLimited = "rate_limited",
 }
 
-/// Number of discards by reason. Allocated at the first one.
+/// Number of discards by reason. Allocated at the first discarded packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscardCounts(Option<Box<[u64; DiscardReason::ALL.len()]>>);
 

@@ -63,7 +63,7 @@ pub enum DynamicSettingError {
     /// The peer has no such address.
     #[error("address: found {0}; allowed: an address of the peer")]
     NoSuchPath(IpAddr),
-    /// The stream number exceeds those negotiated.
+    /// The stream number exceeds the number of negotiated streams.
     #[error("stream: found {stream}; allowed: 0 to {most}")]
     NoSuchStream {
         /// The requested stream.

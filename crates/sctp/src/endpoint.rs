@@ -76,9 +76,9 @@ struct Arrival {
     /// Peer's UDP port; 0 without UDP encapsulation.
     udp_port: u16,
     ecn: Ecn,
-    /// Its checksum is zero, and was not verified.
+    /// The checksum of the packet is zero, and was not verified.
     without: bool,
-    /// It was inside a DTLS chunk.
+    /// The packet was inside a DTLS chunk.
     protected: bool,
     header: CommonHeader,
 }
@@ -88,33 +88,34 @@ struct Arrival {
 pub enum Recipient {
     /// This association processed it.
     Association(AssociationId),
-    /// It belongs to the shard with this number ([`ShardPeers`]), and was not processed here. If
-    /// that shard forwards it to a third one, the peer has restarted there meanwhile.
+    /// The packet belongs to the shard with this number ([`ShardPeers`]), and was not processed by
+    /// this endpoint. If that shard forwards the packet to a third shard, the peer has meanwhile
+    /// restarted on the third shard.
     Shard(u32),
-    /// No association processed it. It may have been answered.
+    /// No association processed it. The packet may have been answered.
     None,
 }
 
-/// One SCTP port and its associations, without I/O.
+/// An SCTP port and its associations, without I/O.
 ///
 /// # Order of calls
 /// A driver repeats, with a time that does not decrease:
 ///
 /// 1. one input: [`handle_datagram`](Transport::handle_datagram),
 ///    [`handle_timeout`](Transport::handle_timeout), or any method of the endpoint or of an
-///    [`Association`] that changes something;
+///    [`Association`] that changes state;
 /// 2. [`poll_transmit`](Transport::poll_transmit), or [`Endpoint::poll_transmit_batch`], until
 ///    there is no packet;
-/// 3. [`Endpoint::poll_ready`] until no association is ready, and for each one
-///    [`Association::poll_output`] until there is none, or, for a user without messages,
+/// 3. [`Endpoint::poll_ready`] until no association is ready, and for each of them
+///    [`Association::poll_output`] until it returns `None`, or, for a user without messages,
 ///    [`Endpoint::poll_event`]. Any reaction of the user (sending an answer, closing) is an input
 ///    of step 1, after which step 2 follows again; this includes taking a message, because it opens
 ///    the receive window;
 /// 4. [`poll_timeout`](Transport::poll_timeout): the time of the next `handle_timeout`, if no other
-///    input comes first. Each call may change it.
+///    input comes first. Each call may change this time.
 ///
-/// The example in the [crate documentation](crate) shows this. A time before an earlier one is
-/// treated as that one: for a clock that is set back, the time stands still.
+/// The example in the [crate documentation](crate) shows this. A time before an earlier time is
+/// replaced by the earlier time: if the clock is set back, the time stands still.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
@@ -190,11 +191,11 @@ impl Endpoint {
         &self.config
     }
 
-    /// Changes the local addresses ([`Config::addresses`]) of future associations. Existing ones
-    /// keep theirs: see [`Association::change_addresses`].
+    /// Changes the local addresses ([`Config::addresses`]) of future associations. Existing
+    /// associations keep their addresses: see [`Association::change_addresses`].
     ///
     /// # Errors
-    /// An address is not unicast, or is duplicated; nothing changes then.
+    /// An address is not unicast, or is duplicated. After an error the addresses are unchanged.
     pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) -> Result<(), ConfigError> {
         let config = (*self.config).clone().with(|it| {
             it.preferred_address = it.preferred_address.filter(|it| addresses.contains(it));
@@ -222,16 +223,16 @@ impl Endpoint {
     }
 
     /// Sets whether packets for other ports are answered as out of the blue (RFC 9260 §8.4), for an
-    /// endpoint that is the only SCTP stack of its host. By default they are ignored.
+    /// endpoint that is the only SCTP stack of its host. By default INITs are ignored.
     pub fn answer_unknown_ports(&mut self, answer: bool) {
         self.answers_for_other_ports = answer;
     }
 
     /// Sets the maximum number of associations for accepting an incoming one; 65,536 by default. If
-    /// it is reached, and one address (for IPv6, its first 64 bits) has more than an eighth of
-    /// them, one of these is closed for another peer
-    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably one over which
-    /// nothing was received since the handshake.
+    /// it is reached, and one address (for IPv6, its first 64 bits) has more than an eighth of the
+    /// associations, one of these is closed in favour of another peer
+    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably an association over
+    /// which no packet was received since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
     }
@@ -264,8 +265,8 @@ impl Endpoint {
         match self.table.get(slot) {
             Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
-                // Its tag is recorded when it is next polled for packets, which will not happen any
-                // more.
+                // Its tag is recorded when it is next polled for packets, which does not happen
+                // after its end.
                 if self.table.is_findable(slot) {
                     self.retire(self.latest, slot);
                 }
@@ -402,7 +403,7 @@ impl Endpoint {
 impl Arrival {
     fn header_of_answer(&self, verification_tag: u32) -> CommonHeader {
         CommonHeader {
-            // The local port, or an unused one.
+            // The local port, or an unused port.
             source_port: self.header.destination_port,
             destination_port: self.header.source_port,
             verification_tag,
@@ -419,7 +420,7 @@ impl Endpoint {
     /// without an association are answered to their source.
     ///
     /// Returns the association that processed the packet: the packet has its verification tag, or
-    /// created it. A driver under load can use it to distinguish packets of peers from those of
+    /// created it. A driver under load can use it to distinguish packets of peers from packets of
     /// unknown sources.
     ///
     /// # Panics
@@ -483,7 +484,7 @@ impl Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(DiscardReason::ChunkLength),
         };
-        // Also if no association with a matching tag is known (RFC 9260 §8.5.1 A).
+        // This also applies if no association with a matching tag is known (RFC 9260 §8.5.1 A).
         if packet.header.verification_tag == 0 && first.kind != kind::INIT {
             return self.discards.count(DiscardReason::ZeroTag);
         }
@@ -537,7 +538,7 @@ impl Transport for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // A caller that polls one packet at a time comes here once more for each.
+        // A caller that polls one packet at a time calls this method once for each packet.
         if self.has_nothing_to_send() {
             self.at(now);
             return None;

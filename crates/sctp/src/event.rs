@@ -37,8 +37,9 @@ pub enum Event {
         state: PathState,
     },
     /// The primary path changed: by the user's choice
-    /// ([`Association::set_primary`](crate::Association::set_primary)), because the old one lost
-    /// too much (RSCTP's `rsctp_path_switch`), or because it did not answer for too long
+    /// ([`Association::set_primary`](crate::Association::set_primary)), because the loss rate of
+    /// the old path was too high (RSCTP's `rsctp_path_switch`), or because the old path did not
+    /// answer for too long
     /// ([`Config::primary_switchover_max_retrans`](crate::Config::primary_switchover_max_retrans),
     /// RFC 7829 §5).
     PrimaryChanged {
@@ -69,7 +70,7 @@ pub enum Event {
     /// [`ProtectionMut::install_send_keys`]: crate::ProtectionMut::install_send_keys
     /// [`ProtectionMut::require`]: crate::ProtectionMut::require
     KeysRequired(Box<KeyAgreement>),
-    /// There are new restart keys to store
+    /// New restart keys must be stored
     /// ([`Protection::restart_keys`](crate::Protection::restart_keys)).
     RestartKeys,
     /// The peer has proved this identity by its certificate: before [`Event::Established`], and
@@ -102,12 +103,13 @@ pub enum Event {
     /// A message was not acknowledged, and will not be sent any more (RFC 9260 §11.2 B;
     /// SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11). Occurs for each such message, before
     /// [`Event::Closed`], [`Event::Restarted`] or [`Event::SendFailed`]; for a peer that restarts
-    /// again before all of those of its first restart were read, only their number is reported
+    /// again before all messages of its first restart were read, only their number is reported
     /// ([`Event::Missed`]).
     MessageUndelivered(Box<UndeliveredMessage>),
     /// Delivery status of a message for which the user requested it
-    /// ([`SendOptions::receipt`](crate::SendOptions::receipt)). None is dropped. Messages without a
-    /// receipt before [`Event::Restarted`] or [`Event::Closed`] were not acknowledged.
+    /// ([`SendOptions::receipt`](crate::SendOptions::receipt)). Such events are never dropped.
+    /// Messages without a receipt before [`Event::Restarted`] or [`Event::Closed`] were not
+    /// acknowledged.
     Receipt {
         /// Number given with the message.
         number: u64,
@@ -150,7 +152,7 @@ pub enum Event {
         indication: u32,
     },
     /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses is
-    /// reachable again. It is used once a HEARTBEAT has verified it.
+    /// reachable again. The address is used once a HEARTBEAT has verified it.
     PeerAddressAdded {
         /// Path number in this association.
         path: PathId,
@@ -158,7 +160,7 @@ pub enum Event {
         address: IpAddr,
     },
     /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2), or this side has no
-    /// address of its family left. Nothing is sent to it any more.
+    /// address of its family left. No further packets are sent to this address.
     PeerAddressRemoved {
         /// Path number in this association.
         path: PathId,
@@ -180,24 +182,25 @@ pub enum Event {
         /// Key identifier.
         key_id: u16,
     },
-    /// The stream allocation wants more streams than negotiated, and uses all of them. Occurs again
-    /// only after fewer were in use.
+    /// The stream allocation requires more streams than negotiated, and uses all of them. Occurs
+    /// again only after fewer were in use.
     StreamLimitMet {
         /// Number of negotiated outbound streams.
         outbound_streams: u16,
     },
-    /// The peer has requested a shutdown: no more messages can be sent, queued ones are still sent
-    /// (RFC 9260 §11.2 H).
+    /// The peer has requested a shutdown: no more messages can be queued, queued messages are still
+    /// sent (RFC 9260 §11.2 H).
     PeerShutdown,
-    /// Events were dropped because the user did not read them: the oldest if more than 256 wait, or
-    /// those with abandoned messages and lists of streams of more bytes than the send buffer.
-    /// [`Event::Established`], [`Event::Closed`], receipts and undelivered messages are not
-    /// dropped, except undelivered messages of repeated restarts. Precedes the waiting events.
+    /// Events were dropped because the user did not read them: the oldest event if more than 256
+    /// are queued, or events with abandoned messages and lists of streams if they exceed the size
+    /// of the send buffer. [`Event::Established`], [`Event::Closed`], receipts and undelivered
+    /// messages are not dropped, except undelivered messages of repeated restarts. Precedes the
+    /// waiting events.
     Missed {
         /// Number of events.
         events: u64,
     },
-    /// The association is closed; the last event. It stays readable until the association is
+    /// The association is closed; the last event. The association stays readable until it is
     /// [released](crate::Endpoint::release).
     Closed(CloseReason),
 }
@@ -210,8 +213,8 @@ pub enum UndeliveredCause {
     Closed(CloseReason),
     /// The peer lost its state and restarted the association.
     Restarted,
-    /// It was queued before the association was established, on a stream that the peer did not
-    /// grant.
+    /// The message was queued before the association was established, on a stream that the peer did
+    /// not grant.
     NoSuchStream,
 }
 

@@ -2,8 +2,8 @@
 //! the messages.
 //!
 //! Events are numbered as they occur. A message that becomes readable records the number of events
-//! before it ([`Readable`](crate::rx)), so that both queues form one order. The queue is bounded if
-//! the user reads nothing: the oldest events are dropped and counted.
+//! before it ([`Readable`](crate::rx)), so that both queues form one order. The queue is bounded
+//! even if the user reads no events: the oldest events are dropped and counted.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl Limited {
     }
 
     /// Subtracts the amounts of an event. Undelivered messages come first, because thousands of
-    /// them may be read at once.
+    /// them may be read in one call.
     #[inline]
     fn subtract(&mut self, event: &Event) {
         if let Event::MessageUndelivered(_) = event {
@@ -139,13 +139,13 @@ impl IsEmpty for Backlog {
     }
 }
 
-/// There is output of which the driver was not notified.
+/// The driver was not notified of the output.
 const NEWS: u8 = 1;
 /// [`Output::Writable`](crate::Output::Writable) waits.
 const WRITABLE: u8 = 2;
 /// The user waits for buffer space.
 const WANTS_ROOM: u8 = 4;
-/// The user wants [`Output::Sent`](crate::Output::Sent).
+/// The user requests [`Output::Sent`](crate::Output::Sent).
 const REPORTS_SENT: u8 = 8;
 
 /// Events in the order in which they occurred.
@@ -156,7 +156,7 @@ pub(crate) struct EventQueue {
     backlog: LazyBox<Backlog>,
     /// Maximum number of bytes of abandoned messages, lists of streams and names of the peer.
     max_bytes: usize,
-    /// Number of events so far, which is the number of the next one.
+    /// Number of events so far, which is the number of the next event.
     next: u32,
     /// Number of the first event that the driver was not shown.
     seen: u32,
@@ -227,7 +227,7 @@ impl EventQueue {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
-        // Added at once, because there may be thousands of messages.
+        // All messages are added in one call, because there may be thousands.
         let mut number = self.next;
         let mut entries = messages.map(|message| {
             let event = Event::MessageUndelivered(Box::new(message));
@@ -249,15 +249,15 @@ impl EventQueue {
         self.backlog.change(|_| ());
     }
 
-    /// Adds a receipt that the user requested. None is dropped: each belongs to a message that the
-    /// user sent, so that the peer cannot cause more.
+    /// Adds a receipt that the user requested. Receipts are never dropped: each belongs to a
+    /// message that the user sent, so that the peer cannot cause additional receipts.
     pub(crate) fn receipt(&mut self, number: u64, delivery: DeliveryStatus) {
         let place = self.count_one();
         let receipts = &mut self.backlog.make().receipts;
         receipts.push_back((place, number, delivery));
     }
 
-    /// Whether the oldest event must be dropped when the next one is added.
+    /// Whether the oldest event must be dropped when the next event is added.
     fn is_full(&self) -> bool {
         let backlog = &*self.backlog;
         let events = backlog.events.len() + usize::from(self.first.is_some());
@@ -481,8 +481,8 @@ impl EventQueue {
     }
 }
 
-/// Whether an event may be dropped if too many wait: all except one-time events and undelivered
-/// messages, which have a separate limit.
+/// Whether an event may be dropped if too many are queued: all except one-time events and
+/// undelivered messages, which have a separate limit.
 fn may_go(event: &Event) -> bool {
     !matches!(
         event,

@@ -52,8 +52,8 @@ impl Extensions {
         Self::those(|extension| (extension.wanted)(config))
     }
 
-    /// Extensions offered in an INIT: none if it is minimal; those in the INIT ACK are then not
-    /// negotiated.
+    /// Extensions offered in an INIT: none if the INIT is minimal; extensions in the INIT ACK are
+    /// then not negotiated.
     pub(crate) fn in_init(config: &Config) -> Self {
         if config.minimal_init {
             return Self::default();
@@ -98,7 +98,8 @@ impl Extensions {
         self.0 != 0 && self.iter().any(|it| std::ptr::eq(it, extension))
     }
 
-    /// Whether chunks of type `kind` belong to one of them. All others are unknown (RFC 9260 §3.2).
+    /// Whether chunks of type `kind` belong to an extension of the set. All others are unknown (RFC
+    /// 9260 §3.2).
     pub(crate) fn take_chunk(self, kind: u8) -> bool {
         self.0 != 0 && self.iter().any(|it| it.chunks.contains(&kind))
     }

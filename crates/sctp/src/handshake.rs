@@ -95,7 +95,7 @@ fn all(
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
-    // The last ones, because they may be too many.
+    // These parameters are last, because they may not all fit.
     push_addresses(&mut parameters, config);
     parameters.finish()
 }
@@ -143,8 +143,8 @@ pub(crate) fn init_ack_around(
         && bare.put_before_parameters(&mut packet[whole..]).is_ok()
 }
 
-/// The INIT ACK with `cookie`, which has space for its header in front. It answers `offer` with the
-/// extensions in `both` and reports unrecognized parameters (RFC 9260 §3.3.3).
+/// The INIT ACK with `cookie`, which has space for its header in front. The INIT ACK answers
+/// `offer` with the extensions in `both` and reports unrecognized parameters (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
     own: LocalOffer,
@@ -153,8 +153,8 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> InitAck {
-    // Usually there is nothing else. A cookie that does not fit a packet is sent alone, in a larger
-    // packet that IP may fragment.
+    // Usually there are no other parameters. A cookie that does not fit a packet is sent alone, in
+    // a larger packet that IP may fragment.
     let room = room_for_parameters(config, remote).max(cookie.len().next_multiple_of(4));
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));
@@ -215,8 +215,8 @@ pub(crate) fn has_room_for_auth(
     cookie + said + 4 + EXTENSIONS <= room_for_parameters(config, remote)
 }
 
-/// The addresses of an endpoint with several; a single one is known from the packet's source (RFC
-/// 9260 §5.1.2 A). There are none inside DTLS (RFC 8261 §6.1).
+/// The addresses of an endpoint with several addresses; a single address is known from the packet's
+/// source (RFC 9260 §5.1.2 A). Inside DTLS no addresses are listed (RFC 8261 §6.1).
 fn push_addresses(parameters: &mut TlvWriter, config: &Config) {
     if config.addresses.len() > 1 && !config.over_dtls {
         for &address in &config.addresses {
@@ -249,8 +249,8 @@ mod tests {
         auth_random: None,
     };
 
-    /// An INIT ACK written around its cookie must equal the general one, and must be left to it if
-    /// there are more parameters.
+    /// An INIT ACK that is written around its cookie must equal the INIT ACK of the general code,
+    /// which must be used if there are more parameters.
     #[test]
     fn an_init_ack_around_its_cookie_is_the_one_that_carries_it() {
         use anabranch_wire::Encode;
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// The precomputed parameter of an INIT must equal the encoded one.
+    /// The precomputed parameter of an INIT must equal the encoded parameter.
     #[test]
     fn the_families_are_the_parameter_that_distinguishes_them() {
         let [v4, v6]: [IpAddr; 2] = [[10, 0, 0, 1].into(), std::net::Ipv6Addr::LOCALHOST.into()];

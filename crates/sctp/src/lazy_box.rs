@@ -14,8 +14,8 @@ pub(crate) trait IsEmpty: Default + 'static {
     fn is_blank(&self) -> bool;
 }
 
-/// Collection in a separate allocation that exists only while it is not empty. It dereferences to
-/// the collection; [`Self::make`] and [`Self::change`] modify it.
+/// Collection in a separate allocation that exists only while it is not empty. The box dereferences
+/// to the collection; [`Self::make`] and [`Self::change`] modify it.
 #[derive(Debug)]
 pub(crate) struct LazyBox<T>(Option<Box<T>>);
 
@@ -26,7 +26,7 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: IsEmpty> LazyBox<T> {
-    /// Whether it is not empty; usually decided without access to the collection.
+    /// Whether the collection is not empty; usually decided without access to the collection.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {

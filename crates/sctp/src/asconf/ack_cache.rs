@@ -15,7 +15,7 @@ pub(crate) enum SerialClass {
     Next,
     /// Already answered, with these response parameters.
     Answered(Bytes),
-    /// Neither: too old, or a gap in the sequence.
+    /// The serial number is too old, or leaves a gap in the sequence.
     Strange,
 }
 

@@ -15,11 +15,11 @@ pub enum AddressChange {
     /// Like [`AddressChange::Add`], but the peer takes the address from the source of the request
     /// (RFC 5061 §4.2.1), because a NAT may have changed it on the way.
     AddSource(IpAddr),
-    /// Removes the address. Nothing is sent from it any more (RFC 5061 §5.3 F4).
+    /// Removes the address. No further packets are sent from this address (RFC 5061 §5.3 F4).
     Remove(IpAddr),
-    /// Removes all addresses except this one (the wildcard of RFC 5061 §4.2.2).
+    /// Removes all addresses except this address (the wildcard of RFC 5061 §4.2.2).
     KeepOnly(IpAddr),
-    /// Asks the peer to use this address as its primary destination (RFC 5061 §5.4).
+    /// Requests that the peer uses this address as its primary destination (RFC 5061 §5.4).
     PeerPrimary(IpAddr),
 }
 
@@ -76,15 +76,15 @@ impl AddressChange {
 pub enum AddressChangeOutcome {
     /// The peer performed the change.
     Performed,
-    /// The peer refused the change; nothing changed.
+    /// The peer refused the change, and all addresses are unchanged.
     Refused {
         /// Code of the error cause (RFC 5061 §4.3, RFC 9260 §3.3.10), if there was one. Requests
-        /// after a refused one in the same ASCONF are refused with it (§5.1 A7).
+        /// after a refused request in the same ASCONF are refused as well (§5.1 A7).
         cause: Option<u16>,
     },
     /// The request was not sent, or no response will arrive: the peer does not support ASCONF, it
-    /// restarted, the association was closed, or an earlier request that this one needs was
-    /// refused.
+    /// restarted, the association was closed, or an earlier request that this request depends on
+    /// was refused.
     Failed,
 }
 
@@ -95,7 +95,7 @@ pub enum AddressChangeError {
     /// The association is not established, or is shutting down (RFC 5061 §5.1.1 C4).
     #[error("the association is not established, or closes")]
     NotEstablished,
-    /// One of the ends does not offer ASCONF; see the setting `address_changes`.
+    /// At least one end does not offer ASCONF; see the setting `address_changes`.
     #[error("changes of addresses were not negotiated")]
     NotNegotiated,
     /// The peer has reported that it does not understand such requests (RFC 5061 §5.1 A9, §5.3 F3).

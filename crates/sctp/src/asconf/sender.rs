@@ -18,7 +18,7 @@ use crate::path::PathId;
 /// Maximum number of requests per ASCONF, so that the responses with their error causes fit into
 /// one packet.
 pub(crate) const MAX_REQUESTS: usize = 10;
-/// Maximum number of outstanding ASCONFs: one, plus a second one when the first is retransmitted
+/// Maximum number of outstanding ASCONFs: one, and a second ASCONF when the first is retransmitted
 /// (RFC 5061 §5.5).
 const MAX_FLIGHTS: usize = 2;
 /// Number of recently removed addresses that are remembered, because late packets may refer to
@@ -120,7 +120,7 @@ impl AsconfSender {
         }
     }
 
-    /// Whether any request was ever made; otherwise the addresses are those of the handshake.
+    /// Whether any request was ever made; otherwise the addresses of the handshake apply.
     pub(crate) fn has_begun(&self) -> bool {
         !self.own.is_empty()
     }
@@ -140,7 +140,7 @@ impl AsconfSender {
         self.flights.iter().flat_map(OutstandingAsconf::changes)
     }
 
-    /// Source address that the outstanding requests need, if one of them determines it.
+    /// Source address that the outstanding requests need, if a request determines it.
     pub(crate) fn source(&self) -> Option<IpAddr> {
         self.flying().find_map(AddressChange::source)
     }
@@ -162,8 +162,8 @@ impl AsconfSender {
         self.open().any(|it| it.removes(address))
     }
 
-    /// Permitted source addresses: those without a removal request. The last one stays usable until
-    /// its removal is sent to the peer.
+    /// Permitted source addresses: addresses without a removal request. The last address stays
+    /// usable until its removal is sent to the peer.
     pub(crate) fn usable(&self) -> Vec<IpAddr> {
         let own = self.own.iter().copied();
         let usable: Vec<_> = own.clone().filter(|&it| !self.is_leaving(it)).collect();
@@ -197,7 +197,7 @@ impl AsconfSender {
         !(not.asconf || kind)
     }
 
-    /// Whether `more` further requests can wait.
+    /// Whether `more` further requests can be queued.
     pub(crate) fn has_room(&self, more: usize) -> bool {
         let waiting: usize = self.wishes.iter().map(Vec::len).sum();
         waiting + more <= Self::MAX_PENDING_REQUESTS
@@ -238,8 +238,8 @@ impl AsconfSender {
     }
 
     /// Retransmits the outstanding ASCONF to `path`, and sends the requests made since then in a
-    /// separate ASCONF (RFC 5061 §5.1 B4, §5.5), because the outstanding one may fail just because
-    /// these are missing.
+    /// separate ASCONF (RFC 5061 §5.1 B4, §5.5), because the outstanding ASCONF may fail only
+    /// because these requests are missing.
     pub(crate) fn again(&mut self, path: PathId) -> Vec<AddressChange> {
         if let Some(retry) = &mut self.retry {
             retry.again(path);
@@ -250,7 +250,7 @@ impl AsconfSender {
         Vec::new()
     }
 
-    /// Makes an ASCONF of waiting requests. Returns those that are no longer possible.
+    /// Builds an ASCONF from waiting requests. Returns the requests that are no longer possible.
     fn take_wishes(&mut self) -> Vec<AddressChange> {
         let mut failed = Vec::new();
         let mut requests = Vec::new();
@@ -432,7 +432,7 @@ mod tests {
         asking.launch(PathId(0));
         assert_eq!(asking.source(), Some(ip(2)));
         assert_eq!(asking.adding(), [ip(2), ip(3)]);
-        // Addresses whose removal waits are not used, except the last one.
+        // Addresses whose removal is queued are not used, except the last address.
         assert_eq!(asking.usable(), [ip(1)]);
         // A waiting request is not sent next to the first ASCONF.
         asking.again(PathId(0));
@@ -483,7 +483,7 @@ mod tests {
         ]);
         asking.launch(PathId(0));
         assert_eq!(asking.flights().count(), 1);
-        // The last address is used until the peer is asked to remove it.
+        // The last address is used until its removal is sent to the peer.
         assert_eq!(asking.usable(), [ip(1)]);
         asking.again(PathId(0));
         let serials: Vec<_> = asking.flights().map(|it| it.asconf.serial).collect();

@@ -106,9 +106,9 @@ impl Association {
         self.auth.as_deref_mut().filter(|auth| auth.is_agreed())
     }
 
-    /// Chunks of the current packet that may be accepted: those that need no authentication, and
-    /// those authenticated by a valid AUTH (RFC 4895 §6.3). If there are others, the remaining
-    /// chunks are copied into `kept` as a separate packet.
+    /// Chunks of the current packet that may be accepted: chunks that need no authentication, and
+    /// chunks authenticated by a valid AUTH (RFC 4895 §6.3). If the packet has other chunks, the
+    /// accepted chunks are copied into `kept` as a separate packet.
     pub(super) fn admitted<'a>(
         &mut self,
         path: Path,
@@ -144,7 +144,7 @@ impl Association {
             } else {
                 left.extend_from_slice(frame.padded());
             }
-            // Unreadable chunks are detected again when the rest is processed.
+            // Unreadable chunks are detected again when the remaining chunks are processed.
             next = frames.next_frame().and_then(Result::ok);
         }
         if !dropped {

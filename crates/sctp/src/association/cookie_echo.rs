@@ -24,7 +24,7 @@ impl Association {
     }
 
     /// Sends the COOKIE ACK to the source of the COOKIE ECHO, verified or not, because the default
-    /// path may be the one that lost the COOKIE ECHO before. Its packet then also has a HEARTBEAT
+    /// path may be the path that lost the COOKIE ECHO before. Its packet then also has a HEARTBEAT
     /// (RFC 9260 §5.4).
     pub(crate) fn acknowledge_cookie(&mut self, source: IpAddr) {
         self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
@@ -34,8 +34,8 @@ impl Association {
     /// side is the current one. Every cookie with that tag was made while this side was connecting.
     ///
     /// In COOKIE-ECHOED, the peer's INIT and INIT ACK may have arrived in a different order than
-    /// they were sent. The COOKIE ECHO of this side, which the peer answers if it is the later one,
-    /// gets one T1-cookie; after that the cookie counts.
+    /// they were sent. The COOKIE ECHO of this side, which the peer answers if it is the later of
+    /// the two, has one period of T1-cookie to be answered; afterwards the cookie is accepted.
     pub(crate) fn knows_better(&self, cookie: &Cookie) -> bool {
         let State::Active(Tcb { peer, stage, .. }) = &self.state else {
             return false;
@@ -54,7 +54,7 @@ impl Association {
         self.state.is_being_set_up()
     }
 
-    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; does nothing in other states.
+    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; has no effect in other states.
     pub(crate) fn establish_unless_up(&mut self, now: Nanos) {
         if self.is_being_set_up() {
             self.establish(now);

@@ -21,11 +21,11 @@ impl Association {
         }
     }
 
-    /// Changes settings, effective from the next packet on. They survive a restart.
+    /// Changes settings, effective from the next packet on. The settings survive a restart.
     ///
     /// # Errors
-    /// One of them is out of range, the stream of [`AssociationSettings::send_defaults`] does not
-    /// exist, or the association is closed; nothing changes then.
+    /// A setting is out of range, the stream of [`AssociationSettings::send_defaults`] does not
+    /// exist, or the association is closed. After an error all settings are unchanged.
     pub fn set_settings(
         &mut self,
         settings: AssociationSettings,
@@ -58,8 +58,8 @@ impl Association {
     /// expiration time. The settings survive a restart.
     ///
     /// # Errors
-    /// One of them is out of range, the peer has no such address, or the association is closed;
-    /// nothing changes then.
+    /// A setting is out of range, the peer has no such address, or the association is closed. After
+    /// an error all settings are unchanged.
     pub fn set_path_settings(
         &mut self,
         now: Nanos,
@@ -111,8 +111,8 @@ impl Association {
 
     /// Sets the value of a stream: its priority under the scheduler `priority` (smaller is
     /// earlier), or its weight under `weighted_fair`, for which 0 is treated as 1
-    /// (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It applies from the next message or fragment
-    /// on, and survives a restart. The other schedulers ignore it.
+    /// (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). The value applies from the next message or
+    /// fragment on, and survives a restart. The other schedulers ignore it.
     pub fn set_stream_value(&mut self, stream: u16, value: u16) {
         self.stream_values.make().insert(stream, value);
         self.sender().set_stream_value(stream, value);

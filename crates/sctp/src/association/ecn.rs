@@ -6,8 +6,8 @@
 //! - A packet whose DATA is all new is ECN-capable. The receiver of a mark sends an ECNE with each
 //!   SACK until a CWR answers the last marked packet.
 //! - The sender reacts to an ECNE once per window of data and destination ([`crate::tx`]), and
-//!   reports this by a CWR with the next DATA. Neither chunk causes a separate packet, so that a
-//!   peer that floods either gains nothing.
+//!   reports this by a CWR with the next DATA. Neither ECNE nor CWR causes a separate packet, so
+//!   that flooding with these chunks has no effect.
 
 use anabranch_transport::{Ecn, Nanos};
 use anabranch_wire::Tsn;
@@ -76,7 +76,7 @@ impl Association {
     /// Processes a CWR: the peer has reduced its cwnd for a marked packet.
     pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut DiscardCounts) {
         match &mut self.marks {
-            // A CWR for an earlier mark leaves the later one to be reported.
+            // After a CWR for an earlier mark, the later mark is still reported.
             Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
             None => discards.count(DiscardReason::WrongState),
         }

@@ -38,12 +38,13 @@ impl Association {
         self.local_tag
     }
 
-    /// Whether it waits for an INIT ACK after a Stale Cookie error, and the INIT was not sent yet.
+    /// Whether the association waits for an INIT ACK after a Stale Cookie error, and the INIT was
+    /// not sent yet.
     pub(crate) fn begins_again(&self) -> bool {
         matches!(&self.state, State::CookieWait(wait) if wait.stale_cookies > 0 && wait.init.deadline.is_none())
     }
 
-    /// Replaces the local tag; returns the former one.
+    /// Replaces the local tag; returns the former tag.
     pub(crate) fn replace_tag(&mut self, tag: u32) -> u32 {
         std::mem::replace(&mut self.local_tag, tag)
     }
@@ -71,7 +72,7 @@ impl Association {
         }
     }
 
-    /// Retransmits the unanswered control chunk at once.
+    /// Retransmits the unanswered control chunk immediately.
     pub(crate) fn repeat_control(&mut self) {
         if let Some(retry) = self.state.retry_mut() {
             retry.due = true;
@@ -101,7 +102,7 @@ impl Association {
         self.paths.follow_udp_port(remote, port);
     }
 
-    /// Whether it is closed and has one more packet to send.
+    /// Whether the association is closed and has one more packet to send.
     pub(crate) fn has_last_words(&self) -> bool {
         self.parting.is_some()
     }

@@ -1,4 +1,4 @@
-//! Chunks outside of RFC 9260, received and sent: those of negotiated extensions, and unknown
+//! Chunks outside of RFC 9260, received and sent: chunks of negotiated extensions, and unknown
 //! types.
 
 use anabranch_transport::{Nanos, Path};

@@ -1,7 +1,7 @@
-//! Fast path for sent packets of an association with nothing else to send: DATA alone, and a SACK
-//! alone.
+//! Fast path for an association that sends only these packets: DATA alone, and a SACK alone.
 //!
-//! It makes fewer checks. The packets are the same as those of [`Association::poll_any`].
+//! The fast path makes fewer checks. The packets are the same as those of
+//! [`Association::poll_any`].
 
 use std::ops::ControlFlow;
 
@@ -16,9 +16,9 @@ use crate::transmit::UdpTransmit;
 
 impl Association {
     /// Appends all packets that may be sent now to `out`, and passes each to `each`; after
-    /// [`ControlFlow::Break`] the rest waits for the next call, and the returned value says whether
-    /// it is known that none is left. `unsummed`: checksums may be left to the recipient of the
-    /// packets.
+    /// [`ControlFlow::Break`] the remaining packets wait for the next call, and the returned value
+    /// states whether it is known that no packet is left. `unsummed`: checksums may be left to the
+    /// recipient of the packets.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
@@ -48,8 +48,9 @@ impl Association {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// Like [`Self::poll_all`], for fast path packets only; returns whether nothing else is due. A
-    /// caller that stops learns at once whether packets are left, so that it need not call again.
+    /// Like [`Self::poll_all`], for fast path packets only; returns whether no other packet is due.
+    /// A caller that stops the iteration immediately receives whether packets are left, so that it
+    /// need not call again.
     #[inline(always)]
     fn poll_fast_path(
         &mut self,
@@ -88,7 +89,7 @@ impl Association {
         ControlFlow::Continue(self.is_done(now))
     }
 
-    /// Whether nothing else is due after all DATA and SACKs have been sent.
+    /// Whether no other packet is due after all DATA and SACKs have been sent.
     #[inline(always)]
     fn is_done(&mut self, now: Nanos) -> bool {
         let is_done = self.probes_nothing(now);
@@ -117,7 +118,7 @@ impl Association {
     }
 
     /// Writes packets of DATA while one may be sent to `next`, because a packet of DATA changes
-    /// none of the checks. `false` if there was nothing to send; with [`ControlFlow::Break`],
+    /// none of the checks. `false` if there was no packet to send; with [`ControlFlow::Break`],
     /// whether more is left.
     #[inline(never)] // the caller's state leaves too few registers for it
     fn write_run(

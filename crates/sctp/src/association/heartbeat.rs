@@ -52,7 +52,7 @@ fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
 }
 
 impl Association {
-    /// Starts probing: unconfirmed paths at once, others when they have been idle.
+    /// Starts probing: unconfirmed paths immediately, other paths when they have been idle.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
@@ -75,7 +75,7 @@ impl Association {
         &mut self.paths.get_mut(path).heartbeat
     }
 
-    /// Sends a HEARTBEAT to `path` immediately (RFC 9260 §11.1.8). Does nothing if the path does
+    /// Sends a HEARTBEAT to `path` immediately (RFC 9260 §11.1.8). Has no effect if the path does
     /// not exist or the association is not established.
     pub fn request_heartbeat(&mut self, path: PathId) {
         let ours = usize::from(path.0) < self.paths.len() && !self.paths.get(path).disowned;
@@ -120,9 +120,9 @@ impl Association {
         self.probes_at = 0;
     }
 
-    /// Earliest time of work on a path, for HEARTBEAT or path MTU probes; [`Nanos::MAX`]: never. It
-    /// is cached until something changes that HEARTBEATs or the MTU depend on, which excludes DATA
-    /// and SACKs.
+    /// Earliest time of work on a path, for HEARTBEAT or path MTU probes; [`Nanos::MAX`]: never.
+    /// The time is cached until a change that affects HEARTBEATs or the MTU; DATA and SACKs are no
+    /// such change.
     pub(crate) fn probes_deadline(&mut self) -> Nanos {
         let at = |this: &Self| {
             let heartbeat = this.heartbeat_deadline().unwrap_or(Nanos::MAX);
@@ -267,7 +267,7 @@ impl Association {
         }
     }
 
-    /// Probes a path that has not answered once per RTO, if the profile says so: until it is
+    /// Probes a path that has not answered once per RTO, if the profile requires it: until it is
     /// confirmed or inactive (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3);
     /// ns-2.35 whenever HEARTBEATs are enabled.
     pub(crate) fn probe_again(&mut self, path: PathId) {
@@ -275,11 +275,11 @@ impl Association {
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
             PathState::Unconfirmed => true,
-            // Not if HEARTBEATs are off (RFC 7829 §3.2, rule 5).
+            // The path is not probed if HEARTBEATs are off (RFC 7829 §3.2, rule 5).
             PathState::PotentiallyFailed => on,
             PathState::Active => always,
             // No other chunk may be sent before an address is verified; the peer may have removed
-            // the verified ones.
+            // the verified addresses.
             PathState::Inactive => always || !self.paths.has_verified(),
         };
         if again {
@@ -351,7 +351,7 @@ impl Association {
         true
     }
 
-    /// Finds the HEARTBEAT of an answer. This one and earlier ones are no longer outstanding.
+    /// Finds the HEARTBEAT of an answer. This HEARTBEAT and earlier ones are no longer outstanding.
     fn answered(&mut self, info: Bytes) -> Option<(HeartbeatResult, PathId, Option<Report>)> {
         let (own, report) = self.read_heartbeat_ack(info)?;
         let (path, nonce) = read_own_info(own)?;

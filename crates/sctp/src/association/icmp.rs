@@ -57,7 +57,8 @@ impl Association {
                 usize::try_from(mtu).unwrap_or(usize::MAX),
             ),
             IcmpError::NoProtocol => self.on_nobody_there(quote),
-            // The UDP port of a running SCTP stack is open; a stopped one does not answer by ABORT.
+            // The UDP port of a running SCTP stack is open; a stopped stack does not answer by
+            // ABORT.
             IcmpError::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
             IcmpError::NoPort | IcmpError::Nothing => false,
             IcmpError::Unreachable => self.on_unreachable(now, path),

@@ -154,7 +154,8 @@ impl Association {
         let random = CompactRandom::of(&mut random);
         let equipment = PathComponents::of(&config, first.remote);
         let tx = LazySender::new(&config, local_initial_tsn);
-        // Nothing can fail from here on, so all else is constructed in its allocation.
+        // The following steps cannot fail, so the remaining parts are constructed in their
+        // allocation.
         let block = Box::new_uninit();
         Box::write(
             block,
@@ -170,7 +171,7 @@ impl Association {
                 outbound_streams: config.outbound_streams,
                 inbound_streams: config.inbound_streams,
                 state: State::CookieWait(CookieWait::first()),
-                // The one address verified by the handshake or by the user (RFC 9260 §5.4).
+                // The address that the handshake or the user has verified (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
                 rx: None,
@@ -511,7 +512,7 @@ impl Association {
         }
     }
 
-    /// Whether `path` is active, or no path is, so that the association does not outlive its peer.
+    /// Whether `path` is active, or no path is, so that the association ends if its peer is gone.
     pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
         let active = |state| state == PathState::Active;
         active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
@@ -550,7 +551,7 @@ impl Association {
         }
     }
 
-    /// Removes all other addresses of the peer, such as unlisted ones that the user gave.
+    /// Removes all other addresses of the peer, such as unlisted addresses that the user gave.
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
         if !self.paths.are_to(addresses) && !self.paths.keep_only(addresses).is_empty() {
             self.known_primary = self.paths.primary();

@@ -10,9 +10,9 @@ use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 
 impl Association {
     /// Next output in which the reader is interested, in the order of delivery: an event follows
-    /// the messages that were readable before it occurred, and precedes later ones. Other outputs
-    /// stay. Taking a message opens the receive window. Outputs can be read after the association
-    /// was closed.
+    /// the messages that were readable before it occurred, and precedes later messages. Other
+    /// outputs stay. Taking a message opens the receive window. Outputs can be read after the
+    /// association was closed.
     pub fn poll_output(&mut self, interest: Interest) -> Option<Output> {
         if self.dtls.is_some() && !self.may_read() {
             return None;
@@ -33,8 +33,8 @@ impl Association {
         }
         if interest.messages() {
             let message = self.poll_message_before(interest).map(Output::Message);
-            // It may have been stopped by an event, or by the end that a message too long has
-            // caused.
+            // An event, or the end of the association after a message that is too long, may have
+            // stopped the reading.
             return message.or_else(|| self.poll_event_in_order(interest).map(Output::Event));
         }
         if interest.parts() {
@@ -47,7 +47,7 @@ impl Association {
     /// before it.
     ///
     /// A message larger than the receive buffer is reassembled from parts here, outside of the
-    /// buffer. One larger than [`Config::max_message`](crate::Config::max_message) ends the
+    /// buffer. A message larger than [`Config::max_message`](crate::Config::max_message) ends the
     /// association with [`CloseReason::MessageTooLong`]; such messages should be read by
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
@@ -103,8 +103,9 @@ impl Association {
     /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point).
     /// [`Event::PartialDeliveryAborted`] reports a message that will not be completed.
     ///
-    /// Calls may be mixed with [`Association::poll_message`], which skips the rest of a message
-    /// that was begun here; the data that it has collected of a message is the first part here.
+    /// Calls may be mixed with [`Association::poll_message`], which skips the remaining parts of a
+    /// message whose first part this method has returned. If `poll_message` has collected data of a
+    /// message, that data is the first part.
     #[inline]
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         if self.dtls.is_some() && !self.may_read() {
@@ -127,8 +128,8 @@ impl Association {
         part
     }
 
-    /// Events since the last call, without receipts. They stay in the output: for a driver that
-    /// must act on them, while its users read them in order.
+    /// Events since the last call, without receipts. The events stay in the output: a driver that
+    /// must process events examines them, and users read them in order.
     pub fn unseen_events(&mut self) -> impl Iterator<Item = &Event> {
         self.events.unseen()
     }
@@ -240,7 +241,7 @@ impl Association {
         if !interest.events() || self.events.is_empty() {
             return self.poll_message();
         }
-        // It is the first, and no event precedes it.
+        // The message is the first output, and no event precedes it.
         if let Some(message) = self.rx.as_deref_mut()?.poll_whole() {
             return Some(message);
         }

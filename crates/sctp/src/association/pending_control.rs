@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingControl(u8);
 
-/// One pending item or condition.
+/// A pending item or condition.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum ControlTask {

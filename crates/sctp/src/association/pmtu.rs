@@ -96,8 +96,8 @@ impl Association {
             })
     }
 
-    /// Writes a probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). Its loss is no error of
-    /// the path.
+    /// Writes a probe: HEARTBEAT, and PAD up to the size (RFC 8899 §6.2.1). The loss of a probe is
+    /// no error of the path.
     pub(crate) fn write_pmtu_probe(
         &mut self,
         now: Nanos,
@@ -177,8 +177,8 @@ impl Association {
         };
         let limit = mtu::max_packet(lower, remote, encapsulation);
         let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
-        // This little data was sent in small packets, even with bundled chunks, so its loss is
-        // independent of the size.
+        // This amount of data fits into small packets, even with bundled chunks, so its loss is
+        // independent of the packet size.
         if 2 * outstanding <= fits as u64 {
             return;
         }

@@ -33,7 +33,7 @@ impl<'a> Protection<'a> {
     }
 
     /// The keys to restart this association with, once they are negotiated. [`Event::RestartKeys`]
-    /// reports new ones.
+    /// reports new keys.
     pub fn restart_keys(self) -> Option<RestartKeys> {
         self.dtls?.restart_keys()
     }
@@ -59,8 +59,8 @@ impl ProtectionMut<'_> {
     /// stored (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4).
     ///
     /// # Errors
-    /// The epoch is not the next one or in use, restart keys come first, or the DTLS chunk is not
-    /// used or still being negotiated.
+    /// The epoch is neither the next one nor in use; restart keys are installed before other keys;
+    /// or the DTLS chunk is not used or still being negotiated.
     pub fn install_send_keys(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         self.negotiated()?.install_sealing(id, keys)
     }

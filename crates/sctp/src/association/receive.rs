@@ -188,7 +188,7 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Processes one chunk other than DATA; `false` if the rest of the packet must be ignored.
+    /// Processes one chunk other than DATA; `false` if the remaining packet must be ignored.
     fn handle_chunk(
         &mut self,
         now: Nanos,
@@ -209,7 +209,7 @@ impl Association {
             return true;
         }
         self.forget_probes();
-        // It has no value to parse.
+        // The chunk has no value to parse.
         if frame.kind == kind::COOKIE_ACK {
             self.on_cookie_ack(now, discards);
             return true;
@@ -234,8 +234,8 @@ impl Association {
                 self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
             }
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
-            // To an address being removed: it answers an earlier packet from there (RFC 5061
-            // §5.3.1).
+            // The packet was sent to an address that is being removed: it answers an earlier packet
+            // from this address (RFC 5061 §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
                 discards.count(DiscardReason::BadTagAbort);
             }
@@ -482,12 +482,12 @@ impl Association {
         }
     }
 
-    /// ABORT. One whose causes cannot be parsed is malformed and discarded (RFC 9260 §3.3.7). The
-    /// reason of the peer's user, or of its stack, is kept for the local user (§9.1).
+    /// ABORT. An ABORT whose causes cannot be parsed is malformed and discarded (RFC 9260 §3.3.7).
+    /// The reason of the peer's user, or of its stack, is stored for the local user (§9.1).
     ///
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
     /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
-    /// lost: a later packet of this side was out of the blue there (§8.4).
+    /// lost: a later packet of this side was out of the blue for the peer (§8.4).
     fn on_abort(&mut self, abort: &Abort, discards: &mut DiscardCounts) {
         let mut first = None;
         let mut said = None;

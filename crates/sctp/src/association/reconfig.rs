@@ -37,7 +37,7 @@ impl Association {
     /// Requests a change of the streams. [`Event`] reports its outcome.
     ///
     /// # Errors
-    /// See [`ReconfigError`]; nothing changes then.
+    /// See [`ReconfigError`]. After an error no request was made.
     pub fn reconfigure(
         &mut self,
         now: Nanos,
@@ -70,7 +70,7 @@ impl Association {
         Ok(())
     }
 
-    /// Asks the peer to reset `streams`; an empty list means all.
+    /// Requests that the peer resets `streams`; an empty list means all streams.
     fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
         let streams = self.wished(streams, self.inbound_streams)?;
         let most = self.most_listed(INCOMING_HEADER);

@@ -195,7 +195,7 @@ impl Association {
         let before = std::mem::replace(&mut self.active_path, path);
         self.trace.record(now, Probe::ActivePath, 0, path.0.into());
         let Some(rsctp) = &mut self.rsctp else { return };
-        // Earlier reports say nothing about the path under load.
+        // Earlier reports carry no information about the path under load.
         rsctp.marked = false;
         if let Some(receiver) = &mut self.paths.get_mut(path).receiver {
             receiver.forget_losses();

@@ -30,8 +30,8 @@ impl SendBuffer<'_> {
     }
 
     /// Whether [`Association::send`] certainly accepts a message of `size` bytes: the stream
-    /// exists, and the buffer has space for it. Others may be accepted too, if further messages are
-    /// abandoned for them.
+    /// exists, and the buffer has space for it. Larger messages may be accepted as well, if other
+    /// messages are abandoned for them.
     #[inline]
     pub fn accepts(self, stream: Option<u16>, size: usize) -> bool {
         let Self { association } = self;

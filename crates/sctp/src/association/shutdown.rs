@@ -46,7 +46,7 @@ impl Association {
         Ok(())
     }
 
-    /// Stops accepting messages; accepted ones are still delivered.
+    /// Stops accepting messages; messages that were already accepted are still delivered.
     pub(crate) fn finish_data(&mut self, now: Nanos, stage: EstablishedState) {
         self.drop_pending_requests();
         self.set_stage(stage);
@@ -122,7 +122,7 @@ impl Association {
         self.abort_with(cause, CloseReason::PeerViolation(violation));
     }
 
-    /// Continues a shutdown if nothing is outstanding or queued.
+    /// Continues a shutdown if no data is outstanding or queued.
     #[inline(always)]
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
         if self.is_established() {
@@ -139,7 +139,7 @@ impl Association {
             Some(EstablishedState::ShutdownReceived) => false,
             _ => return,
         };
-        // Without a source or destination address, the shutdown waits for a new one.
+        // Without a source or destination address, the shutdown waits for a new address.
         if !self.tx.is_drained() || self.is_mute() || !self.paths.has_verified() {
             return;
         }

@@ -18,7 +18,7 @@ pub struct AssociationStatus {
     /// Number of inbound streams; the maximum allowed until the handshake is complete.
     pub inbound_streams: u16,
     /// Number of streams that messages without a [stream](crate::SendOptions::stream) use now: 1 to
-    /// those negotiated.
+    /// the number of negotiated streams.
     pub streams_in_use: u16,
     /// Estimated free space in the peer's receive window, in bytes.
     pub peer_rwnd: u64,

@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::tx::T3Outcome;
 
 impl Association {
-    /// Time at which [`Self::handle_timeout`] has something to do.
+    /// Time at which [`Self::handle_timeout`] has work.
     #[inline]
     pub(crate) fn deadline(&mut self) -> Option<Nanos> {
         let earliest = match self.plain_deadline() {
@@ -25,8 +25,9 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
-    /// The same, [`Nanos::MAX`] for never, if only data, SACKs and path probes have deadlines, and
-    /// those of the probes are cached: queried after every packet, so it examines nothing else.
+    /// The same time, [`Nanos::MAX`] for never, if only data, SACKs and path probes have deadlines,
+    /// and the deadlines of the probes are cached. The method is called after every packet, and
+    /// therefore examines no other state.
     #[inline]
     fn plain_deadline(&self) -> Option<Nanos> {
         let State::Active(known) = &self.state else {
@@ -206,8 +207,8 @@ impl Association {
                 return;
             }
         }
-        // DATA bundled with the COOKIE ECHO was lost with it. Its timer was started with T1-cookie
-        // and backs off the same RTO, so the RTO should be doubled only once.
+        // DATA bundled with the COOKIE ECHO was lost with it. The timer of the DATA was started
+        // with T1-cookie and backs off the same RTO, so the RTO should be doubled only once.
         let t3 = self
             .tx
             .handle_t3(now, retry.path, &mut self.paths, &mut self.trace);

@@ -24,7 +24,7 @@ use crate::state::{EstablishedState, State, Tcb};
 const MAX_LADEN: u32 = 2;
 
 impl Association {
-    /// Appends the next packet to `out`, of any kind; `None` if nothing may be sent now.
+    /// Appends the next packet to `out`, of any kind; `None` if no packet may be sent now.
     #[inline(never)]
     pub(super) fn poll_any(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if self.parting.is_some() {
@@ -109,7 +109,7 @@ impl Association {
         Some(self.write_pmtu_probe(now, probe, out))
     }
 
-    /// Whether the COOKIE ECHO was sent and nothing else can be due before its answer.
+    /// Whether the COOKIE ECHO was sent and no other packet can be due before its answer.
     fn waits_for_cookie_ack(&self) -> bool {
         let State::Active(Tcb { stage, .. }) = &self.state else {
             return false;
@@ -208,7 +208,7 @@ impl Association {
         self.seal_filled(key, packet, self.checksum_mode.wanted(false))
     }
 
-    /// Writes one packet to `path` with any chunks due there; returns its length, or 0.
+    /// Writes one packet to `path` with the chunks that are due on it; returns its length, or 0.
     #[inline(always)]
     fn write_packet(
         &mut self,
@@ -249,8 +249,8 @@ impl Association {
     }
 
     /// Whether DATA is bundled with the COOKIE ECHO just written (RFC 9260 §5.1 C). If two such
-    /// packets were unanswered, they may have been too large for the path, so the next one is sent
-    /// without DATA.
+    /// packets were unanswered, they may have been too large for the path, so the next COOKIE ECHO
+    /// is sent without DATA.
     #[inline(never)]
     fn takes_data_along(&self) -> bool {
         let echo = self.state.retry();
@@ -498,7 +498,7 @@ impl Association {
         }
         let init = handshake::init(&self.config, own, entry.path.remote, preservative);
         let mut packet = PacketBuilder::new(out, header, entry.max_packet);
-        // Its parameters are limited to far less than any MTU.
+        // The parameters are limited to far less than any MTU.
         let _ = packet.push(&init);
         Transmit {
             len: packet.finish(vital),
@@ -555,7 +555,7 @@ impl Association {
     }
 }
 
-/// Reports unrecognized parameters, as many as fit next to the COOKIE ECHO.
+/// Reports unrecognized parameters, up to the number that fits next to the COOKIE ECHO.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {

@@ -15,7 +15,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
 }
 
 /// Association shared key: the endpoint pair shared key, the smaller key vector, then the larger
-/// one. The order of the arguments does not matter, so both ends compute the same key.
+/// key vector. The order of the arguments does not matter, so both ends compute the same key.
 pub(crate) fn association_key(secret: &[u8], one: &[u8], other: &[u8]) -> Vec<u8> {
     let (small, large) = match compare(one, other) {
         Ordering::Greater => (other, one),

@@ -36,8 +36,8 @@ const CHOICES: [Choice; NAMES.len()] = {
     choices
 };
 
-/// Set of chunk types, such as those that a peer must authenticate. It never contains INIT, INIT
-/// ACK, SHUTDOWN COMPLETE and AUTH (RFC 4895 §3.2).
+/// Set of chunk types, such as those that a peer must authenticate. The set never contains INIT,
+/// INIT ACK, SHUTDOWN COMPLETE and AUTH (RFC 4895 §3.2).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkTypes([u64; 4]);
 

@@ -30,7 +30,7 @@ pub enum KeyError {
     TooMany,
 }
 
-/// One shared key.
+/// A shared key.
 #[derive(Clone)]
 struct Key {
     id: u16,
@@ -39,8 +39,8 @@ struct Key {
 }
 
 /// Endpoint pair shared keys of an association. The initial set has only the null key: key 0, which
-/// is empty. It counts as a key until it is deleted or replaced, so that keys can be changed from
-/// it (RFC 6458 §8.3.3).
+/// is empty. A deactivated key counts as a key until it is deleted or replaced, so that keys can be
+/// changed from it (RFC 6458 §8.3.3).
 #[derive(Clone)]
 pub struct SharedKeys {
     /// Usually only the null key, in settings shared by many associations.
@@ -103,7 +103,7 @@ impl SharedKeys {
     /// Authenticates packets with this key from now on.
     ///
     /// # Errors
-    /// There is no such key, or it was deactivated.
+    /// The key does not exist, or was deactivated.
     pub fn activate(&mut self, id: u16) -> Result<(), KeyError> {
         if self.find(id)?.deactivated {
             return Err(KeyError::Deactivated(id));

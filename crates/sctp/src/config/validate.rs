@@ -131,7 +131,8 @@ impl Config {
         if self.scheduler == SchedulerKind::Priority && self.stream_values.is_none() {
             self.refuse_idle("scheduler", "without `stream_values`")?;
         }
-        // Loss detection and recovery per path replace those of the association.
+        // Loss detection and recovery per path replace loss detection and recovery of the
+        // association.
         if self.cmt && self.cmt_split_fast_retransmit {
             let why = "with `cmt`, unless `cmt_split_fast_retransmit = false`";
             self.refuse_idle("htna", why)?;
@@ -197,7 +198,7 @@ impl Config {
             BufferSplit::Sender | BufferSplit::Both
         );
         if self.cmt && splits && self.send_buffer < MAX_PATHS {
-            // The share of a path would be empty, and nothing could ever be sent.
+            // The share of a path would be empty, so that no data could ever be sent.
             let allowed = format!("{} B or more with `cmt_buffer_split`", MAX_PATHS);
             return Err(refuse(
                 "send_buffer",
@@ -217,8 +218,8 @@ impl Config {
             return Err(refuse("max_message", "0 B", "1 B or more"));
         }
         span("rto_min", self.rto_min, (MIN_RTO, self.rto_max))?;
-        // The value of a profile is clamped to the bounds (RFC 9260 §6.3.1); an explicit one must
-        // lie between them.
+        // The value of a profile is clamped to the bounds (RFC 9260 §6.3.1); an explicit value must
+        // lie between the bounds.
         let initial = self.profile.rto_initial;
         let own = || Profile::by_name(self.profile.name).map(|profile| profile.rto_initial);
         if let Err(error) = span("rto_initial", initial.0, (self.rto_min, self.rto_max))

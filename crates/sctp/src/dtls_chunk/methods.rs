@@ -11,7 +11,7 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Security {
-    /// Not offered.
+    /// The DTLS chunk is not offered.
     #[default]
     Off,
     /// Strict DTLS mode: associations without the DTLS chunk are refused.

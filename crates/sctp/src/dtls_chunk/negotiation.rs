@@ -133,7 +133,7 @@ mod tests {
         use Mismatch::*;
         use Role::*;
         let both = [
-            // A single role decides, whatever the tie breakers.
+            // If an end supports a single role, that role decides, regardless of the tie breakers.
             (of(9, "C", &[1]), of(1, "SC", &[1]), Ok((Client, 1))),
             (of(1, "S", &[1]), of(9, "SC", &[1]), Ok((Server, 1))),
             (of(9, "C", &[1]), of(1, "S", &[1]), Ok((Client, 1))),
@@ -160,7 +160,7 @@ mod tests {
         ];
         for (own, peer, expected) in both {
             assert_eq!(agree(&own, &peer), expected, "{own:?} {peer:?}");
-            // The peer comes to the same conclusion.
+            // The peer computes the same result.
             let mirrored = expected.map(|(role, method)| match role {
                 Client => (Server, method),
                 Server => (Client, method),

@@ -41,7 +41,7 @@ pub(super) enum Input {
     Packet(Box<ForwardedPacket>),
     CookieEcho(Box<ForwardedPacket>, Box<Cookie>, Vec<IpAddr>),
     Icmp(Nanos, QuotedPacket, IcmpError),
-    /// The unanswered control chunk should be retransmitted at once.
+    /// The unanswered control chunk should be retransmitted immediately.
     RepeatControl,
     /// This unverified address belongs to another peer.
     Disown(IpAddr),

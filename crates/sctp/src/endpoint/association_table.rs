@@ -1,9 +1,9 @@
 //! Associations of an endpoint, found by the peer's address and port.
 //!
-//! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list it
-//! while it is not verified; they then receive only their own packets from there, identified by
-//! their tags, so that a peer that lists an address neither locks out its owner nor impersonates it
-//! (RFC 5062 §2).
+//! A verified address (RFC 9260 §5.4) belongs to one association. Other associations may list the
+//! address while it is not verified; they then receive only their own packets from it, identified
+//! by their tags, so that a peer that lists an address neither locks out its owner nor impersonates
+//! it (RFC 5062 §2).
 
 mod detached;
 
@@ -48,9 +48,9 @@ impl Hash for Key {
     }
 }
 
-/// Maximum number of claims to one address with one tag that are examined. Tags drawn here differ;
-/// tags chosen by peers, and reflected in an ABORT, can be made equal, but only to their own
-/// disadvantage.
+/// Maximum number of claims to one address with one tag that are examined. Tags drawn by this
+/// endpoint differ; tags chosen by peers, and reflected in an ABORT, can be made equal, but only to
+/// their own disadvantage.
 const MAX_ALIKE: usize = 4;
 
 /// Source, destination and header of a packet.
@@ -75,7 +75,7 @@ struct Slot {
     ready: QueueLink,
 }
 
-/// All associations, and the queues of those that have packets to send or events to report.
+/// All associations, and the queues of associations that have packets to send or events to report.
 #[derive(Debug)]
 pub(super) struct AssociationTable {
     slots: Slab<Slot>,
@@ -198,7 +198,7 @@ impl AssociationTable {
     }
 
     /// Removes the keys of addresses that are no longer verified addresses of the association, as
-    /// `owns` says.
+    /// determined by `owns`.
     fn forget_lost_keys(&mut self, slot: u32, owns: impl Fn(&Self, IpAddr) -> bool) {
         let mut keys = std::mem::take(&mut self.slots.of_mut(slot).keys);
         keys.retain(|&mut key| {
@@ -213,13 +213,13 @@ impl AssociationTable {
         self.slots.of_mut(slot).keys = keys;
     }
 
-    /// Association that has verified the address. A closed association owns nothing.
+    /// Association that has verified the address. A closed association owns no address.
     fn owner(&mut self, key: Key) -> Option<u32> {
         let owner = self.by_peer.get(&key)?;
         self.lives(owner).then_some(owner)
     }
 
-    /// Whether the association is alive; packets no longer find a closed one.
+    /// Whether the association is alive; packets no longer find a closed association.
     pub(super) fn lives(&mut self, slot: u32) -> bool {
         let lives = match self.get(slot) {
             Some(association) => !association.is_closed(),
@@ -363,7 +363,7 @@ impl AssociationTable {
         self.way = way.map(|way| (way, slot));
     }
 
-    /// Association of the last packet, if this one has the same values.
+    /// Association of the last packet, if the current packet has the same values.
     #[inline]
     pub(super) fn comes_again(&self, way: &FlowKey) -> Option<u32> {
         let (last, slot) = self.way.as_ref()?;
@@ -512,7 +512,7 @@ impl AssociationTable {
         self.to_transmit.first()
     }
 
-    /// Removes the first slot of the send queue, which has nothing more to send.
+    /// Removes the first slot of the send queue, which has no more packets to send.
     pub(super) fn transmitted(&mut self) {
         (self.to_transmit).pop(&mut self.slots, |it| &mut it.transmits);
     }

@@ -14,13 +14,13 @@ use crate::cookie::TieTags;
 /// T bit of ABORT and SHUTDOWN COMPLETE: the tag is the sender's own (RFC 9260 §3.3.7, §3.3.13).
 const TAG_REFLECTED: u8 = 1;
 
-/// One address of the peer.
+/// An address of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ViewedAddress {
     pub(super) remote: IpAddr,
     pub(super) udp_port: u16,
     pub(super) verified: bool,
-    /// It belongs to another peer.
+    /// The address belongs to another peer.
     pub(super) disowned: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct AssociationView {
     pub(super) tie_tags: TieTags,
     pub(super) addresses: SmallVec<[ViewedAddress; 2]>,
     pub(super) primary: IpAddr,
-    /// It has sent its SHUTDOWN ACK.
+    /// The association has sent its SHUTDOWN ACK.
     pub(super) shutdown_ack_sent: bool,
     pub(super) accepts_zero_checksums: bool,
     pub(super) uses_asconf: bool,

@@ -1,4 +1,4 @@
-//! Packets that begin with an AUTH, before their association is known (RFC 4895 §6.3).
+//! Packets that begin with an AUTH chunk and whose association is not known yet (RFC 4895 §6.3).
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Auth, Extension};
@@ -55,9 +55,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether a COOKIE ECHO with `cookie` may be accepted. The parameters are those of an
-    /// established association, else those of the cookie, because before that the peer's parameters
-    /// are only in the cookie.
+    /// Whether a COOKIE ECHO with `cookie` may be accepted. The parameters of an established
+    /// association are used, or else those of the cookie, because before the establishment only the
+    /// cookie contains the peer's parameters.
     #[inline(always)]
     pub(super) fn admits_cookie(
         &mut self,

@@ -21,8 +21,8 @@ pub struct ConnectOptions {
     /// another one; 0: SCTP directly over IP.
     pub udp_port: u16,
     /// Number of a set of concurrent attempts (RFC 8305), chosen by the user: only one attempt of
-    /// the set continues after INIT ACK at a time. When one is established, the user should abort
-    /// the others.
+    /// the set continues after INIT ACK at a time. When one association is established, the user
+    /// should abort the others.
     pub race: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl ConnectOptions {
         }
     }
 
-    /// Makes the attempt part of this race, or of none.
+    /// Makes the attempt part of this race, or of no race.
     #[must_use]
     pub const fn with_race(mut self, race: Option<u64>) -> Self {
         self.race = race;

@@ -21,15 +21,15 @@ use crate::discard::{DiscardCounts, DiscardReason};
 /// Relation of a cookie to an existing association: the rows of the table of RFC 9260 §5.2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Neither tag matches, the Tie-Tags do: the peer restarted. Or only the local tag matches, but
-    /// the association is already established: data exchanged with the peer's former tag has no
-    /// meaning for its new incarnation.
+    /// Neither tag matches, but the Tie-Tags match: the peer restarted. Or only the local tag
+    /// matches, but the association is already established: data exchanged with the peer's former
+    /// tag has no meaning for its new incarnation.
     Restart,
     /// Only the local tag matches: both ends sent an INIT, and the peer's later INIT won.
     PeerBeganAnew,
     /// Only the peer's tag matches, without Tie-Tags: the cookie of an aborted attempt. Or only the
-    /// local tag matches, and the information about the peer is newer: it has aborted the attempt
-    /// of this cookie, and its COOKIE ECHO is late.
+    /// local tag matches, and the information about the peer is newer: the peer has aborted the
+    /// attempt of this cookie, and the COOKIE ECHO is late.
     Late,
     /// Both tags match: the association's own cookie.
     Own,
@@ -74,8 +74,8 @@ impl Action {
         true
     }
 
-    /// Changes the association, which then processes the rest of the packet. `addresses`: the
-    /// endpoint's.
+    /// Changes the association, which then processes the remaining chunks of the packet.
+    /// `addresses`: the endpoint's.
     pub(super) fn apply(
         self,
         association: &mut Association,
@@ -209,7 +209,7 @@ impl Endpoint {
         if self.table.len() >= self.max_associations {
             match self.make_room_for(arrival.now, arrival.path.remote) {
                 Room::Made => {}
-                // It will be retransmitted.
+                // The peer will retransmit the COOKIE ECHO.
                 Room::Soon => {
                     self.discards.count(DiscardReason::RateLimited);
                     return None;
@@ -245,9 +245,9 @@ impl Endpoint {
         Some(id.slot)
     }
 
-    /// Whether the association of this cookie is or may be closed. In the second case its peer is
-    /// asked to start with an INIT again: a new peer loses one round trip if many other
-    /// associations close at the same time.
+    /// Whether the association of this cookie is or may be closed. If it may be closed, the peer
+    /// must start with an INIT again: a new peer loses one round trip if many other associations
+    /// close at the same time.
     #[cold]
     #[inline(never)]
     fn comes_late(&mut self, arrival: Arrival, cookie: &Cookie) -> bool {
@@ -294,8 +294,8 @@ impl Endpoint {
         self.answer(arrival, cookie.peer_tag, &[&abort]);
     }
 
-    /// Applies the table of RFC 9260 §5.2.4. Returns the association if it processes the rest of
-    /// the packet.
+    /// Applies the table of RFC 9260 §5.2.4. Returns the association if it processes the remaining
+    /// chunks of the packet.
     #[cold]
     #[inline(never)]
     fn apply(

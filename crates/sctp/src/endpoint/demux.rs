@@ -19,7 +19,7 @@ impl Arrival {
     }
 }
 
-/// Whether a packet that begins with this chunk can use the lookup result of the last one.
+/// Whether a packet that begins with this chunk can use the lookup result of the last packet.
 #[inline]
 pub(super) fn carries_data(first: Frame<'_>) -> bool {
     matches!(first.kind, kind::DATA | kind::SACK)
@@ -125,8 +125,8 @@ impl Endpoint {
     }
 
     /// Processes a packet with the same addresses, ports and tag as the last one of an association:
-    /// the lookup and the checks of the source were made then. Returns whether it was processed;
-    /// only DATA and SACKs are.
+    /// the lookup and the checks of the source were made for that packet. Returns whether it was
+    /// processed; only DATA and SACKs are.
     #[inline(always)]
     pub(super) fn deliver_to_last_flow(
         &mut self,

@@ -1,8 +1,9 @@
 //! Associations that their driver owns, for example on another thread.
 //!
 //! The endpoint keeps a view of such an association, by which it assigns the packets of its peer
-//! and answers an INIT of a restarted peer. It passes packets as [`AssociationEvent`]s, and learns
-//! by [`EndpointEvent`]s which tags and addresses the association has, and when it is closed.
+//! and answers an INIT of a restarted peer. The endpoint passes packets as [`AssociationEvent`]s.
+//! [`EndpointEvent`]s inform the endpoint about the tags and addresses of the association, and
+//! about its end.
 
 mod dtls;
 
@@ -38,7 +39,7 @@ pub struct EndpointEvent(Notice);
 
 #[derive(Debug)]
 enum Notice {
-    /// Its tags, addresses or phase have changed.
+    /// The tags, addresses or phase of the association have changed.
     Changed(AssociationView),
     /// The peer has restarted, and the tags have changed.
     Restarted(AssociationView),
@@ -46,7 +47,7 @@ enum Notice {
     CookieEcho(Box<ForwardedPacket>),
     /// A COOKIE ECHO is older than its lifespan by this time.
     StaleCookie(Arrival, Box<Cookie>, Nanos),
-    /// It is closed, and has sent its last packet.
+    /// The association is closed, and has sent its last packet.
     Closed(AssociationView),
 }
 
@@ -61,16 +62,17 @@ impl EndpointEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DetachError {
-    /// It was released or detached.
+    /// The association was released or detached.
     #[error("no such association")]
     Unknown,
-    /// Its handshake is not complete, which is the endpoint's part, or it is closed.
+    /// The handshake, which the endpoint performs, is not complete, or the association is closed.
     #[error("the association is not established")]
     NotEstablished,
 }
 
-/// Association that its driver owns, apart from the [`Endpoint`] that demultiplexes packets. It is
-/// [`Send`], holds all its state, and dereferences to the [`Association`] for its user.
+/// Association that its driver owns, apart from the [`Endpoint`] that demultiplexes packets. A
+/// detached association is [`Send`], contains all its state, and dereferences to the
+/// [`Association`] for its user.
 ///
 /// # Order of calls
 /// After each input ([`handle_event`](Self::handle_event),
@@ -79,8 +81,8 @@ pub enum DetachError {
 /// 1. [`poll_transmit_batch`](Self::poll_transmit_batch), and sends the packets;
 /// 2. [`poll_endpoint_event`](Self::poll_endpoint_event) until there is none, and passes each to
 ///    [`Endpoint::handle_endpoint_event`];
-/// 3. [`Association::poll_output`] for its user, after which step 1 follows again if anything was
-///    taken;
+/// 3. [`Association::poll_output`] for its user, after which step 1 follows again if output was
+///    returned;
 /// 4. [`poll_timeout`](Self::poll_timeout): the time of the next
 ///    [`handle_timeout`](Self::handle_timeout).
 ///
@@ -360,7 +362,7 @@ impl Endpoint {
     /// here, but returned by [`Endpoint::poll_association_event`].
     ///
     /// # Errors
-    /// It is not established.
+    /// The association is not established.
     pub fn detach(&mut self, id: AssociationId) -> Result<DetachedAssociation, DetachError> {
         let slot = self.table.slot_of(id).ok_or(DetachError::Unknown)?;
         let association = self.table.get(slot).ok_or(DetachError::Unknown)?;
@@ -388,8 +390,8 @@ impl Endpoint {
         self.table.next_forwarded()
     }
 
-    /// Processes an event of a detached association. After the last one
-    /// ([`EndpointEvent::is_closed`]) its identifier is unknown. The driver should drain
+    /// Processes an event of a detached association. After the last event
+    /// ([`EndpointEvent::is_closed`]) the identifier is unknown. The driver should drain
     /// [`Endpoint::poll_association_event`] and `poll_transmit` afterwards.
     pub fn handle_endpoint_event(&mut self, id: AssociationId, event: EndpointEvent) {
         let Some(slot) = self.table.detached_slot_of(id) else {

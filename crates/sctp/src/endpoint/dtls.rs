@@ -67,7 +67,7 @@ impl Endpoint {
             ..arrival
         };
         match first.kind {
-            // Both are sent without protection, and a record contains no record.
+            // Both chunks are sent without protection, and a record contains no record.
             kind::INIT | kind::INIT_ACK | kind::DTLS => {
                 self.discards.count(DiscardReason::ForbiddenBundle);
             }

@@ -1,11 +1,11 @@
 //! Concurrent attempts at several addresses of which one is wanted (Happy Eyeballs, RFC 8305).
 //!
-//! The addresses may belong to one host. It would treat the COOKIE ECHO of a second attempt, from
-//! the same port with another tag, as a restart of the association of the first attempt (RFC 9260
-//! §5.2.4). Therefore only one attempt of a race continues after INIT ACK at a time. The others
-//! wait in COOKIE-WAIT, retransmit their INIT by T1-init, and continue if the first one fails. A
-//! peer stores nothing before COOKIE ECHO (§5.1.3), so an attempt aborted in COOKIE-WAIT leaves no
-//! state there.
+//! The addresses may belong to one host. A host with several of the addresses would treat the
+//! COOKIE ECHO of a second attempt, from the same port with another tag, as a restart of the
+//! association of the first attempt (RFC 9260 §5.2.4). Therefore only one attempt of a race
+//! continues after INIT ACK at a time. The other attempts wait in COOKIE-WAIT, retransmit their
+//! INIT by T1-init, and continue if the first attempt fails. A peer stores no state before COOKIE
+//! ECHO (§5.1.3), so an attempt that is aborted in COOKIE-WAIT leaves no state at the peer.
 
 use super::Endpoint;
 use crate::association::Association;
@@ -27,7 +27,7 @@ impl Endpoint {
         self.racers = racers;
     }
 
-    /// Whether another attempt of the same race is ahead of this one.
+    /// Whether another attempt of the same race is ahead of this attempt.
     pub(super) fn is_behind(&self, slot: u32) -> bool {
         let own = self.table.id_of(slot);
         let Some(&(race, _)) = self.racers.0.iter().find(|(_, id)| *id == own) else {
@@ -43,7 +43,7 @@ impl Endpoint {
             })
     }
 
-    /// State of the association. A detached one was established.
+    /// State of the association. A detached association was established.
     fn state_of(&self, id: AssociationId) -> Option<AssociationState> {
         let here = self.association(id).map(Association::state);
         here.or_else(|| {

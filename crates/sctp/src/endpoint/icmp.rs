@@ -8,10 +8,10 @@ use crate::discard::DiscardReason;
 use crate::icmp::{Icmp, IcmpError, QuotedPacket};
 
 impl Endpoint {
-    /// Processes an ICMP message received by this host. It has an effect only if it quotes a packet
-    /// of an association, with matching ports, UDP port and verification tag (for an INIT: its
-    /// Initiate Tag); others are counted by reason ([`DiscardReason::IcmpIgnored`] and those after
-    /// it). The effects:
+    /// Processes an ICMP message received by this host. An ICMP message has an effect only if it
+    /// quotes a packet of an association, with matching ports, UDP port and verification tag (for
+    /// an INIT: its Initiate Tag); other messages are counted by reason
+    /// ([`DiscardReason::IcmpIgnored`] and the following reasons). The effects:
     ///
     /// - packet too big: the path's packets become smaller, never larger, and not smaller than 576
     ///   bytes over IPv4 and 1,280 over IPv6 with the IP header; larger data in flight is

@@ -1,6 +1,6 @@
 //! Incoming associations that wait for the user's decision.
 //!
-//! Nothing is stored at INIT (RFC 9260 §5.1.3). A returned COOKIE ECHO shows that the peer is
+//! No state is stored at INIT (RFC 9260 §5.1.3). A returned COOKIE ECHO shows that the peer is
 //! reachable at its address: only then is the packet stored, and no answer is sent before the user
 //! has decided. Meanwhile the peer retransmits it by T1-cookie, without effect. Accepting processes
 //! the packet as if it arrived now; refusing sends an ABORT and deletes it. A later copy of the
@@ -23,7 +23,7 @@ use crate::discard::DiscardReason;
 
 /// Incoming association that waits for the user's decision: see [`Endpoint::poll_incoming`]. The
 /// peer waits until [`accept`](Self::accept), [`refuse`](Self::refuse), the expiration of its
-/// cookie or its restart; dropping this value changes nothing.
+/// cookie or its restart; dropping this value has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
@@ -58,12 +58,12 @@ pub enum Refusal {
     Reason(Bytes),
 }
 
-/// The waiting peer is gone: it restarted, or its cookie has expired (RFC 9260 §5.2.6).
+/// The peer no longer waits: it restarted, or its cookie has expired (RFC 9260 §5.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer that waited to be accepted is gone")]
 pub struct IncomingGone;
 
-/// One waiting association.
+/// A waiting association.
 #[derive(Debug)]
 struct HeldCookieEcho {
     incoming: Incoming,
@@ -180,8 +180,8 @@ impl Incoming {
     /// [`Event::Established`](crate::Event::Established) comes first.
     ///
     /// # Errors
-    /// The peer is gone or was decided about, or the limit of [`Endpoint::set_max_associations`] is
-    /// reached.
+    /// The peer no longer waits, a decision was already made, or the limit of
+    /// [`Endpoint::set_max_associations`] is reached.
     pub fn accept(
         &self,
         now: Nanos,
@@ -207,7 +207,7 @@ impl Incoming {
     /// caller should drain `poll_transmit` afterwards.
     ///
     /// # Errors
-    /// The peer is gone or was decided about.
+    /// The peer no longer waits, or a decision was already made.
     pub fn refuse(&self, endpoint: &mut Endpoint, refusal: &Refusal) -> Result<(), IncomingGone> {
         let undecided = endpoint.undecided.as_mut().ok_or(IncomingGone)?;
         let held = undecided.take(self.tag).ok_or(IncomingGone)?;
@@ -241,7 +241,7 @@ impl Endpoint {
         Some(held.incoming.clone())
     }
 
-    /// Whether [`Endpoint::poll_incoming`] would return one.
+    /// Whether [`Endpoint::poll_incoming`] would return a peer.
     pub fn has_incoming(&self) -> bool {
         let undecided = self.undecided.as_ref();
         undecided.is_some_and(|it| it.held.iter().any(|held| !held.told))

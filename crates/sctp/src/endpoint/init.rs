@@ -26,19 +26,19 @@ use crate::handshake::{self, BEFORE_COOKIE, LocalOffer, Offer, OfferError};
 enum Collision {
     /// Both ends sent an INIT: with the same parameters as before, including tags (§5.2.1).
     SameTag(TieTags),
-    /// The same, but the INIT came from an address that was not called: sent to a called address
-    /// that it lists.
+    /// As above, but the INIT came from an address to which this end did not connect: the reply is
+    /// sent to a listed address to which it did connect.
     SameTagTo(IpAddr),
     /// The peer may have lost its state: with a new tag, and the current tags in the cookie
     /// (§5.2.2).
     NewTag(TieTags),
     /// The association is shutting down: the SHUTDOWN ACK again (§9.2).
     ShutdownAck,
-    /// It lists addresses that the association does not have.
+    /// The INIT lists addresses that the association does not have.
     NewAddresses(Vec<IpAddr>),
-    /// It came from another UDP port than this one, which the association uses. No tag proves that
-    /// its sender is the peer, so it must not move the association there
-    /// (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
+    /// The INIT came from another UDP port than the given one, which the association uses. No tag
+    /// proves that the sender of the INIT is the peer, so the INIT must not move the association to
+    /// that port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     NewUdpPort(u16),
 }
 
@@ -302,9 +302,9 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
     let known_port = association.paths().udp_port_to(source);
     let new = association.lacks_any(&offer.addresses);
     match association.state() {
-        // Not all addresses of the peer are known yet, so none can be new (§5.2.1). But the local
-        // tag is disclosed to called addresses only: otherwise an attacker who lists the peer's
-        // address could control the attempt.
+        // Not all addresses of the peer are known yet, so no address counts as new (§5.2.1). But
+        // the local tag is disclosed to called addresses only: otherwise an attacker who lists the
+        // peer's address could control the attempt.
         AssociationState::CookieWait => match association.paths().find(source) {
             Some(_) => Collision::SameTag(TieTags::NONE),
             None => {

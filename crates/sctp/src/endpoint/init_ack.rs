@@ -22,8 +22,8 @@ fn is_refused(ack: Frame<'_>) -> bool {
 
 impl Endpoint {
     /// Whether `first` is an expected INIT ACK with a tag of 0, which ends the attempt, or a window
-    /// below 1,500 bytes, which changes nothing. Both are reported to the sender by an ABORT: with
-    /// the tag that it announced, or if it announced none with the packet's tag and the T bit.
+    /// below 1,500 bytes, which has no effect. Either is reported to the sender by an ABORT with
+    /// the announced tag, or, if no tag was announced, with the packet's tag and the T bit.
     pub(super) fn refuses_init_ack(
         &mut self,
         slot: u32,

@@ -1,4 +1,4 @@
-//! Intrusive queues: their links are in the slots themselves, so that queueing allocates nothing
+//! Intrusive queues: their links are in the slots themselves, so that queueing needs no allocation
 //! and each slot is queued once.
 
 /// Link of a slot that is not queued.

@@ -70,9 +70,9 @@ impl Endpoint {
 
 /// INITs with a nonzero verification tag.
 impl Endpoint {
-    /// Rule 3 is for INITs with tag 0. One with another tag, followed by `rest`, gets the answer of
-    /// rule 8, unless there is an association with its sender, which discards it for its tag
-    /// (§8.5).
+    /// Rule 3 is for INITs with tag 0. An INIT with another tag, followed by `rest`, gets the
+    /// answer of rule 8, unless there is an association with its sender, which discards it for its
+    /// tag (§8.5).
     #[cold]
     #[inline(never)]
     pub(super) fn on_tagged_init(&mut self, arrival: Arrival, mut rest: Chunks<'_>) {

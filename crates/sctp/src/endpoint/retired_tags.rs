@@ -35,8 +35,8 @@ struct Retired {
 pub(super) enum TagHistory {
     /// The association was closed.
     Over,
-    /// The association may have been closed: the cookie is older by this much than those that are
-    /// still recorded.
+    /// The association may have been closed: the cookie is older than all recorded tags, by this
+    /// time.
     Unknown(Nanos),
 }
 
@@ -53,7 +53,7 @@ impl IsEmpty for RetiredTags {
 }
 
 impl RetiredTags {
-    /// Remembers `tag` for the longest validity of its cookies: one lifespan, doubled if the peer
+    /// Stores `tag` for the longest validity of its cookies: one lifespan, doubled if the peer
     /// requested a longer one. `late_until`: time until which data for it is considered late.
     pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos, late_until: Nanos) {
         self.forget_expired(now);

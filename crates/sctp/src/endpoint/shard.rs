@@ -1,13 +1,13 @@
-//! Interface between endpoints that share a port, each of which is a shard of one endpoint as seen
-//! by peers.
+//! Interface between endpoints that share a port, each of which is a shard of a single endpoint
+//! from the viewpoint of peers.
 //!
-//! They have one port at the same addresses, so a peer sees one SCTP endpoint, which has at most
-//! one association with it (RFC 9260 §1.2). A verification tag identifies the shard, because each
-//! shard draws tags of a separate class. An INIT has no tag (§8.5.1 A), and a reflected tag is the
-//! peer's (§8.5.1 B, C), so for these the peer's address must identify the shard. Therefore the
-//! driver, which knows the other shards, stores the verified addresses of the peers of all shards.
-//! It is consulted if an association begins, ends or gets another address, and for packets that no
-//! association accepts.
+//! The shards have one port at the same addresses, so a peer sees a single SCTP endpoint, which has
+//! at most one association with it (RFC 9260 §1.2). A verification tag identifies the shard,
+//! because each shard draws tags of a separate class. An INIT has no tag (§8.5.1 A), and a
+//! reflected tag is the peer's (§8.5.1 B, C), so for these the peer's address must identify the
+//! shard. Therefore the driver, which knows the other shards, stores the verified addresses of the
+//! peers of all shards. This store is consulted if an association begins, ends or gets another
+//! address, and for packets that no association accepts.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub trait ShardPeers: Debug + Send {
     fn own_tag(&self, drawn: u32) -> Option<u32>;
 
     /// Claims these addresses of a peer at `port` for this shard. All or none: `false` if another
-    /// shard has one of them.
+    /// shard has one of the addresses.
     fn take(&self, port: u16, addresses: &[IpAddr]) -> bool;
 
     /// Releases the address, if this shard has it.
@@ -84,7 +84,7 @@ impl Shard {
         seat.is_none_or(|it| it.peers.take(port, &[address]))
     }
 
-    /// Claims all of these addresses, or none if another shard has one. Those without an
+    /// Claims all of these addresses, or none if another shard has one. Addresses without an
     /// association by the next [`Shard::settle`] are released again.
     pub(super) fn take_all(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         let Some(it) = &mut self.0 else { return true };

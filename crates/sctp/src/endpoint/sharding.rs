@@ -87,8 +87,8 @@ impl Endpoint {
 
     /// Whether a packet that no association here accepts is not out of the blue, because its sender
     /// is a peer of another shard. Chunks that its association may accept with a tag of another
-    /// class are passed to that shard. It would discard the others for their tag (RFC 9260 §8.5),
-    /// and so does this one.
+    /// class are passed to that shard. The other shard would discard other packets for their tag
+    /// (RFC 9260 §8.5), and so does this shard.
     #[cold]
     #[inline(never)]
     pub(super) fn is_for_another(&mut self, arrival: &Arrival, first: Frame<'_>) -> bool {

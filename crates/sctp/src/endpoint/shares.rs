@@ -1,11 +1,11 @@
 //! Admission of new peers when the maximum number of associations is reached.
 //!
-//! One address verified by a cookie could occupy all slots at the cost of a few packets each, and
-//! keep them. Therefore no peer is refused while some address has more than its share of the slots:
-//! one of its associations is removed, preferably one over which nothing was received since the
-//! handshake, not even the answer to a requested HEARTBEAT. A new peer at that same address
-//! replaces only such a silent association. While there is no competition, one address may use all
-//! slots.
+//! A single address that a cookie has verified could occupy all slots, at the cost of a few packets
+//! for each slot, and keep them. Therefore no peer is refused while some address has more than its
+//! share of the slots: one of its associations is removed, preferably an association over which no
+//! packet was received since the handshake, not even the answer to a requested HEARTBEAT. A new
+//! peer at that same address replaces only such a silent association. While there is no
+//! competition, one address may use all slots.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -45,7 +45,7 @@ struct Noted {
     slot: u32,
     generation: u32,
     of: IpAddr,
-    /// Time of the HEARTBEAT request, if nothing was received over it.
+    /// Time of the HEARTBEAT request, if no packet was received over the association.
     asked: Option<Nanos>,
 }
 
@@ -119,8 +119,7 @@ impl Endpoint {
         let looked_lately = shares
             .looked
             .is_some_and(|at| now < at.saturating_add(SCAN_INTERVAL));
-        // Candidates that were closed, or from which something was received, are examined by the
-        // next scan.
+        // The next scan examines candidates that were closed, or from which a packet was received.
         shares.may_go.retain(|it| {
             let same = self.table.id_of(it.slot).generation == it.generation;
             same && match self.table.get(it.slot) {
@@ -159,7 +158,7 @@ impl Endpoint {
     }
 
     /// Counts associations by holder, and collects candidates among holders with more than their
-    /// share. Silent ones come first; a HEARTBEAT is requested from them.
+    /// share. Silent associations come first; a HEARTBEAT is requested for them.
     fn look(&mut self, shares: &mut Shares, now: Nanos) {
         // Holder, and whether the association is silent, which one that is detached is not.
         let all = || {

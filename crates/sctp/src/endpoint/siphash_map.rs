@@ -20,12 +20,12 @@ use siphasher::sip::SipHasher13;
 /// A single entry is found without hashing or allocation, because a client endpoint usually has one
 /// association.
 ///
-/// A table grows by rehashing everything into twice the size at once, so that one packet in as many
-/// as there are entries causes that many steps. The entries are verified addresses of associations,
-/// which [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) limits for
-/// incoming ones; each has one address after its handshake, and at most
-/// [`Paths::MAX`](crate::path::Paths::MAX). Memory is released as associations end: a table that
-/// is less than an eighth full is rebuilt for the remaining entries, and an empty one is freed.
+/// A table grows by rehashing all n entries into a table of twice the size, so that one of n
+/// packets causes n steps. The entries are verified addresses of associations, which
+/// [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) limits for incoming
+/// associations; each association has one address after its handshake, and at most
+/// [`Paths::MAX`](crate::path::Paths::MAX). Memory is released as associations end: a table that is
+/// less than an eighth full is rebuilt for the remaining entries, and an empty table is freed.
 pub(super) struct SipHashMap<K> {
     few: Option<(K, u32)>,
     /// Present for several entries; `few` is then empty.
@@ -68,7 +68,7 @@ impl<K: Hash + Eq> Many<K> {
     }
 }
 
-/// Prints the length only, so that nothing depends on the order of the content.
+/// Prints the length only, so that no output depends on the order of the content.
 impl<K> std::fmt::Debug for SipHashMap<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let few = usize::from(self.few.is_some());

@@ -62,7 +62,7 @@ impl ReplyQueue {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<StatelessReply> {
-        // Usually there is none; avoid moving anything to find out.
+        // Usually there is no reply; the check should not move any data.
         self.first.as_ref()?;
         let first = self.first.take()?;
         self.first = self.others.change(VecDeque::pop_front).flatten();

@@ -19,7 +19,7 @@ impl Endpoint {
     /// `out`, and may remove it from there; after [`ControlFlow::Break`] the remaining packets wait
     /// for the next call.
     ///
-    /// Returns whether nothing is left: all packets were written, and the selected single
+    /// Returns whether no output is left: all packets were written, and the selected single
     /// association has no event.
     #[inline]
     pub fn poll_transmit_batch(
@@ -39,7 +39,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether neither stateless replies nor associations have anything to send.
+    /// Whether neither stateless replies nor associations have packets to send.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
         self.answers.is_empty() && self.table.next_to_transmit().is_none()
@@ -144,8 +144,8 @@ impl Endpoint {
         !association.is_some_and(Association::has_news)
     }
 
-    /// Writes the packets of one association. The value with [`ControlFlow::Break`] says whether it
-    /// is known that nothing is left.
+    /// Writes the packets of one association. The value with [`ControlFlow::Break`] states whether
+    /// it is known that no output is left.
     #[inline(always)]
     fn poll_slot(
         &mut self,

@@ -81,8 +81,8 @@ fn the_driver_sees_each_event_once_and_takes_none() {
     assert_eq!(all(&mut events), [key(1), key(2), key(3)]);
 }
 
-/// All messages are queued, whatever their number: those left by one restart, and those left at
-/// the end.
+/// All messages are queued, regardless of their number: messages left by one restart, and messages
+/// left at the end.
 #[test]
 fn undelivered_messages_wait_beyond_the_bound() {
     let mut events = EventQueue::new(1_000);
@@ -125,7 +125,7 @@ fn abandoned_messages_hold_no_more_than_the_send_buffer() {
         sent: false,
     };
     let event = |len| Event::MessageAbandoned(Box::new(message(len)));
-    // All messages abandoned together are queued; later ones replace them.
+    // All messages abandoned together are queued; later messages replace them.
     events.abandoned((0..400).map(|_| message(300)));
     events.abandoned([message(1), message(2)].into_iter());
     let mut expected = vec![Event::Missed { events: 397 }];

@@ -32,7 +32,7 @@ pub(crate) struct Offer {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) initial_tsn: Tsn,
-    /// The packet's source first, then the listed ones; unicast, without duplicates, at most
+    /// The packet's source first, then the listed addresses; unicast, without duplicates, at most
     /// [`MAX_PEER_ADDRESSES`].
     pub(crate) addresses: Addresses,
     pub(crate) cookie: Option<Bytes>,
@@ -50,8 +50,8 @@ pub(crate) struct Offer {
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
-/// Space for reports of unrecognized parameters: all have to be reported (RFC 9260 §3.2.2), but no
-/// more than fit one packet are kept (§6.10).
+/// Space for reports of unrecognized parameters: all have to be reported (RFC 9260 §3.2.2), but
+/// only as many as fit one packet are stored (§6.10).
 struct Reports(usize);
 
 impl Reports {
@@ -81,7 +81,7 @@ pub(crate) enum OfferError {
     HostName(Bytes),
     /// Its AUTH parameters are invalid (RFC 4895 §6.1); the reason sent to the peer.
     BadAuth(&'static str),
-    /// It does not offer AUTH, which is required here.
+    /// The peer does not offer AUTH, which this end requires.
     NoAuth,
     /// The DTLS chunk is required and cannot be used.
     Dtls(Mismatch),
@@ -287,7 +287,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Takes one parameter. Returns false if the following ones must be ignored.
+    /// Takes one parameter. Returns false if the following parameters must be ignored.
     fn take(
         &mut self,
         parameter: Parameter,
@@ -309,8 +309,8 @@ impl Offer {
             Parameter::SupportedAddressTypes(_)
             | Parameter::UnrecognizedParameter(_)
             | Parameter::HeartbeatInfo(_) => {}
-            // Of an extension that is not supported here: unrecognized, and the only known one with
-            // the report bit.
+            // A parameter of an extension that this end does not support is unrecognized; it is the
+            // only known parameter with the report bit.
             Parameter::ForwardTsnSupported if !ours.has(&PARTIAL_RELIABILITY) => {
                 self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reports);
             }

@@ -59,7 +59,7 @@ impl OptionalParameters {
         Ok(true)
     }
 
-    /// All of the peer's addresses are known: it cannot prefer another.
+    /// All addresses of the peer are known, so the peer cannot prefer another address.
     pub(crate) fn settle(&mut self, addresses: &[IpAddr]) {
         self.primary = self.primary.filter(|it| addresses.contains(it));
     }

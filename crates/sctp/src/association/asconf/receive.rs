@@ -36,7 +36,7 @@ enum Refusal {
 }
 
 impl Association {
-    /// Processes an ASCONF. Its authentication was already checked.
+    /// Processes an ASCONF. The authentication of the chunk was already checked.
     pub(in crate::association) fn on_asconf(
         &mut self,
         now: Nanos,
@@ -234,7 +234,7 @@ impl Association {
         }
         if !self.paths.has_verified() {
             self.pending_control.set(ControlTask::NoVerifiedPath);
-            // Also those that did not answer so far, because one must.
+            // Also uses addresses that have not answered so far, because one of them must work.
             for other in self.path_ids() {
                 self.request_heartbeat(other);
             }

@@ -20,17 +20,17 @@ use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::{CloseReason, Event, Violation};
 
 impl Association {
-    /// Asks the peer for changes of this side's addresses, in this order and in one chunk (RFC 5061
-    /// §5.1): ten at most. [`Event::AddressChanged`] reports each outcome when the peer has
-    /// responded. Later requests wait.
+    /// Requests changes of this side's addresses from the peer, in this order and in one chunk (RFC
+    /// 5061 §5.1); at most ten changes. [`Event::AddressChanged`] reports each outcome when the
+    /// peer has responded. Later requests wait.
     ///
-    /// A removed address is immediately no source of packets; an added one only after the peer has
-    /// agreed. If one call removes the last address and adds another, only the request is sent
-    /// meanwhile, and data in flight is retransmitted afterwards. A path whose source address
-    /// changes is reset to the RTO and cwnd of a new path.
+    /// A removed address is no longer used as a source immediately; an added address is used only
+    /// after the peer has agreed. If one call removes the last address and adds another, only the
+    /// request is sent meanwhile, and data in flight is retransmitted afterwards. A path whose
+    /// source address changes is reset to the RTO and cwnd of a new path.
     ///
     /// # Errors
-    /// See [`AddressChangeError`]; nothing changes then.
+    /// See [`AddressChangeError`]. After an error no change was requested.
     pub fn change_addresses(
         &mut self,
         now: Nanos,
@@ -175,11 +175,11 @@ impl Association {
         })
     }
 
-    /// Adds a COOKIE ACK before an ASCONF if nothing else may be sent: the peer accepts no ASCONF
-    /// before a COOKIE ACK (RFC 9260 §5.1 E), and the first one may have been lost. It is sent
-    /// without a COOKIE ECHO if the ASCONF was unanswered and the peer has acknowledged nothing so
-    /// far, because its COOKIE ECHO may go to an address that no longer exists. An established peer
-    /// discards it (§5.2.5).
+    /// Adds a COOKIE ACK before an ASCONF if no other chunks may be sent: the peer accepts no
+    /// ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have been lost.
+    /// The COOKIE ACK is sent without a COOKIE ECHO if the ASCONF was unanswered and the peer has
+    /// not acknowledged any data so far, because its COOKIE ECHO may go to an address that no
+    /// longer exists. An established peer discards it (§5.2.5).
     fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
         if !self.is_mute() {
             return;
@@ -192,7 +192,7 @@ impl Association {
         }
     }
 
-    /// Adds responses to the peer's ASCONFs. They leave from an address that is not accepted yet
+    /// Adds responses to the peer's ASCONFs. Replies leave from an address that is not accepted yet
     /// only together with an ASCONF (RFC 5061 §5.3 F1), because the peer may have no usable
     /// address, either.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
@@ -203,7 +203,7 @@ impl Association {
         self.replies.change(|it| it.retain(waits));
     }
 
-    /// Records that a response to the peer's ASCONF waits: while nothing else may be sent, the
+    /// Records that a response to the peer's ASCONF is due: while no other chunks may be sent, the
     /// ASCONF is retransmitted together with it.
     pub(super) fn answer_beside_asconf(&mut self) {
         let flying = self.asking().is_some_and(|it| it.retry().is_some());
@@ -246,8 +246,8 @@ impl Association {
         self.settle_sources(now);
     }
 
-    /// Processes an ASCONF-ACK (RFC 5061 §5.1 A5 to A8). One with a serial number that was never
-    /// used, while nothing is outstanding, is illegal (§4.3.4, §5.3 F0).
+    /// Processes an ASCONF-ACK (RFC 5061 §5.1 A5 to A8). An ASCONF-ACK with a serial number that
+    /// was never used, while no ASCONF is outstanding, is illegal (§4.3.4, §5.3 F0).
     pub(in crate::association) fn on_asconf_ack(
         &mut self,
         now: Nanos,

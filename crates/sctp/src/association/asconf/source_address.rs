@@ -11,8 +11,9 @@ use crate::event::Event;
 use crate::path::{PathEntry, PathId, PathState};
 
 impl Association {
-    /// Local addresses known to the peer, oldest first: those announced, or if none was announced,
-    /// the source addresses of packets. Empty if the operating system chooses the address.
+    /// Local addresses known to the peer, oldest first: the announced addresses, or if none was
+    /// announced, the source addresses of packets. Empty if the operating system chooses the
+    /// address.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         if let Some(changes) = self.address_changes().filter(|it| it.asking.has_begun()) {
             return changes.asking.own().to_vec();
@@ -69,7 +70,7 @@ impl Association {
         if !self.reaches_peer(&usable) {
             self.pending_control.set(ControlTask::NoSourceAddress);
             (self.replies).change(|it| it.retain(|reply| matches!(reply, Reply::AsconfAck { .. })));
-            // Errors of the old route say nothing about the new one.
+            // Errors of the old route carry no information about the new route.
             let config = Arc::clone(&self.config);
             for (_, entry) in self.paths.iter_mut() {
                 entry.forget_timeouts(&config);
@@ -103,9 +104,9 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Changes the source address of packets to `id` to `local`. If nothing could be sent for some
-    /// time, data in flight is considered lost, because no answer arrived and perhaps none was
-    /// possible.
+    /// Changes the source address of packets to `id` to `local`. If no packet could be sent for
+    /// some time, data in flight is considered lost, because no answer arrived, and possibly none
+    /// could arrive.
     fn move_path(&mut self, now: Nanos, id: PathId, local: IpAddr, was_mute: bool) {
         let config = Arc::clone(&self.config);
         if was_mute {
@@ -125,7 +126,7 @@ impl Association {
     }
 
     /// Restores peer addresses that were removed because no local address had their family, and
-    /// that `usable` can reach again. They must be verified.
+    /// that `usable` can reach again. The new addresses must be verified.
     fn regain_paths(&mut self, usable: &[IpAddr]) {
         let Some(asking) = self.asking_mut() else {
             return;
@@ -167,8 +168,8 @@ impl Association {
         let all = || [first].into_iter().chain(self.path_ids());
         let ours = |id: &PathId| !self.paths.get(*id).disowned;
         let mut ways: Vec<_> = all().filter(ours).collect();
-        // If both ends have moved, there may be no verified path, because an end that may send
-        // nothing else cannot verify one.
+        // If both ends have moved, there may be no verified path, because an end that may send only
+        // ASCONFs cannot verify a path.
         if ways.iter().any(|&id| self.paths.get(id).is_verified()) {
             ways.retain(|&id| self.paths.get(id).is_verified());
         }

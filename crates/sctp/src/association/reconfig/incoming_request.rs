@@ -223,8 +223,8 @@ impl Association {
     }
 
     /// Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the outgoing reset request is the response.
-    /// This is used only if it can be sent immediately, because otherwise two sides that send such
-    /// requests at the same time would wait for each other.
+    /// This method is used only if the request can be sent immediately, because otherwise two sides
+    /// that send such requests at the same time would wait for each other.
     fn on_incoming_reset(&mut self, number: u32, streams: Streams) -> Option<ReConfigResult> {
         let most = self.most_listed(OUTGOING_HEADER);
         if !self.config.accept_stream_resets || !self.is_established() || streams.listed() > most {
@@ -271,8 +271,9 @@ impl Association {
         Some(ReConfigResult::Performed)
     }
 
-    /// SSN/TSN Reset (RFC 6525 §5.2.4). It loses no sent data: while data is in flight the request
-    /// is refused, and no new data is sent, so that it can be performed when the peer asks again.
+    /// SSN/TSN Reset (RFC 6525 §5.2.4). The reset loses no sent data: while data is in flight the
+    /// request is refused, and no new data is sent, so that the request can be performed when the
+    /// peer repeats it.
     ///
     /// The response to a request number is final. TSNs continue (G2), so the peer cannot
     /// distinguish data sent before the reset from data sent after it: it accepts the former until
@@ -366,8 +367,8 @@ impl Association {
         }
     }
 
-    /// Add Incoming Streams (RFC 6525 §5.2.6): the peer asks this side to send on more streams, so
-    /// this side requests them.
+    /// Add Incoming Streams (RFC 6525 §5.2.6): the peer requests that this side sends on more
+    /// streams, so this side requests them.
     fn on_add_incoming(&mut self, count: u16) -> ReConfigResult {
         let there_are = self.outbound_streams;
         let accepted = self.config.accept_added_streams && self.is_established();
@@ -451,8 +452,8 @@ impl Association {
         }
     }
 
-    /// Whether it is unknown if the peer has reset all numbers. A FORWARD TSN is then ambiguous; it
-    /// is ignored like DATA, and will be retransmitted.
+    /// Whether this side does not know if the peer has reset all numbers. A FORWARD TSN is then
+    /// ambiguous; it is ignored like DATA, and will be retransmitted.
     pub(in super::super) fn is_unsure_of_numbers(&self) -> bool {
         self.reconfiguration().is_some_and(|it| it.is_unsure())
     }

@@ -72,7 +72,7 @@ impl Association {
         self.paths.record_answer(now, path, &mut self.trace);
     }
 
-    /// Ends the outstanding request; the next one follows.
+    /// Ends the outstanding request; the next request follows.
     fn end_flight(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && let Some(outstanding) = &reconfig.outstanding
@@ -107,7 +107,8 @@ impl Association {
         let mut wait = rto;
         if result == ReConfigResult::AlreadyInProgress {
             outstanding.renumber = true;
-            // Both ends may have sent requests at the same time, and would do so again.
+            // Both ends may have sent requests at the same time, and would repeat them at the same
+            // time.
             let crossed = outstanding.crossed || !outstanding.is_of_association();
             wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
             // The peer may have much data in flight.

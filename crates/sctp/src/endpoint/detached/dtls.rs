@@ -1,6 +1,7 @@
 //! Packets of a detached association with a DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2,
-//! §5.4). The association has the keys, and its endpoint the secret of cookies: the COOKIE ECHO of
-//! a protected restart is opened here, its cookie there, and the restart is done here.
+//! §5.4). The association has the keys, and its endpoint the secret of cookies: therefore the
+//! association opens the COOKIE ECHO of a protected restart, the endpoint verifies the cookie, and
+//! the association performs the restart.
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Extension;
@@ -63,7 +64,7 @@ impl DetachedAssociation {
             return self.discards.count(DiscardReason::ChunkLength);
         };
         match first.kind {
-            // Both are sent without protection, and a record contains no record.
+            // Both chunks are sent without protection, and a record contains no record.
             kind::INIT | kind::INIT_ACK | kind::DTLS => {
                 self.discards.count(DiscardReason::ForbiddenBundle);
             }
@@ -78,7 +79,7 @@ impl DetachedAssociation {
 
 impl Endpoint {
     /// Queues a packet with a DTLS chunk for the detached association in `slot`, which checks the
-    /// tag: right after a restart the endpoint does not know the new one yet.
+    /// tag: right after a restart the endpoint does not know the new tag yet.
     #[cold]
     #[inline(never)]
     pub(in crate::endpoint) fn forward_dtls(
