@@ -246,7 +246,7 @@ impl Source {
             .filter_map(|setting| setting.apply(&mut tree).err())
             .collect();
         if lean {
-            // Their assignments to the parts that are left out.
+            // Assignments of the points to the omitted parts.
             problems.clear();
         }
         let settings = swept.settings.iter();

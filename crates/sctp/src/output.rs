@@ -14,7 +14,7 @@ pub enum Output {
     MessagePart(ReceivedPart),
     /// Event of the association.
     Event(Event),
-    /// There is buffer space for which the user waited
+    /// The send buffer has the space for which the user waited
     /// ([`Association::wait_writable`](crate::Association::wait_writable)), or the association is
     /// closed.
     Writable,

@@ -2,7 +2,7 @@
 //! FORWARD TSN that advances the receiver past them.
 //!
 //! This module has its state: the sender of an association uses [`PrSctpSender`], because it knows
-//! the queued and outstanding messages, and the receiver is notified that messages may be left out.
+//! the queued and outstanding messages, and the receiver is notified that messages may be missing.
 
 mod counters;
 mod sender;

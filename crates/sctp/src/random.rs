@@ -1,8 +1,8 @@
 //! Random number generator of an endpoint: tags, initial TSNs, nonces, jitter and cookie secrets.
 //!
-//! It is seeded by the creator of the endpoint. With a secret seed its output is unpredictable, as
-//! RFC 9260 §5.3.1 requires for verification tags; with a known seed a run is reproducible bit by
-//! bit.
+//! The creator of the endpoint provides the seed. With a secret seed the output is unpredictable,
+//! as RFC 9260 §5.3.1 requires for verification tags; with a known seed a run is reproducible bit
+//! by bit.
 
 mod chacha12;
 
@@ -10,8 +10,8 @@ use std::fmt;
 
 use chacha12::{BLOCK, BlockPair};
 
-/// Initially available words: as many as an endpoint draws until its first association is
-/// established, on either side.
+/// Number of initially available words, which equals the number that an endpoint draws until its
+/// first association is established, on either side.
 const AT_FIRST: usize = 18;
 /// A word in stream order.
 type Word = [u8; 4];
@@ -82,7 +82,7 @@ impl Random {
             }
             (skipped as u8, made.len() as u8)
         } else {
-            // Fewer words are kept for users that need only the beginning.
+            // Users that need only the beginning store fewer words.
             let made = &made[skipped..];
             if let Some(first) = made.first_chunk() {
                 self.first = *first;
@@ -162,7 +162,7 @@ pub(crate) struct CompactRandom {
 }
 
 impl CompactRandom {
-    /// The rest of the stream.
+    /// The remaining stream.
     pub(crate) fn of(random: &mut Random) -> Self {
         Self {
             seed: random.seed,

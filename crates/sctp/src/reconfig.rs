@@ -86,7 +86,7 @@ impl ReconfigState {
         self.resets_all() || self.outgoing_resets.has_each(streams, there_are)
     }
 
-    /// Those of `streams` that are not being reset and do not wait for it, of `there_are` streams:
+    /// The `streams` that are not being reset and do not wait for a reset, of `there_are` streams:
     /// `Some(None)` if there is none, `None` if they are more than `most`.
     pub(crate) fn others(
         &self,
@@ -156,7 +156,7 @@ impl ReconfigState {
     }
 
     /// The next requests to the peer: none, one, or two that may share a chunk (RFC 6525 §3.1). At
-    /// most `most` outgoing and incoming streams are listed; `is_quiet`: nothing is in flight;
+    /// most `most` outgoing and incoming streams are listed; `is_quiet`: no data is in flight;
     /// `course`: the sending progress.
     pub(crate) fn next_asked(
         &mut self,
@@ -219,7 +219,7 @@ impl ReconfigState {
         }
     }
 
-    /// Retransmits the incomplete requests on `path`, with new numbers if the old ones were
+    /// Retransmits the incomplete requests on `path`, with new numbers if the old numbers were
     /// answered.
     pub(crate) fn ask_again(&mut self, path: PathId) {
         let Some(mut outstanding) = self.outstanding.take() else {

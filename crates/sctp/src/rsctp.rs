@@ -3,8 +3,8 @@
 //! - Used only if both endpoints offer it ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp));
 //!   otherwise none of this exists, and the association is standard SCTP.
 //! - From the first DATA on, the path for new data gets a HEARTBEAT every `rsctp_primary_interval`,
-//!   and every other path two at once every `rsctp_secondary_interval`. An endpoint that sends no
-//!   data measures nothing.
+//!   and every other path two back to back every `rsctp_secondary_interval`. An endpoint that sends
+//!   no data takes no measurements.
 //! - The receiver measures between HEARTBEATs ([`meter`]) and reports in each answer.
 //! - The sender passes a plausible report to the path's estimate, to its congestion control, and to
 //!   the rule that switches the primary path ([`crate::path`]).
@@ -29,7 +29,7 @@ pub(crate) static RSCTP: Extension = Extension {
 
 /// Maximum plausible bandwidth of a path, bytes per second: 10 Gbit/s.
 const MAX_BANDWIDTH: u32 = 1_250_000_000;
-/// Maximum ratio of the reported to the sent rate, because a higher one requires HEARTBEATs that
+/// Maximum ratio of the reported to the sent rate, because a higher ratio requires HEARTBEATs that
 /// arrive at less than an eighth of their original distance: too compressed for a measurement.
 const MAX_COMPRESSION: u64 = 8;
 
@@ -37,9 +37,10 @@ const MAX_COMPRESSION: u64 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Rsctp {
     pub(crate) meter: Meter,
-    /// DATA was sent: there is something to measure.
+    /// DATA was sent, so that a measurement is possible.
     pub(crate) sending: bool,
-    /// A HEARTBEAT was sent on the path for new data since it became that: the next one measures.
+    /// A HEARTBEAT was sent on the path since it became the path for new data: the next HEARTBEAT
+    /// measures.
     pub(crate) marked: bool,
 }
 

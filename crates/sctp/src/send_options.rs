@@ -9,41 +9,43 @@ use crate::config::Config;
 
 /// Options of one message. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only if both
 /// endpoints support partial reliability
-/// ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); the first one
-/// that applies abandons the message. Without a policy, those of the
+/// ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); the first policy
+/// that applies abandons the message. Without a policy, the policies of the
 /// [defaults](crate::AssociationSettings::send_defaults) apply, unless it is
 /// [reliable](Self::reliable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
-    /// Stream identifier, 0 by default. `None`: the next one of the streams in use, when the
-    /// message is started; [`Config::allocation`] determines their number.
+    /// Stream identifier, 0 by default. `None`: the next of the streams in use, when the message is
+    /// started; [`Config::allocation`] determines their number.
     pub stream: Option<u16>,
     /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,
     /// Unordered delivery.
     pub unordered: bool,
-    /// Whether one of the following, other than `reliable`, is set: such a message takes the slow
-    /// path of sending. It is kept because sending would otherwise test each of them.
+    /// Whether any of the following options, other than `reliable`, is set: such a message takes
+    /// the slow path of sending. The flag is stored because sending would otherwise test each
+    /// option.
     special: bool,
     /// Requests an immediate SACK of its end (RFC 9260 §6.1), which may otherwise be delayed by 200
     /// ms.
     immediate: bool,
-    /// It is abandoned at this age if it is not completely acknowledged, nanoseconds (RFC 3758
-    /// §4.1).
+    /// The message is abandoned at this age if it is not completely acknowledged, nanoseconds (RFC
+    /// 3758 §4.1).
     lifetime: Option<Nanos>,
-    /// It is abandoned if a chunk would be retransmitted more often (RFC 7496 §3.1).
+    /// The message is abandoned if a chunk would be retransmitted more often than this (RFC 7496
+    /// §3.1).
     max_retransmits: Option<u32>,
-    /// With a full send buffer, unsent messages with a larger number are abandoned for it, and it
-    /// for those with a smaller one (RFC 7496 §3.2).
+    /// With a full send buffer, unsent messages with a larger number are abandoned in favour of
+    /// this message, and this message in favour of messages with a smaller number (RFC 7496 §3.2).
     priority: Option<u32>,
-    /// It is never abandoned, regardless of the defaults.
+    /// The message is never abandoned, regardless of the defaults.
     reliable: bool,
     /// Peer address to send it to instead of the primary path, while that address is active
     /// (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions follow the usual rules.
     address: Option<IpAddr>,
     /// Key identifier of its chunks if the peer requires authentication (RFC 4895); `None`: the
-    /// active key. A key that is deleted meanwhile is replaced by the active one (RFC 6458 §5.3.8).
+    /// active key. If the key is deleted meanwhile, the active key is used (RFC 6458 §5.3.8).
     key: Option<u16>,
     /// The user's context value, which is returned with an undeliverable message (sinfo_context,
     /// RFC 6458 §5.3.2).
@@ -105,7 +107,7 @@ impl SendOptions {
             .with_priority(config.priority)
     }
 
-    /// On this stream, or on the next one in use.
+    /// Sends on this stream, or on the next stream in use.
     #[must_use]
     #[inline]
     pub const fn with_stream(mut self, stream: Option<u16>) -> Self {
@@ -184,7 +186,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// Signed by this key, or by the active one.
+    /// Signs the message by this key, or by the active key.
     #[must_use]
     #[inline]
     pub const fn with_key(mut self, key: Option<u16>) -> Self {
@@ -200,7 +202,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// Never abandoned, regardless of defaults and policies.
+    /// The message is never abandoned, regardless of defaults and policies.
     #[must_use]
     #[inline]
     pub const fn reliable(mut self) -> Self {
@@ -234,7 +236,7 @@ impl SendOptions {
         !self.special
     }
 
-    /// Whether it has an abandonment policy.
+    /// Whether the message has an abandonment policy.
     #[inline(always)]
     pub(crate) const fn has_policy(&self) -> bool {
         self.lifetime.is_some() || self.max_retransmits.is_some() || self.priority.is_some()
@@ -341,7 +343,7 @@ pub struct AbandonedMessage {
     pub stream: Option<u16>,
     /// Payload Protocol Identifier.
     pub ppid: u32,
-    /// It was unordered.
+    /// The message was unordered.
     pub unordered: bool,
     /// The complete user data.
     pub payload: Bytes,
@@ -349,8 +351,8 @@ pub struct AbandonedMessage {
     pub context: u32,
     /// The policy that abandoned it.
     pub policy: AbandonPolicy,
-    /// Some of it was sent. If all of it was sent, it may have reached the peer, because possibly
-    /// only the acknowledgement was lost. Otherwise it certainly did not.
+    /// At least one chunk of the message was sent. If all of it was sent, it may have reached the
+    /// peer, because possibly only the acknowledgement was lost. Otherwise it certainly did not.
     pub sent: bool,
 }
 
@@ -365,7 +367,7 @@ pub(crate) struct PrPolicy {
 }
 
 impl PrPolicy {
-    /// Whether it may be abandoned at all.
+    /// Whether the message may be abandoned.
     pub(crate) fn may_give_up(&self) -> bool {
         let Self {
             deadline,

@@ -40,8 +40,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Appends an element. A queue that has released its memory allocates its previous size at
-    /// once.
+    /// Appends an element. A queue that has released its memory allocates its previous size in one
+    /// step.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {
         // A separate function, so that without reallocation the element is constructed in place.

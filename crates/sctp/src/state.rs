@@ -18,7 +18,7 @@ use crate::stats::SenderStatistics;
 #[derive(Debug)]
 #[repr(u8)] // read many times per packet, and fastest without niche encoding
 pub(crate) enum State {
-    /// INIT was sent; nothing is known of the peer.
+    /// INIT was sent; the peer has not answered.
     CookieWait(CookieWait),
     /// The peer is known, and packets can be received from it.
     Active(Tcb),

@@ -1,4 +1,4 @@
-//! Counters of the data transfer of an association. They never decrease, and cost one addition
+//! Counters of the data transfer of an association. Counters never decrease, and cost one addition
 //! each.
 
 /// Counters of an association since its start, or since the restart of its peer.
@@ -57,7 +57,7 @@ pub struct SenderStatistics {
     pub timeouts: u64,
     /// Tail loss probes sent (RFC 8985 §7.3).
     pub tail_probes: u64,
-    /// Reductions of cwnd that were undone, because nothing had been lost.
+    /// Reductions of cwnd that were undone, because no data had been lost.
     pub reductions_undone: u64,
     /// Undone reductions after timeouts (RFC 5682).
     pub spurious_timeouts: u64,
@@ -110,8 +110,8 @@ pub struct ReceiverStatistics {
     pub sacks: u64,
 }
 
-/// Declares counters in their internal form: those of nearly every association, and a separate
-/// allocation for the others, which exists once one of them is not 0.
+/// Declares counters in their internal form: counters that nearly every association uses, and a
+/// separate allocation for the others, which exists once one of these is not 0.
 macro_rules! counters {
     ($(#[$doc:meta])+ $name:ident of $all:ident: $($often:ident),+) => {
         $(#[$doc])+

@@ -2,8 +2,8 @@
 //! of a stream to the stack.
 //!
 //! A message queued without a stream is assigned one when its first byte is sent, round robin over
-//! the streams in use. A change takes effect with the next message sent, however many wait.
-//! Messages queued for a stream, or partly sent, keep it.
+//! the streams in use. A change takes effect with the next sent message, regardless of the number
+//! of queued messages. Messages queued for a stream, or partly sent, keep it.
 
 mod adaptive;
 mod adaptive_step;
@@ -89,16 +89,16 @@ pub enum AllocationKind {
     /// All negotiated streams are used.
     #[default]
     Negotiated,
-    /// This number.
+    /// A fixed number of streams.
     Fixed(u16),
-    /// One or several, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3).
+    /// One stream or several, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3).
     Adaptive {
-        /// Streams while multistreaming is enabled: 4 there.
+        /// Number of streams while multistreaming is enabled: 4 in the paper.
         streams: u16,
         /// Classification of a loss.
         judgement: LossClassifier,
     },
-    /// One more or one less with each loss (Tsunoda et al. 2007, Fig. 11).
+    /// One stream more or one stream fewer with each loss (Tsunoda et al. 2007, Fig. 11).
     AdaptiveStep {
         /// Classification of a loss.
         judgement: LossClassifier,
@@ -109,7 +109,8 @@ impl AllocationKind {
     /// Streams of `adaptive` while it is enabled, as published.
     pub const ADAPTIVE_STREAMS: u16 = 4;
 
-    /// Whether it classifies losses by a rate estimate, which each path must then keep.
+    /// Whether the allocation classifies losses by a rate estimate, which each path must then
+    /// compute.
     pub fn needs_rate(&self) -> bool {
         matches!(self, Self::Adaptive { .. } | Self::AdaptiveStep { .. })
     }
@@ -155,7 +156,7 @@ impl DerefMut for Allocation {
     }
 }
 
-/// The streams in use, and the next one among them.
+/// The number of streams in use, and the next of these streams.
 #[derive(Debug)]
 pub(crate) struct StreamsInUse {
     allocation: Allocation,
@@ -267,7 +268,7 @@ impl StreamsInUse {
         std::mem::take(&mut self.limit_is_news).then_some(self.negotiated)
     }
 
-    /// Whether [`Self::take_limit_met`] has something to report.
+    /// Whether [`Self::take_limit_met`] has an event to report.
     #[inline(always)]
     pub fn has_met_limit(&self) -> bool {
         self.limit_is_news

@@ -2,7 +2,7 @@
 //! scheduler, and one line of [`SchedulerKind`].
 //!
 //! A [`Discipline`] handles queues, not messages: one of each stream, and one of messages queued
-//! without a stream. The send queue notifies it of queued and taken messages.
+//! without a stream. The send queue notifies the scheduler of queued and taken messages.
 
 mod fair_capacity;
 mod fcfs;
@@ -73,7 +73,7 @@ pub(crate) trait Discipline {
     /// notification is needed.
     fn served(&mut self, served: ServedData) -> bool;
 
-    /// The queue that is always selected because it is the only one with messages.
+    /// The queue that is always selected because no other queue has messages.
     /// [`Discipline::served`] must then be called only when it becomes empty.
     fn only(&self) -> Option<QueueId> {
         None
@@ -84,7 +84,7 @@ pub(crate) trait Discipline {
         let _ = queue_id;
     }
 
-    /// A packet is full, or nothing more is added to it. Returns whether that changes the
+    /// A packet is full, or no more chunks are added to it. Returns whether that changes the
     /// selection.
     fn packet_ended(&mut self) -> bool {
         false
@@ -123,7 +123,7 @@ macro_rules! schedulers {
 
         spelled!(SchedulerKind: $(SchedulerKind::$variant = $name),+);
 
-        /// A scheduler instance. Those with more state than a queue are boxed.
+        /// A scheduler instance. Schedulers with more state than a queue are boxed.
         #[derive(Debug)]
         pub(crate) enum Scheduler {
             $($variant($made),)+
@@ -237,14 +237,14 @@ macro_rules! schedulers {
 }
 
 schedulers! {
-    /// One message of each stream in turn (RFC 8260 §3.2).
+    /// One message of each stream, round robin (RFC 8260 §3.2).
     #[default]
     RoundRobin = "round_robin": round_robin::RoundRobin;
     /// Messages in the order of queuing (§3.1).
     Fcfs = "fcfs": fcfs::Fcfs;
-    /// One stream in each packet, in turn (§3.3).
+    /// One stream in each packet, round robin (§3.3).
     RoundRobinPerPacket = "round_robin_per_packet": Box<round_robin_per_packet::RoundRobinPerPacket>;
-    /// The stream of the smallest value; those with equal values in turn (§3.4).
+    /// The stream with the smallest value; streams with equal values round robin (§3.4).
     Priority = "priority": Box<priority::Priority>;
     /// An equal number of bytes of each stream (§3.5).
     FairCapacity = "fair_capacity": Box<fair_capacity::FairCapacity>;

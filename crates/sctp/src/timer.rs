@@ -2,7 +2,7 @@
 //!
 //! A deadline changes with almost every packet, nearly always to a later time. An association is
 //! therefore *armed* once, and a postponed deadline is noticed when the old one expires. Arming
-//! earlier adds an entry and makes the old one stale. The heap thus costs nothing per packet, and
+//! earlier adds an entry and makes the old entry stale. The heap thus has no cost per packet, and
 //! its top may be early but is never late.
 
 use std::cmp::Reverse;

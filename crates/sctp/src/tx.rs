@@ -132,7 +132,7 @@ pub struct Sender {
     a_rwnd: u64,
     peer_rwnd: u64,
     /// Bytes in flight as the receive window counts them, without marked chunks, and bytes of
-    /// marked ones.
+    /// marked chunks.
     rwnd_in_flight: u64,
     rwnd_marked: u64,
     /// Fast recovery lasts until the cumulative TSN reaches this TSN.
@@ -145,10 +145,10 @@ pub struct Sender {
     /// New data waits for the next SACK, because a timeout is no opportunity to send it.
     timed_out: bool,
     probe: Option<Probing>,
-    /// When an acknowledgement last left nothing in flight; a closed window is probed one RTO
-    /// later.
+    /// Time at which an acknowledgement last left no data in flight; a closed window is probed one
+    /// RTO later.
     quiet_since: Nanos,
-    /// Nothing is queued any more, because the user has requested to close.
+    /// No further messages are queued, because the user has requested to close.
     finishing: bool,
     /// The peer reported an ECN mark since the last SACK.
     echoed: bool,
@@ -203,8 +203,8 @@ impl Sender {
     /// Queues a message with its options; its lifetime begins `now`.
     ///
     /// # Errors
-    /// See [`SendError`]. Nothing was queued then. Before [`Sender::set_peer`] every stream is
-    /// accepted.
+    /// See [`SendError`]. After an error the message was not queued. Before [`Sender::set_peer`]
+    /// every stream is accepted.
     pub fn send(
         &mut self,
         now: Nanos,
@@ -269,7 +269,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether a message of that size is certainly accepted, whatever its options.
+    /// Whether a message of that size is certainly accepted, regardless of its options.
     #[inline]
     pub fn can_send(&self, stream: Option<u16>, size: usize) -> bool {
         size > 0
@@ -420,9 +420,10 @@ impl Sender {
         self.finishing = finishing;
     }
 
-    /// Whether the SACK of the packet just filled should not be delayed (RFC 9260 §6.1): nothing
-    /// follows it before the shutdown, or nothing can follow before its SACK, because it fills the
-    /// congestion or the receive window and no other data in flight, `was_quiet`, will trigger one.
+    /// Whether the SACK of the packet just filled should not be delayed (RFC 9260 §6.1): no data
+    /// follows before the shutdown, or no data can follow before its SACK, because the packet fills
+    /// the congestion or the receive window and no other data in flight, `was_quiet`, will trigger
+    /// one.
     fn wants_sack_at_once(&self, now: Nanos, was_quiet: bool, paths: &Paths) -> bool {
         let more = !self.queue.is_empty() || self.outstanding.first_marked().is_some();
         if !more {

@@ -1,5 +1,6 @@
-//! Work counter: steps of the loops whose length a peer can control. It counts only with the
-//! feature `work`, which the tests of this crate enable; otherwise it compiles to nothing.
+//! Work counter: steps of the loops whose length a peer can control. Steps are counted only with
+//! the feature `work`, which the tests of this crate enable; otherwise the counter compiles to no
+//! code.
 //!
 //! A test that measures time depends on the machine. A test that counts steps does not: the number
 //! of steps per byte of a packet shows whether a peer can cause disproportionate work.
@@ -26,7 +27,7 @@ mod counter {
 
 #[cfg(not(feature = "work"))]
 mod counter {
-    /// Does nothing.
+    /// Has no effect.
     #[inline(always)]
     pub fn count(_steps: usize) {}
 

@@ -24,7 +24,7 @@ pub(crate) static ZERO_CHECKSUM: Extension = Extension {
 /// Checksum mode of an association.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChecksumMode {
-    /// Whether checksums are computed and verified at all.
+    /// Whether checksums are computed and verified.
     computed: bool,
     /// The peer accepts packets without a checksum.
     peer_accepts: bool,

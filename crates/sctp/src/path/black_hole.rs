@@ -1,10 +1,10 @@
 //! Black hole detection (RFC 8899 §4.3): whether a path loses packets because of their size.
 //!
 //! A retransmission timeout may follow any loss, so it only triggers a check. The path is then
-//! probed in pairs: a packet of the current size, directly followed by one of minimum size. It is a
-//! black hole if small packets are answered while neither probes of the current size are answered
-//! nor data in packets of that size is acknowledged. Losses independent of the size affect both
-//! kinds.
+//! probed in pairs: a packet of the current size, directly followed by one of minimum size. The
+//! path is a black hole if small packets are answered while neither probes of the current size are
+//! answered nor data in packets of that size is acknowledged. Losses independent of the size affect
+//! both kinds.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
@@ -14,15 +14,15 @@ const PAIRS: u32 = 3;
 /// Pairs per retransmission timeout: all of them, plus one RTO for the last answer, take less than
 /// the two RTO until the next T3-rtx timeout.
 const PAIRS_PER_RTO: u64 = 4;
-/// Answered small packets that show that the path carries small ones.
+/// Number of answered small packets that shows that the path carries small packets.
 const MIN_ANSWERED: u32 = 2;
 
 /// Kind of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Of the current size.
+    /// A packet of the current size.
     Large,
-    /// Of minimum size.
+    /// A packet of minimum size.
     Small,
 }
 
@@ -32,7 +32,7 @@ struct Probe {
     kind: Kind,
 }
 
-/// A comparison of packets of the current size with small ones.
+/// A comparison of packets of the current size with small packets.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     /// Unacknowledged chunks sent in packets of the current size, lowest TSNs first.
@@ -57,7 +57,7 @@ pub(super) struct Comparison {
 pub(super) enum Verdict {
     /// Still under way.
     Open,
-    /// The current size arrives, or nothing does: the size is not the problem.
+    /// Packets of the current size arrive, or no packets arrive: the size is not the cause.
     Innocent,
     /// The current size does not arrive, and small packets do.
     BlackHole,
@@ -125,8 +125,8 @@ impl Comparison {
         Some(probe.kind)
     }
 
-    /// Outcome of the comparison at `now`, unless the current size was seen to arrive. `proven`:
-    /// the peer has answered a packet with PAD before.
+    /// Outcome of the comparison at `now`, unless a packet of the current size was acknowledged.
+    /// `proven`: the peer has answered a packet with PAD before.
     pub fn judge(&mut self, now: Nanos, proven: bool) -> Verdict {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;

@@ -16,12 +16,12 @@ impl CongestionEvent {
         Self { until, by_mark }
     }
 
-    /// Whether it covers a loss or mark of `tsn`.
+    /// Whether the event covers a loss or mark of `tsn`.
     pub(crate) fn answers(&self, tsn: Tsn) -> bool {
         tsn.le(self.until)
     }
 
-    /// Whether it was for a mark.
+    /// Whether a mark caused the event.
     pub(crate) fn is_by_mark(&self) -> bool {
         self.by_mark
     }

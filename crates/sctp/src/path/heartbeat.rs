@@ -1,4 +1,4 @@
-//! HEARTBEAT schedule of one path: outstanding HEARTBEATs and the time of the next one.
+//! HEARTBEAT schedule of one path: outstanding HEARTBEATs and the time of the next HEARTBEAT.
 
 use std::collections::VecDeque;
 
@@ -16,9 +16,9 @@ const MAX_UNANSWERED: usize = 8;
 pub(crate) enum Role {
     /// Checks that the path is alive; under RSCTP it also starts a measurement.
     Alive,
-    /// Measures the effect of the data since the previous one.
+    /// Measures the effect of the data since the previous HEARTBEAT.
     Measure,
-    /// The first of a pair, which measures nothing.
+    /// The first of a pair, which takes no measurement.
     PairFirst,
     /// The second of a pair, which measures its distance from the first.
     PairSecond,
@@ -37,8 +37,8 @@ pub(crate) struct Heartbeat {
     second_due: bool,
     /// Outstanding HEARTBEATs, oldest first.
     unanswered: LazyBox<VecDeque<Sent>>,
-    /// When the last one was sent, and the DATA bytes that the path had carried at the last
-    /// answered one.
+    /// Time of the last HEARTBEAT, and the DATA bytes that the path had carried at the last
+    /// answered HEARTBEAT.
     last_sent: Nanos,
     bytes_at_answer: u64,
 }
@@ -63,7 +63,7 @@ pub(crate) struct HeartbeatResult {
     /// When it was sent.
     pub(crate) at: Nanos,
     pub(crate) role: Role,
-    /// DATA bytes that the path carried between the previously answered one and this one.
+    /// DATA bytes that the path carried between the previously answered HEARTBEAT and this one.
     pub(crate) bytes: u64,
     /// Time since the previous HEARTBEAT.
     pub(crate) interval: Nanos,
@@ -81,17 +81,17 @@ impl Heartbeat {
         expires.fold(next, Nanos::min)
     }
 
-    /// Whether one must be sent.
+    /// Whether a HEARTBEAT must be sent.
     pub(crate) fn is_due(&self) -> bool {
         self.due || self.second_due
     }
 
-    /// Whether the second of a pair must be sent.
+    /// Whether the second HEARTBEAT of a pair must be sent.
     pub(crate) fn is_second_due(&self) -> bool {
         self.second_due
     }
 
-    /// When the last one was sent; 0 if none was.
+    /// Time of the last HEARTBEAT; 0 if none was sent.
     pub(crate) fn last_sent(&self) -> Nanos {
         self.last_sent
     }
@@ -101,7 +101,7 @@ impl Heartbeat {
         self.due = true;
     }
 
-    /// Requests one at once.
+    /// Requests an immediate HEARTBEAT.
     pub(crate) fn send_now(&mut self) {
         self.next = OptionalNanos::NONE;
         self.due = true;
@@ -113,7 +113,7 @@ impl Heartbeat {
         self.next = wait.map(|wait| now.saturating_add(wait)).into();
     }
 
-    /// Whether the time of the check has come.
+    /// Whether the check is due.
     pub(crate) fn is_time(&self, now: Nanos) -> bool {
         self.next.has_come(now)
     }
@@ -123,8 +123,8 @@ impl Heartbeat {
         last_sent <= self.scheduled_at
     }
 
-    /// One is sent now for `role`; the path has carried `bytes` bytes of DATA. Expired ones are no
-    /// longer accepted, unless they `measure`.
+    /// A HEARTBEAT is sent now for `role`; the path has carried `bytes` bytes of DATA. Answers to
+    /// expired HEARTBEATs are no longer accepted, unless they `measure`.
     pub(crate) fn sent(
         &mut self,
         now: Nanos,
@@ -151,8 +151,9 @@ impl Heartbeat {
         }
     }
 
-    /// The user may request more than are kept. Then the newest one is replaced instead of the
-    /// oldest, because the oldest is the next to be answered or to count as an error.
+    /// The user may request more HEARTBEATs than are stored. In this case the newest HEARTBEAT is
+    /// replaced instead of the oldest, because the oldest is the next to be answered or to count as
+    /// an error.
     fn remember(&mut self, sent: Sent, measure: bool) {
         if measure {
             if self.unanswered.len() >= MAX_UNANSWERED {
@@ -183,8 +184,8 @@ impl Heartbeat {
         true
     }
 
-    /// The HEARTBEAT with `nonce` was answered: it and the earlier ones are no longer outstanding.
-    /// `None` if there is none.
+    /// The HEARTBEAT with `nonce` was answered: this HEARTBEAT and earlier ones are no longer
+    /// outstanding. `None` if there is none.
     pub(crate) fn answered(&mut self, nonce: u64) -> Option<HeartbeatResult> {
         let index = self
             .unanswered

@@ -33,7 +33,7 @@ impl LossRatio {
 mod tests {
     use super::*;
 
-    /// One of ten is lost, then none: earlier losses should count less and less.
+    /// One of ten packets is lost, and then no packets: earlier losses should count less and less.
     #[test]
     fn the_share_that_was_lost_of_late_is_kept() {
         let mut losses = LossRatio::default();

@@ -12,7 +12,7 @@ use crate::address::MAX_PATHS;
 use crate::config::Config;
 use crate::profile::{DormantPath, RetransmissionPath};
 
-/// All paths of an association. There is always at least one, and one is the primary.
+/// All paths of an association. There is always at least one path, and one path is the primary.
 #[derive(Debug)]
 pub struct Paths {
     pub(super) entries: PathList,
@@ -27,7 +27,7 @@ pub struct Paths {
     potentially_failed: bool,
     /// RSCTP's rules, once negotiated.
     pub(crate) switch_rules: Option<SwitchRules>,
-    /// UDP port of paths without a known port of their own.
+    /// UDP port of paths whose port is unknown.
     udp_port: u16,
     /// Bytes of each packet reserved for an AUTH chunk.
     pub(super) reserved: usize,
@@ -47,7 +47,7 @@ impl Paths {
         )
     }
 
-    /// Constructs them in place: nothing here can fail.
+    /// Constructs the paths in place, because no step can fail.
     #[inline(always)]
     pub(crate) fn with(
         config: &Config,
@@ -74,8 +74,8 @@ impl Paths {
         }
     }
 
-    /// Adds a path. Returns the existing one if the remote address is known, `None` if there are
-    /// too many.
+    /// Adds a path. Returns the existing path if the remote address is known, `None` if there are
+    /// too many paths.
     pub fn add(&mut self, config: &Config, path: Path, state: PathState) -> Option<PathId> {
         if let Some(known) = self.find(path.remote) {
             return Some(known);
@@ -144,8 +144,8 @@ impl Paths {
         }
     }
 
-    /// A packet with a valid verification tag arrived from `remote` and this UDP port: answers are
-    /// sent there from now on (RFC 6951 §5.4).
+    /// A packet with a valid verification tag arrived from `remote` and this UDP port: replies are
+    /// sent to this port from now on (RFC 6951 §5.4).
     #[inline(never)] // shared by all callers
     pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
         if let Some(entry) = self
@@ -244,7 +244,7 @@ impl Paths {
     }
 
     /// No path is active or potentially failed. Unverified addresses are not selected (RFC 9260
-    /// §5.4); the first one of an association is always verified.
+    /// §5.4); the first address of an association is always verified.
     fn when_dormant(&self, id: PathId) -> PathId {
         let count = self.entries.len();
         let mut in_turn = (1..=count)

@@ -121,15 +121,15 @@ impl Config {
         }
     }
 
-    /// Whether the default controller is used, which needs neither a rate nor samples. This avoids
-    /// the construction of one for the check.
+    /// Whether the default controller is used, which needs neither a rate nor samples. The check
+    /// does not construct a controller.
     fn is_plainly_controlled(&self) -> bool {
         std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
             && !self.rate_limited_increase
             && self.careful_resume.is_none()
     }
 
-    /// A pacer for a new path, if anything may need it.
+    /// A pacer for a new path, if the settings or the controller may need one.
     pub(crate) fn new_pacer(&self) -> Option<Box<Pacer>> {
         let wanted = self.pacing.is_some() || !self.is_plainly_controlled();
         wanted.then(|| {

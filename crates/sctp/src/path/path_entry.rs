@@ -35,7 +35,7 @@ pub struct PathEntry {
     /// user (RFC 9260 §5.4). An address that fails before that is inactive and not verified.
     pub(crate) verified: bool,
     /// The address is not the peer's: another association's peer has verified it, or it is missing
-    /// in the peer's INIT ACK. Nothing is sent to it, and no lookup finds it.
+    /// in the peer's INIT ACK. No packets are sent to the address, and no lookup finds it.
     pub(crate) disowned: bool,
     /// User settings in addition to the bounds of the RTO: see [`Self::settings`].
     pub(super) heartbeat_interval: OptionalNanos,
@@ -131,7 +131,7 @@ impl PathEntry {
         Self::with(config, path, state, PathComponents::of(config, path.remote))
     }
 
-    /// Constructs it in place: nothing here can fail.
+    /// Constructs the path in place, because no step can fail.
     #[inline(always)]
     pub(super) fn with(
         config: &Config,
@@ -183,7 +183,8 @@ impl PathEntry {
         self.verified && self.state != PathState::Unconfirmed
     }
 
-    /// Whether the address is not or no longer the peer's: nothing is sent to it.
+    /// Whether the address does not belong to the peer, or no longer does: no packets are sent to
+    /// it.
     pub fn is_disowned(&self) -> bool {
         self.disowned
     }
@@ -214,8 +215,8 @@ impl PathEntry {
         }
     }
 
-    /// Whether cwnd allows another packet (RFC 9260 §6.1 B): it may be exceeded by less than a
-    /// packet.
+    /// Whether cwnd allows another packet (RFC 9260 §6.1 B): the flightsize may exceed cwnd by less
+    /// than a packet.
     pub(crate) fn has_room(&self) -> bool {
         let limit = match self.most_in_flight.get() {
             Some(most) => most,
@@ -241,7 +242,7 @@ impl PathEntry {
         self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
     }
 
-    /// When pacing allows another packet; 0 for at once.
+    /// When pacing allows another packet; 0: immediately.
     pub(crate) fn paced_from(&self) -> Nanos {
         self.pacer.as_ref().map_or(0, |pacer| pacer.opens())
     }

@@ -4,7 +4,7 @@
 use super::path_entry::PathEntry;
 use crate::lazy_box::LazyBox;
 
-/// One path and the others.
+/// The first path, and further paths.
 #[derive(Debug)]
 pub(super) struct PathList {
     first: PathEntry,

@@ -69,9 +69,9 @@ pub(crate) enum ProbeSize {
 /// An answered probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
-    /// Send time, if the round trip should be measured by it. Not after a timeout of data: the
-    /// retransmission timeout stays backed off until data is acknowledged (RFC 9260 §6.3.3 E2), as
-    /// it does without probes.
+    /// Send time, if the round trip should be measured by it. A probe does not clear the backoff
+    /// after a timeout of data: the retransmission timeout stays backed off until data is
+    /// acknowledged (RFC 9260 §6.3.3 E2), as without probes.
     pub measures: Option<Nanos>,
 }
 
@@ -145,8 +145,7 @@ impl Discovery {
         }
     }
 
-    /// When [`Discovery::handle_timeout`] or [`Discovery::due`] has something to do, on a path that
-    /// `answers`.
+    /// When [`Discovery::handle_timeout`] or [`Discovery::due`] has work, on a path that `answers`.
     pub fn deadline(&self, answers: bool) -> Option<Nanos> {
         let search = match &self.flying {
             Some(probe) => Some(probe.expires),
@@ -203,10 +202,10 @@ impl Discovery {
             return Some(ProbeResult { measures: None });
         }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
-        // It is larger than the current size.
+        // The size is larger than the current size.
         self.proven = true;
         self.comparison = None;
-        // It may have been found too large by other means since.
+        // The size may have been found too large by other means meanwhile.
         if probe.size <= self.limit {
             self.pmtu = self.pmtu.max(probe.size);
         }
@@ -217,7 +216,7 @@ impl Discovery {
         })
     }
 
-    /// Schedules the next probe: at once, or when the path may have changed.
+    /// Schedules the next probe: immediately, or when the path may have changed.
     fn go_on(&mut self, now: Nanos) {
         let wait = if self.is_complete() {
             PMTU_RAISE_TIMER
@@ -270,8 +269,8 @@ impl Discovery {
     }
 
     /// Data in packets of the current size timed out on a path with the measured retransmission
-    /// timeout `rto`: packets of that size are compared with small ones. `data` returns the lowest
-    /// chunks sent that way. Returns true if this decided a running comparison and the size
+    /// timeout `rto`: packets of that size are compared with small packets. `data` returns the
+    /// lowest chunks sent that way. Returns true if this decided a running comparison and the size
     /// changed.
     pub fn timed_out(&mut self, now: Nanos, rto: Nanos, data: impl FnOnce() -> Vec<Tsn>) -> bool {
         if self.lower().is_none() {
@@ -300,8 +299,8 @@ impl Discovery {
         self.comparison = None;
     }
 
-    /// Checks the comparison. Returns true if it found a black hole: the size has changed, and the
-    /// new one is compared next.
+    /// Checks the comparison. Returns true if the comparison found a black hole: the size has
+    /// changed, and the new size is compared next.
     pub fn compare(&mut self, now: Nanos) -> bool {
         let proven = self.proven;
         let verdict = self.comparison.as_mut().map(|it| it.judge(now, proven));
@@ -327,7 +326,7 @@ impl Discovery {
         self.next = Some(now.saturating_add(PROBE_TIMER));
     }
 
-    /// The network reports that nothing larger than `mtu` passes (ICMP, if credible, RFC 8899
+    /// The network reports that no packet larger than `mtu` passes (ICMP, if credible, RFC 8899
     /// §4.6). Returns true if the size changed.
     pub fn too_big(&mut self, now: Nanos, mtu: usize) -> bool {
         if mtu < self.least || mtu >= self.limit {
@@ -468,8 +467,8 @@ mod tests {
     }
 
     /// A timeout at `now`, and the pairs that follow on a path that carries no packet larger than
-    /// `mtu` and loses those that `lost` names. Returns the end of the comparison, and whether the
-    /// size changed.
+    /// `mtu` and loses the packets that `lost` names. Returns the end of the comparison, and
+    /// whether the size changed.
     fn compare(
         discovery: &mut Discovery,
         now: Nanos,

@@ -21,7 +21,7 @@ pub(crate) struct Sending {
 pub(crate) struct PathRack {
     pub rack: Rack,
     pub tail: TailProbe,
-    /// Transmissions in order. Those no longer in flight are removed at the front.
+    /// Transmissions in order. Transmissions that are no longer in flight are removed at the front.
     pub sent: VecDeque<Sending>,
     /// Packets reported by gap ack blocks that the cumulative TSN has not passed.
     pub reported: u32,
@@ -45,8 +45,8 @@ impl PathRack {
 
     /// Starts the reordering timer for the newest transmission that may still be lost according to
     /// later arrivals (RFC 8985 §6.2 step 5); `flies` checks whether one is in flight. The oldest
-    /// is overdue at `oldest`: an earlier timer would find nothing, and would be due again at once
-    /// if the clock went back between two transmissions.
+    /// transmission is overdue at `oldest`: an earlier timer would find no loss, and would
+    /// immediately be due again if the clock went back between two transmissions.
     pub fn start_timer(
         &mut self,
         now: Nanos,

@@ -8,8 +8,8 @@ use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Disables the path: nothing is sent to it, and no lookup finds it. Its number remains, as
-    /// that of an inactive path.
+    /// Disables the path: no packets are sent to it, and no lookup finds it. The number of the path
+    /// remains, as the number of an inactive path.
     fn deactivate(&mut self) {
         self.disowned = true;
         self.verified = false;
@@ -36,7 +36,7 @@ impl Paths {
         Some(id)
     }
 
-    /// Whether the peer has verified one of its addresses.
+    /// Whether any address of the peer is verified.
     pub(crate) fn has_verified(&self) -> bool {
         self.iter().any(|(_, entry)| entry.verified)
     }
@@ -54,8 +54,8 @@ impl Paths {
         self.appoint_primary();
     }
 
-    /// Like [`Paths::add`]. If there are too many, it replaces a disabled path with nothing in
-    /// flight.
+    /// Like [`Paths::add`]. If there are too many paths, the new path replaces a disabled path
+    /// without data in flight.
     pub(crate) fn add_or_replace(
         &mut self,
         config: &Config,
@@ -74,8 +74,8 @@ impl Paths {
         Some(id)
     }
 
-    /// Whether there is a single enabled path, and it leads to the only one of `addresses`, which
-    /// is the usual case.
+    /// Whether the only enabled path leads to the only address in `addresses`, which is the usual
+    /// case.
     #[inline]
     pub(crate) fn are_to(&self, addresses: &[IpAddr]) -> bool {
         match (self.entries.only(), addresses) {
@@ -85,7 +85,7 @@ impl Paths {
     }
 
     /// Disables all paths except those to `addresses`, the peer's own list, if one of these is
-    /// verified. Returns the disabled ones, oldest first.
+    /// verified. Returns the disabled paths, oldest first.
     #[inline(never)]
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) -> Vec<PathId> {
         let kept = |entry: &PathEntry| entry.disowned || addresses.contains(&entry.path.remote);

@@ -48,7 +48,7 @@ impl RtoEstimator {
         (self.min, self.max)
     }
 
-    /// Sets new bounds. The current timeout is clamped to them, as are later ones.
+    /// Sets new bounds. The current timeout and later ones are clamped to these bounds.
     pub(crate) fn set_bounds(&mut self, min: Nanos, max: Nanos) {
         (self.min, self.max) = (min, max.max(min));
         self.rto = self.rto.clamp(self.min, self.max);
@@ -64,8 +64,8 @@ impl RtoEstimator {
         self.rto
     }
 
-    /// The measured timeout without backoff. Before the first measurement it is half the current
-    /// one, which one backoff has doubled.
+    /// The measured timeout without backoff. Before the first measurement this timeout is half of
+    /// the current timeout, which one backoff has doubled.
     pub(crate) fn measured(&self) -> Nanos {
         let measured = |srtt: Nanos| (srtt + 4 * self.rttvar).clamp(self.min, self.max);
         self.srtt.get().map_or(self.rto / 2, measured)

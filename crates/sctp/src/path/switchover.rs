@@ -65,8 +65,8 @@ impl PathEntry {
 
 impl Paths {
     /// A loss on `id`, before any window is reduced. If the primary's loss ratio exceeds MPLR,
-    /// another active path takes over: after a congestion loss one with more bandwidth, after a
-    /// wireless loss any one, with the highest bandwidth first.
+    /// another active path takes over: after a congestion loss a path with more bandwidth, after a
+    /// wireless loss any path, with the highest bandwidth first.
     pub(crate) fn switch_if_lossy(&mut self, now: Nanos, id: PathId, trace: &mut Trace) {
         self.get(id)
             .trace_verdict(now, id, self.switch_rules.is_some(), trace);

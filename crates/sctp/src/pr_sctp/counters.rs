@@ -6,9 +6,9 @@ use crate::stream_table::StreamTable;
 /// Number of abandoned messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbandonedCount {
-    /// Nothing of them was sent.
+    /// Messages without any sent chunk.
     pub unsent: u64,
-    /// Some or all of them was sent.
+    /// Messages of which at least one chunk was sent.
     pub sent: u64,
 }
 

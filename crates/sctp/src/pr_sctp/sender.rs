@@ -18,16 +18,17 @@ use crate::path::PathId;
 /// A FORWARD TSN is not delayed further because of duplicates (RFC 3758 §3.5 F3).
 const MAX_DELAY: Nanos = 200_000_000;
 
-/// Identifies a partly sent message: its stream, whether it is unordered, and its number among
-/// those.
+/// Identifies a partly sent message: its stream, whether it is unordered, and its number within the
+/// stream and kind.
 pub(crate) type MessageId = (u16, bool, u32);
 
-/// How the peer is notified of abandoned messages.
+/// Chunk that notifies the peer of abandoned messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForwardTsnKind {
-    /// By FORWARD TSN (RFC 3758 §3.2): ordered ones, by their stream sequence numbers.
+    /// FORWARD TSN (RFC 3758 §3.2), which lists ordered messages by their stream sequence numbers.
     BySsn,
-    /// By I-FORWARD-TSN (RFC 8260 §2.3.1): both kinds, by their message identifiers.
+    /// I-FORWARD-TSN (RFC 8260 §2.3.1), which lists ordered and unordered messages by their message
+    /// identifiers.
     ByMid,
 }
 
@@ -36,7 +37,7 @@ pub(crate) enum ForwardTsnKind {
 pub(crate) struct TrackedMessage {
     /// TSNs of the chunks sent so far; not empty.
     pub(crate) tsns: Vec<Tsn>,
-    /// All of it was sent, or nothing more will be.
+    /// All chunks were sent, or no further chunk will be sent.
     pub(crate) ended: bool,
     pub(crate) abandoned: bool,
     pub(crate) message: MessageId,
@@ -75,8 +76,8 @@ type Streams = BTreeMap<(u16, bool), ListedStream>;
 /// The sender's part of partial reliability.
 #[derive(Debug)]
 pub(crate) struct PrSctpSender {
-    /// Records by the first of their TSNs; `None` for an acknowledged one behind an unacknowledged
-    /// one.
+    /// Records by the first of their TSNs; `None` for an acknowledged message after an
+    /// unacknowledged one.
     records: VecDeque<Option<TrackedMessage>>,
     /// Number of records removed before the first.
     gone: u64,
@@ -90,7 +91,7 @@ pub(crate) struct PrSctpSender {
     /// than the point. A peer can cause one more with each SACK, and each needs a FORWARD TSN, so
     /// building one should not walk all records.
     listed: Streams,
-    /// Number of ordered ones among them.
+    /// Number of ordered messages among them.
     ordered: usize,
     /// Number of the first record that begins after the point.
     unlisted: u64,
@@ -119,7 +120,7 @@ impl PrSctpSender {
         }
     }
 
-    /// Nothing is in flight, and TSNs restart after `cumulative`.
+    /// No data is in flight, and TSNs restart after `cumulative`.
     pub(crate) fn begin_anew(&mut self, cumulative: Tsn) {
         self.records.clear();
         self.places.clear();

@@ -190,7 +190,7 @@ spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaxBurst {
-    /// Never.
+    /// The limit never applies.
     Off,
     /// Whenever data can be sent.
     EachSack,
@@ -204,7 +204,8 @@ spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// A chunk that fills a gap is kept; others are dropped and answered by an immediate SACK.
+    /// A chunk that fills a gap is buffered; other chunks are dropped and answered by an immediate
+    /// SACK.
     Answer,
     /// Chunks that do not fit are dropped without a SACK.
     Silent,

@@ -2,9 +2,9 @@
 //! it is established.
 //!
 //! On x86-64 with AVX2 a row of both blocks fits one register. The crate `rand_chacha`, which
-//! computes them on other processors, computes four at a time and takes twice as long; the output
-//! is the same. A second block costs nothing, because each step waits for the previous one. One
-//! instruction per rotation (AVX-512) replaces three.
+//! computes them on other processors, computes four blocks at a time and takes twice as long; the
+//! output is the same. A second block takes no additional time, because each step waits for the
+//! previous one. One instruction per rotation (AVX-512) replaces three.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};
@@ -55,8 +55,8 @@ mod x86 {
 
     use super::{BLOCK, BlockPair};
 
-    /// Rounds, in pairs along the columns and the diagonals. They stay a loop, because unrolled
-    /// code is six times as large and takes longer to fetch than it saves.
+    /// Rounds, in pairs along the columns and the diagonals. The rounds stay a loop, because
+    /// unrolled code is six times as large and takes longer to fetch than it saves.
     const ROUNDS: usize = 12;
 
     /// The rows of both blocks: the first block in the lower half.
@@ -107,7 +107,7 @@ mod x86 {
     }
 
     /// Rotates the rows so that the diagonals become columns. The second row, which is ready last,
-    /// stays; the others are rotated by one less.
+    /// stays; the other rows are rotated by one position less.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn diagonals([a, b, c, d]: Rows) -> Rows {

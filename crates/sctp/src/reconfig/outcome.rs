@@ -15,11 +15,13 @@ pub enum StreamDirection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconfigOutcome {
-    /// It was performed.
+    /// The request was performed.
     Performed,
-    /// The peer does not allow it (SCTP_STREAM_RESET_DENIED, RFC 6525 §6.1.1); nothing changed.
+    /// The peer does not allow it (SCTP_STREAM_RESET_DENIED, RFC 6525 §6.1.1), and the streams are
+    /// unchanged.
     Denied,
-    /// The peer reported an error, or this side closes (SCTP_STREAM_RESET_FAILED); nothing changed.
+    /// The peer reported an error, or this side closes (SCTP_STREAM_RESET_FAILED), and the streams
+    /// are unchanged.
     Failed,
 }
 
@@ -30,7 +32,7 @@ pub enum ReconfigError {
     /// The association is not established, or no longer (RFC 6525 §5.1).
     #[error("the association is not established")]
     NotEstablished,
-    /// One of the endpoints does not offer RE-CONFIG: see the setting `reconfiguration`.
+    /// At least one endpoint does not offer RE-CONFIG: see the setting `reconfiguration`.
     #[error("reconfiguration was not negotiated")]
     NotNegotiated,
     /// The stream does not exist.
@@ -41,7 +43,7 @@ pub enum ReconfigError {
         /// Number of streams.
         streams: u16,
     },
-    /// One or all of the streams are already being reset (EALREADY, RFC 6525 §6.3.2).
+    /// A stream, or the whole association, is already being reset (EALREADY, RFC 6525 §6.3.2).
     #[error("one of the streams is being reset already")]
     AlreadyInProgress,
     /// The number of streams would be too large.

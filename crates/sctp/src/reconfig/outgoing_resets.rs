@@ -8,7 +8,7 @@ use crate::work;
 /// requests, and its next one should not walk them. No two requests share a stream.
 #[derive(Debug, Default)]
 pub(crate) struct OutgoingResets {
-    /// One request is for all streams; there is no other then.
+    /// A request is for all streams, and is the only request.
     all: bool,
     listed: StreamSet,
 }
@@ -45,7 +45,7 @@ impl OutgoingResets {
         self.all || list.iter().any(|it| self.listed.contains(*it))
     }
 
-    /// Whether it has all of `streams`; `there_are` is the number of streams.
+    /// Whether the set contains all of `streams`; `there_are` is the number of streams.
     pub(super) fn has_each(&self, streams: &Streams, there_are: u16) -> bool {
         let Some(list) = streams.some() else {
             return self.all || self.listed.len() == usize::from(there_are);
@@ -54,9 +54,9 @@ impl OutgoingResets {
         self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
-    /// Those of `streams` that it does not have, of `there_are` streams; `None` if they are more
-    /// than `most`. Nothing is listed then, because a request of a few bytes may stand for 65,535
-    /// streams.
+    /// The `streams` that the set does not contain, of `there_are` streams; `None` if they are more
+    /// than `most`. In this case streams are not listed, because a request of a few bytes may stand
+    /// for 65,535 streams.
     pub(super) fn others(
         &self,
         streams: &Streams,
@@ -90,7 +90,7 @@ mod tests {
     use crate::reconfig::{ReconfigState, ResetBatch};
     use crate::test_rng::test_rng;
 
-    /// Compares with a walk of all requests, over random ones that start and end.
+    /// Compares the set with a list of all requests, for random requests that start and end.
     #[test]
     fn the_set_says_what_a_walk_of_all_requests_would() {
         let mut random = test_rng(11);

@@ -33,7 +33,7 @@ pub(crate) enum RequestKind {
 pub(crate) struct Request {
     pub(crate) number: u32,
     pub(crate) asked: RequestKind,
-    /// It has received its final response.
+    /// The request has received its final response.
     pub(crate) settled: bool,
 }
 
@@ -47,14 +47,14 @@ impl Request {
     }
 }
 
-/// One request, or two that may share a chunk.
+/// One request, or two requests that may share a chunk.
 #[derive(Debug)]
 pub(crate) struct OutstandingRequests {
     pub(crate) requests: Vec<Request>,
     pub(crate) path: PathId,
-    /// It must be sent now.
+    /// The request must be sent now.
     pub(crate) due: bool,
-    /// It was never sent with these numbers.
+    /// The request was never sent with these numbers.
     pub(crate) unsent: bool,
     /// The Re-configuration Timer; not running before it was sent.
     pub(crate) deadline: Option<Nanos>,
@@ -62,10 +62,10 @@ pub(crate) struct OutstandingRequests {
     pub(crate) in_progress: bool,
     /// The next transmission must use new numbers.
     pub(crate) renumber: bool,
-    /// How many times new numbers were taken.
+    /// Number of times that new numbers were assigned.
     pub(crate) renumbered: u32,
-    /// At the last transmission the peer had all data before the reset, so that "In progress" makes
-    /// no sense.
+    /// At the last transmission the peer had all data before the reset, so that the response "In
+    /// progress" is not plausible.
     pub(crate) all_was_there: bool,
     /// Number of such responses nevertheless.
     pub(crate) senseless: u32,
@@ -98,17 +98,17 @@ impl OutstandingRequests {
         })
     }
 
-    /// Whether it requests an association reset.
+    /// Whether the request is an association reset.
     pub(crate) fn is_of_association(&self) -> bool {
         matches!(self.requests[0].asked, RequestKind::Association)
     }
 
-    /// Whether it was sent and is unanswered since.
+    /// Whether the request was sent and is unanswered.
     pub(crate) fn is_unanswered(&self) -> bool {
         !self.in_progress && self.deadline.is_some()
     }
 
-    /// Whether it answers the peer's request `number`.
+    /// Whether the request answers the peer's request `number`.
     pub(crate) fn is_answering(&self, number: u32) -> bool {
         let answering = |it: &Request| matches!(it.asked, RequestKind::Outgoing { answers: Some(answers), .. } if answers == number);
         self.requests.iter().any(answering)
@@ -153,7 +153,7 @@ impl OutstandingRequests {
         self.requests.iter().map(parameter).collect()
     }
 
-    /// It was added to a packet, and its timer starts.
+    /// The request was added to a packet, and its timer starts.
     pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
         self.due = false;
         self.unsent = false;

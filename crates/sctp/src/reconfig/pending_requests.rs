@@ -52,7 +52,7 @@ pub(crate) struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// Whether there are none.
+    /// Whether no request is pending.
     pub(crate) fn are_none(&self) -> bool {
         self.outgoing.is_empty()
             && self.incoming.is_empty()
@@ -73,7 +73,8 @@ impl PendingRequests {
         });
     }
 
-    /// The peer's last request `number` was answered otherwise. Earlier ones were answered or sent.
+    /// The peer's last request `number` was answered otherwise. Earlier requests were answered or
+    /// sent.
     pub(crate) fn answer_no_more(&mut self, number: u32) {
         if let Some(last) = self.outgoing.back_mut() {
             last.answers = last.answers.filter(|&it| it != number);
@@ -95,9 +96,9 @@ impl PendingRequests {
         }
     }
 
-    /// Takes outgoing streams to reset now: those for which `is_ready`, at most `most` if they are
-    /// listed. A batch that answers a request of the peer is taken alone. With many batches only
-    /// some are examined.
+    /// Takes outgoing streams to reset now: streams for which `is_ready`, at most `most` if they
+    /// are listed. A batch that answers a request of the peer is taken alone. With many batches
+    /// only some are examined.
     pub(crate) fn take_ready(
         &mut self,
         most: usize,
@@ -210,7 +211,7 @@ mod tests {
                     stream += 1;
                 }
                 now += random(2);
-                // Each becomes ready at some time and stays ready.
+                // Each request becomes ready at some time and stays ready.
                 let ready = |it: &ResetBatch| it.streams.told()[0] % 60 < now as u16;
                 let course = (Tsn(now), Tsn(0), 0);
                 let taken = pending.take_ready(most, course, |it| ready(it));
@@ -220,7 +221,8 @@ mod tests {
         }
     }
 
-    /// Each of thousands is taken eventually, and no packet examines more than some.
+    /// Each of thousands of requests is taken eventually, and each packet examines only a limited
+    /// number.
     #[test]
     fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
         let mut pending = PendingRequests::default();

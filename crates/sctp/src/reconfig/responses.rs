@@ -9,7 +9,7 @@ use anabranch_wire::extension::{ReConfigParameter, ReConfigResult};
 
 use super::streams::Streams;
 
-/// Number of stored responses: as many as a chunk has requests.
+/// Number of stored responses: the maximum number of requests in a chunk.
 const KEPT: usize = 2;
 /// Factor on the peer's last request interval, or on the maximum response time, for which no new
 /// data is sent.
@@ -53,7 +53,7 @@ pub(crate) struct QuietPeriod {
 }
 
 impl QuietPeriod {
-    /// A request at `now`, with a maximum response time of `rto`; `before` is the previous one.
+    /// A request at `now`, with a maximum response time of `rto`; `before` is the previous number.
     pub(crate) fn new(now: Nanos, rto: Nanos, before: Option<Self>) -> Self {
         let since = before.map_or(0, |it| now.saturating_sub(it.asked));
         Self {
@@ -66,11 +66,11 @@ impl QuietPeriod {
 /// Classification of a request by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestClass {
-    /// The next one.
+    /// The next request.
     New,
-    /// One that was answered before.
+    /// A request that was answered before.
     Again(ResponseSent),
-    /// Not a possible number.
+    /// An impossible number.
     BadNumber,
 }
 

@@ -26,12 +26,12 @@ impl Streams {
         self.0.as_deref()
     }
 
-    /// As reported to the user: empty means all.
+    /// The list for the user: an empty list means all streams.
     pub(crate) fn told(&self) -> Vec<u16> {
         self.0.as_deref().unwrap_or_default().to_vec()
     }
 
-    /// As encoded in a request.
+    /// The list as encoded in a request.
     pub(crate) fn list(&self) -> U16List {
         U16List::of(self.0.as_deref().unwrap_or_default())
     }
@@ -51,7 +51,7 @@ impl Streams {
         self.0.as_deref().is_none_or(listed)
     }
 
-    /// Whether it has one of `others`.
+    /// Whether the set contains any of `others`.
     pub(crate) fn overlaps(&self, others: &Self) -> bool {
         match (&self.0, &others.0) {
             (None, _) | (_, None) => true,

@@ -5,8 +5,8 @@ use anabranch_wire::rsctp::{HeartbeatFields, NO_LOSS_RATE, WHOLE};
 
 use crate::path::Paths;
 
-/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper sends them at once,
-/// but a driver may take a moment for each.
+/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper sends them back to
+/// back, but a driver may need some time for each.
 const PAIR_SPREAD: u32 = 10_000;
 
 /// Report for one path, in the units of the chunk.
@@ -102,7 +102,7 @@ impl Meter {
     }
 
     fn way(&mut self, path: Path) -> Option<&mut Way> {
-        // Usually there are one or two, and the same one repeats.
+        // Usually there are one or two paths, and consecutive chunks use the same path.
         match self.ways.iter().position(|way| way.path == path) {
             Some(index) => self.ways.get_mut(index),
             None if self.ways.len() < Paths::MAX => {
@@ -174,7 +174,7 @@ mod tests {
             chunk_loss_rate: 200_000,
         };
         assert_eq!(report, expected);
-        // Nothing sent, nothing measured.
+        // If no data was sent, no measurement is made.
         let report = meter.heartbeat(start + 9 * SECOND, WAY, &fields(8_000_000, 50), 60);
         assert_eq!(report, Report::NONE);
         // More received than sent (duplicated in the network) is no loss.
@@ -206,7 +206,7 @@ mod tests {
         let at = 9 * SECOND + 500_000;
         let second = meter.heartbeat(at, WAY, &fields(8_001_000, 0), 60);
         assert_eq!(second, Report::NONE);
-        // At once: no time to divide by.
+        // Both arrive at the same time, so that there is no time to divide by.
         meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         let second = meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         assert_eq!(second, Report::NONE);

@@ -15,7 +15,7 @@ use super::Loss;
 pub enum RoundTrip {
     /// The minimum.
     Least,
-    /// The smoothed one.
+    /// The smoothed round-trip time.
     Smoothed,
     /// A fixed value: with one second, cwnd in bytes is compared with RE in bytes per second, as
     /// the formula reads without a time.
@@ -52,7 +52,7 @@ pub struct LossClassifier {
 }
 
 impl Default for LossClassifier {
-    /// As published if the paper specifies it; otherwise RTTmin and one loss per SACK.
+    /// The values of the paper if it specifies them; otherwise RTTmin and one loss per SACK.
     fn default() -> Self {
         Self {
             weight_single: 1.4,
@@ -107,7 +107,7 @@ impl QuietTimer {
         self.ask_at
     }
 
-    /// Whether the check was due and nothing was retransmitted in the last `period`.
+    /// Whether the check was due and no data was retransmitted in the last `period`.
     pub fn is_quiet(&mut self, now: Nanos, period: Option<Nanos>) -> bool {
         let (Some(due), Some(period)) = (self.ask_at, period) else {
             return false;

@@ -166,7 +166,7 @@ impl Value for AllocationKind {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        // It is in the only list of allocations, and has no parameters.
+        // The allocation is in the only list of allocations, and has no parameters.
         matches!((self, kind), (Self::Negotiated, Kind::Variant(_)))
     }
 

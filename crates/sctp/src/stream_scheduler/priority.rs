@@ -6,8 +6,8 @@ use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 use crate::stream_table::StreamTable;
 
-/// Selects the stream of the smallest value that has messages; those with equal values in turn.
-/// Values are initially 0, as is that of messages without a stream.
+/// Selects the stream with the smallest value that has messages; streams with equal values are
+/// selected round robin. Values are initially 0, as is that of messages without a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Priority {
     values: StreamTable<u16>,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::QueueId;
 
-/// Queues with messages, each once; the front one is next.
+/// Queues with messages, each once; the front queue is next.
 #[derive(Debug, Default)]
 pub(super) struct Ring(VecDeque<QueueId>);
 
@@ -29,8 +29,8 @@ impl Ring {
         self.0.push_back(queue_id);
     }
 
-    /// The front queue was served and has `waiting` messages left. Returns whether it is the front
-    /// one again.
+    /// The front queue was served and has `waiting` messages left. Returns whether the queue is at
+    /// the front again.
     #[inline]
     pub fn rotate(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         debug_assert_eq!(self.front(), Some(queue_id));
@@ -45,7 +45,7 @@ impl Ring {
     }
 
     pub fn remove(&mut self, queue_id: QueueId) {
-        // It is usually the front one, so that the others need no check.
+        // The queue is usually at the front, so that the other queues need no check.
         match self.front() == Some(queue_id) {
             true => drop(self.0.pop_front()),
             false => self.0.retain(|it| *it != queue_id),

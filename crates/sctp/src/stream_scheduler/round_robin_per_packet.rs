@@ -3,7 +3,7 @@
 use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 
-/// One stream in each packet, in turn.
+/// One stream in each packet, round robin.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobinPerPacket {
     ring: Ring,

@@ -71,7 +71,7 @@ fn idleness_saves_up_nothing() {
     }
 }
 
-/// A new value takes effect at once, also for a waiting stream.
+/// A new value takes effect immediately, also for a stream with queued messages.
 #[test]
 fn a_value_changes_what_waits() {
     let mut scheduler = Scheduler::new(SchedulerKind::Priority);

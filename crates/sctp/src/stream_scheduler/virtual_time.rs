@@ -42,7 +42,7 @@ impl Weights for ByValue {
 struct Account {
     /// Start time of its next message, in its virtual time.
     time: u64,
-    /// It has messages, and waits under this number with that time.
+    /// The queue has messages, and waits under this number with that time.
     place: Option<u64>,
     value: u16,
 }

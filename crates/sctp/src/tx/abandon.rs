@@ -33,7 +33,7 @@ impl Sender {
     /// Queues a message with per-message options.
     ///
     /// # Errors
-    /// See [`SendError`]. Nothing was queued then.
+    /// See [`SendError`]. After an error the message was not queued.
     pub(super) fn send_on_terms(
         &mut self,
         now: Nanos,
@@ -452,8 +452,8 @@ impl Sender {
         }
     }
 
-    /// T3-rtx of path `id` expired with nothing in flight there, so it may cover a FORWARD TSN (RFC
-    /// 3758 §3.5 A5).
+    /// T3-rtx of path `id` expired without data in flight on the path, so the timer may cover a
+    /// FORWARD TSN (RFC 3758 §3.5 A5).
     pub(super) fn repeat_forward_tsn(
         &mut self,
         now: Nanos,

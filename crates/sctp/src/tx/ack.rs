@@ -18,10 +18,10 @@ const MAX_RENEGED_AT_ONCE: usize = 64;
 /// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackOutcome {
-    /// It was older than the known state and was ignored.
+    /// The SACK was older than the known state and was ignored.
     pub stale: bool,
-    /// It acknowledged a TSN that was never sent and was ignored. RFC 9260 does not specify the
-    /// response; an ABORT with the cause Protocol Violation is appropriate.
+    /// The SACK acknowledged a TSN that was never sent and was ignored. RFC 9260 does not specify
+    /// the response; an ABORT with the cause Protocol Violation is appropriate.
     pub protocol_violation: bool,
     /// The cumulative TSN advanced.
     pub cumulative_advanced: bool,
@@ -54,7 +54,7 @@ pub(super) struct PathAck {
     pub rtt: Option<Nanos>,
     /// More than the bytes of each chunk is needed.
     pub watched: bool,
-    /// Transmission time of the newest chunk among those sent only once.
+    /// Transmission time of the newest chunk that was sent only once.
     pub latest_sent: Option<Nanos>,
     pub flight_before: u64,
     pub earliest_before: Option<Tsn>,
@@ -215,8 +215,8 @@ impl Sender {
         outcome
     }
 
-    /// Updates the free space of the peer's `window` after an acknowledgement; `news`: it
-    /// acknowledged something.
+    /// Updates the free space of the peer's `window` after an acknowledgement; `news`: the SACK
+    /// acknowledged new data.
     #[inline(always)]
     pub(super) fn note_peer_window(&mut self, now: Nanos, window: u64, news: bool) {
         let in_flight = self.in_flight_for_window();
@@ -296,7 +296,8 @@ impl Sender {
         }
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
-        // ns-2.35 examines no chunk without blocks: an older SACK without any reneges on nothing.
+        // ns-2.35 examines no chunk without blocks: an older SACK without blocks reneges on no
+        // chunk.
         let looks = self.profile.reneged_at_once && !blocks.is_empty();
         if looks && self.any_reneged() {
             let first = self.withdrawn().take(MAX_RENEGED_AT_ONCE).collect();
@@ -323,7 +324,7 @@ impl Sender {
 
     /// Records whether the receiver has reneged on reported chunks (RFC 9260 §6.2.1 D iii). The
     /// chunks are not examined, because a peer could report and renege on tens of thousands with
-    /// each SACK. They are marked when T3-rtx expires, or individually by missing reports.
+    /// each SACK. The chunks are marked when T3-rtx expires, or individually by missing reports.
     fn note_reneged(&mut self) {
         self.reneged_on = None;
         if self.any_reneged() {
@@ -458,8 +459,8 @@ impl Sender {
         }
     }
 
-    /// One path of [`Self::settle_paths`]; `PLAIN`: it is the only one, chunks were acknowledged,
-    /// and tracing is disabled.
+    /// One path of [`Self::settle_paths`]; `PLAIN`: the path is the only path, chunks were
+    /// acknowledged, and tracing is disabled.
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
     #[inline(always)]
     pub(super) fn settle<const PLAIN: bool>(
@@ -490,8 +491,8 @@ impl Sender {
         }
     }
 
-    /// If marked chunks count as in flight, T3-rtx covers them too. It stops only when an
-    /// acknowledgement finds the path empty, not when the last of them moved to another path.
+    /// If marked chunks count as in flight, T3-rtx covers them too. The timer stops only when an
+    /// acknowledgement finds the path empty, not when the last chunk moved to another path.
     fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
         let is_empty = entry.flightsize + entry.marked_bytes == 0;
         self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty
@@ -562,7 +563,7 @@ impl Sender {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newly {
     pub chunks: u32,
-    /// A gap ack block reported one of them for the first time.
+    /// A gap ack block reported a chunk of the path for the first time.
     pub alive: bool,
     pub highest: Option<Tsn>,
     /// The lowest, if the cumulative TSN brought none.

@@ -13,13 +13,13 @@ use crate::profile::{Counts, MaxBurst};
 
 /// Marked chunks for other paths that are skipped in search of more chunks for a packet.
 const MAX_PASSED_OVER: u32 = 64;
-/// Minimum user data of a first fragment in the rest of a packet, bytes.
+/// Minimum user data of a first fragment in the remaining space of a packet, bytes.
 const MIN_BEGINNING: usize = 64;
 
 impl Sender {
     /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just returned, to a
-    /// packet. Returns their number. None is added if none may be sent, or if the next one does not
-    /// fit; the caller should then send the packet and call again.
+    /// packet. Returns their number. No chunk is added if no data may be sent, or if the next chunk
+    /// does not fit; the caller should then send the packet and call again.
     #[inline(never)]
     pub fn fill(
         &mut self,
@@ -129,7 +129,7 @@ impl Sender {
         let mut next = self.first_to_go_again(id, paths);
         while let Some(tsn) = next {
             if self.forbids(now, tsn).is_some() {
-                // It is abandoned once it is the lowest.
+                // The message is abandoned once its TSN is the lowest.
                 next = self.outstanding.next_marked(tsn.next());
                 continue;
             }
@@ -358,8 +358,8 @@ impl Sender {
     }
 
     /// User data of the next chunk, at most `most` bytes, in a packet with `room`, `behind` another
-    /// chunk. It is less than a full packet's if a message that must be fragmented anyway can begin
-    /// there.
+    /// chunk. The limit is less than that of a full packet if a message that must be fragmented
+    /// anyway can begin in the packet.
     #[inline(always)]
     pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
@@ -427,7 +427,7 @@ impl Sender {
 #[derive(Clone, Copy, Default)]
 struct Sent {
     user_data: u64,
-    /// As the windows count it.
+    /// The size as the windows count it.
     rwnd: u64,
     cwnd: u64,
     /// Complete chunks with header and padding.

@@ -11,12 +11,12 @@ pub(super) struct Burst {
     pub(super) packets: u32,
     /// Packets allowed on this opportunity.
     pub(super) allowed: u32,
-    /// The caller has taken everything that could be sent since the opportunity began.
+    /// The caller has taken all packets that could be sent since the opportunity began.
     pub(super) taken_out: bool,
     /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the
     /// limit is active.
     pub(super) armed: bool,
-    /// The limit was reached with more to send; nothing is sent before the next SACK.
+    /// The limit was reached with more data to send; no data is sent before the next SACK.
     pub(super) stopped: bool,
     pub(super) began: Nanos,
     /// The user queued a message, which is a separate opportunity at a later time.
@@ -42,8 +42,8 @@ impl Burst {
         };
     }
 
-    /// A SACK is an opportunity for `packets`. Several SACKs processed before anything can be sent
-    /// add up.
+    /// A SACK is an opportunity for `packets`. Several SACKs that are processed before data can be
+    /// sent add up.
     pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
         self.restart(now);
         self.allowed = self.allowed.saturating_add(packets);
@@ -65,8 +65,8 @@ impl Sender {
 
     /// Packets allowed by a SACK that newly acknowledged `newly_acked` packets: Max.Burst for every
     /// two. A receiver acknowledges every second packet (RFC 9260 §6.2), but one that processes
-    /// batches acknowledges many by one SACK. Max.Burst limits the packets sent at once for two of
-    /// them, not the packets in flight (§6.1 D).
+    /// batches acknowledges many by one SACK. Max.Burst limits the packets sent in one burst for
+    /// two acknowledged packets, not the packets in flight (§6.1 D).
     pub(super) fn burst_for(&self, newly_acked: u32) -> u32 {
         self.profile
             .max_burst
@@ -95,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// The caller has taken everything that could be sent.
+    /// The caller has taken all packets that could be sent.
     pub(crate) fn taken_out(&mut self) {
         self.burst.taken_out = true;
     }

@@ -123,8 +123,8 @@ impl Sender {
         self.cmt.is_some() && self.waiting_to_go_again(paths).all(|(_, to)| to != id)
     }
 
-    /// The path for new data, if it may be sent: the next path with space after the last one used
-    /// for new data.
+    /// The path for new data, if data may be sent: the next path with space after the path last
+    /// used for new data.
     pub(super) fn new_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let newest = self.outstanding.get(self.outstanding.next_tsn().prev());
         let last = newest.map_or(0, |chunk| usize::from(chunk.path.0) + 1);
@@ -138,7 +138,7 @@ impl Sender {
             .find(|&id| self.may_send_new(now, id, paths))
     }
 
-    /// All TSNs restarted; nothing is outstanding.
+    /// All TSNs restarted; no data is outstanding.
     pub(super) fn restart_concurrently(&mut self) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each.fill(Each::default());
@@ -146,8 +146,8 @@ impl Sender {
         }
     }
 
-    /// Whether `id` takes new data: with several paths in use, every active one with its share of
-    /// the buffers.
+    /// Whether new data may be sent on `id`: with several paths in use, on every active path within
+    /// its share of the buffers.
     pub(super) fn takes_new(&self, id: PathId, paths: &Paths) -> bool {
         let active = |id: PathId| paths.get(id).state == PathState::Active;
         match &self.cmt {

@@ -8,8 +8,8 @@ use super::Sender;
 use super::outstanding::ChunkState;
 use crate::path::PathId;
 
-/// Maximum number of chunks examined, because those retransmitted after a timeout are among the
-/// lowest.
+/// Maximum number of examined chunks, because chunks that are retransmitted after a timeout are
+/// among the lowest.
 const MAX_COMPARED: usize = 8;
 
 impl Sender {

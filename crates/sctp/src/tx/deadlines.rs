@@ -27,7 +27,7 @@ impl Sender {
     }
 
     /// When a closed window must be probed. It checks all conditions of [`Sender::wants_to_send`],
-    /// because a deadline at which nothing may be sent would be due again at once.
+    /// because a deadline at which no data may be sent would immediately be due again.
     fn window_probe_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let waits = self.profile.zero_window_probe_delay
             && self.outstanding.first_marked().is_none()
@@ -43,7 +43,7 @@ impl Sender {
         allowed.map(from).min()
     }
 
-    /// When pacing allows the next packet, if there is something to send.
+    /// Time at which pacing allows the next packet, if there is data to send.
     pub fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
         if self.queue.is_empty() && self.outstanding.first_marked().is_none() {
             return None;

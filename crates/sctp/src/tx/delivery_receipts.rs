@@ -20,17 +20,18 @@ pub enum DeliveryStatus {
     /// The peer's SCTP has finally acknowledged all of it: the cumulative TSN has passed it. The
     /// peer's application may not have read it.
     Acknowledged,
-    /// It was abandoned by this policy. If all of it was sent, it may still have reached the peer.
+    /// The message was abandoned by this policy. If all of it was sent, it may still have reached
+    /// the peer.
     Abandoned(AbandonPolicy),
-    /// It was cancelled before any of it was sent
+    /// The message was cancelled before any chunk was sent
     /// ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
     Withdrawn,
-    /// It was queued before the association was established, on a stream that the peer did not
-    /// grant.
+    /// The message was queued before the association was established, on a stream that the peer did
+    /// not grant.
     NoSuchStream,
 }
 
-/// The receipts of messages in flight, and those to be reported.
+/// The receipts of messages in flight, and receipts to be reported.
 #[derive(Debug, Default)]
 pub(super) struct Receipts {
     /// The last TSNs of completely sent messages and their receipt numbers. TSNs ascend.

@@ -7,13 +7,13 @@ use anabranch_wire::Tsn;
 use super::{Sender, trace_window, window};
 use crate::path::{CongestionEvent, PathId, Paths};
 
-/// Maximum age of a TSN in an ECNE: older ones were answered long ago, or never sent.
+/// Maximum age of a TSN in an ECNE: older TSNs were answered long ago, or never sent.
 const MAX_AGO: u32 = 1 << 16;
 
 /// Outcome of an ECNE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It names a TSN that was never sent, or long ago.
+    /// The ECNE names a TSN that was never sent, or was sent long ago.
     Impossible,
     /// The window was reduced for it, now or before: a CWR must be sent.
     Answered,
@@ -57,7 +57,7 @@ impl Sender {
 
     /// Whether the lowest marked chunk of a path was sent in the window of data for which a mark
     /// has reduced cwnd: the loss is then the same congestion event (RFC 3168 §6.1.2). The loss of
-    /// a retransmission is a new one (RFC 5681 §4.3).
+    /// a retransmission is a new congestion event (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
         let Some(last) = paths.get(id).reduction.filter(CongestionEvent::is_by_mark) else {
             return false;
@@ -69,7 +69,7 @@ impl Sender {
         lost.is_some_and(|lost| last.answers(lost) && first_loss(lost))
     }
 
-    /// Packets of DATA so far that must not be ECN-capable: those with retransmissions (RFC 3168
+    /// Packets of DATA so far that must not be ECN-capable: packets with retransmissions (RFC 3168
     /// §6.1.5), and probes of a closed window (§6.1.6).
     pub(crate) fn never_marked(&self) -> u64 {
         let counted = self.statistics.told();

@@ -1,11 +1,11 @@
 //! F-RTO: detection of spurious timeouts with selective acknowledgements (RFC 5682 §3), adapted to
 //! SCTP by RFC 4138.
 //!
-//! After a timeout the first packet is retransmitted, and nothing else until the cumulative TSN
-//! passes its first chunk. Then up to two packets of new data are sent, and the next SACK decides.
-//! If it acknowledges a chunk that was not retransmitted since, the data was late and the rest will
-//! arrive too: nothing else is retransmitted, and the window is restored (RFC 4015). If it
-//! acknowledges the new data instead, the rest was lost.
+//! After a timeout only the first packet is retransmitted until the cumulative TSN passes its first
+//! chunk. Then up to two packets of new data are sent, and the next SACK decides. If it
+//! acknowledges a chunk that was not retransmitted since, the data was late and the remaining data
+//! will also arrive: no further data is retransmitted, and the window is restored (RFC 4015). If
+//! the SACK acknowledges the new data instead, the remaining data was lost.
 //!
 //! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of the
 //! original data. F-RTO is not used in that case or with several paths in use.
@@ -19,7 +19,7 @@ use super::{MAX_OUTSTANDING, Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths, Sending};
 
-/// Packets of new data that show whether the rest was lost.
+/// Number of packets of new data that show whether the remaining data was lost.
 const NEW_PACKETS: u32 = 2;
 
 /// Progress of F-RTO.
@@ -214,8 +214,8 @@ impl Sender {
         let Some(attempt) = self.end_f_rto() else {
             return;
         };
-        // The next timeout may be spurious, too, whatever was outstanding at this one (RFC 5682
-        // §3.1, end).
+        // The next timeout may also be spurious, regardless of the data outstanding at this timeout
+        // (RFC 5682 §3.1, end).
         let point = self.outstanding.cumulative_point();
         if let Some(recovery) = self.f_rto_mut() {
             recovery.recover = Some(point);
@@ -246,8 +246,8 @@ impl Sender {
         initial.bytes(unit, entry.path.remote.is_ipv6())
     }
 
-    /// Puts chunks marked by the timeout that were not retransmitted back in flight, except those
-    /// found lost before.
+    /// Puts chunks marked by the timeout that were not retransmitted back in flight, except chunks
+    /// that were found lost before.
     fn take_back_marked(&mut self, id: PathId, paths: &mut Paths) {
         let mut restored = Vec::new();
         let mut next = self

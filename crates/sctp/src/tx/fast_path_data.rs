@@ -29,8 +29,8 @@ impl Sender {
             && !self.queue.has_courses()
     }
 
-    /// Whether a further message cannot be sent now: others wait before it, and the window of the
-    /// only path is full.
+    /// Whether a further message cannot be sent now, because other messages are queued before it
+    /// and the window of the only path is full.
     #[inline]
     pub fn waits_for_room(&self, paths: &Paths) -> bool {
         !self.queue.is_empty()
@@ -92,8 +92,8 @@ impl Sender {
         sent.count as usize
     }
 
-    /// Adds unfragmented messages to the packet, as long as all queued ones belong to one stream.
-    /// Returns whether the slow path may add more.
+    /// Adds unfragmented messages to the packet, as long as all queued messages belong to one
+    /// stream. Returns whether the slow path may add more.
     #[inline(always)]
     fn fill_wholes(
         &mut self,

@@ -38,7 +38,7 @@ impl SenderComponents {
 }
 
 impl Sender {
-    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before
+    /// A sender whose first chunk will have `initial_tsn`. The sender sends no data before
     /// [`Sender::set_peer`].
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
         let mut sender = Self::with(config, initial_tsn, SenderComponents::of(config));
@@ -46,7 +46,8 @@ impl Sender {
         sender
     }
 
-    /// Constructs it in place: nothing here can fail. [`Self::set_up`] must be called next.
+    /// Constructs the sender in place, because no step can fail. [`Self::set_up`] must be called
+    /// next.
     #[inline(always)]
     pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: SenderComponents) -> Self {
         Self {

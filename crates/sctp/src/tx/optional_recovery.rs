@@ -24,7 +24,7 @@ pub(super) struct ProbeDue {
     pub repeats: Option<Tsn>,
 }
 
-/// State that is not kept per path.
+/// State that does not belong to a single path.
 #[derive(Debug)]
 pub(super) struct OptionalRecovery {
     /// RACK: losses are detected by time.
@@ -49,7 +49,7 @@ pub(super) struct OptionalRecovery {
 }
 
 impl OptionalRecovery {
-    /// Whether `config` needs any of it, including rate samples for its controllers.
+    /// Whether `config` needs this state, including rate samples for its controllers.
     pub fn is_wanted(config: &Config) -> bool {
         config.rack
             || config.proportional_rate_reduction
@@ -87,7 +87,7 @@ impl Sender {
         self.watch.as_ref().is_some_and(|it| it.rack)
     }
 
-    /// Number of a sent chunk: 0 for the first of the association. It does not wrap.
+    /// Number of a sent chunk: 0 for the first of the association. The number does not wrap.
     pub(super) fn number_of(&self, tsn: Tsn) -> u64 {
         let behind = self.outstanding.next_tsn().distance_from(tsn);
         self.statistics.chunks_sent.saturating_sub(behind.into())

@@ -14,7 +14,7 @@ use super::tsn_set::{TsnSets, step};
 use crate::path::PathId;
 use crate::shrinking_queue::Queue;
 
-/// With nothing outstanding, sets for at most this number of chunks keep their memory.
+/// Without outstanding data, sets for at most this number of chunks keep their memory.
 const KEPT: usize = 1024;
 
 /// State of a chunk.
@@ -30,22 +30,22 @@ pub(super) enum ChunkState {
     Abandoned,
 }
 
-/// One DATA chunk in the ring.
+/// A DATA chunk in the ring.
 #[derive(Clone, Debug)]
 pub(super) struct OutstandingChunk {
     pub fragment: Fragment,
     pub state: ChunkState,
     /// Path of the last transmission.
     pub path: PathId,
-    /// It was sent on another path before.
+    /// The chunk was sent on another path before.
     pub moved: bool,
     /// Time of the last transmission.
     pub sent_at: Nanos,
     pub transmissions: u32,
-    /// It was the first of its packet at the last transmission.
+    /// The chunk was the first of its packet at the last transmission.
     pub begins_packet: bool,
     pub missing_reports: u32,
-    /// It was fast retransmitted once (RFC 9260 §7.2.4 (5)).
+    /// The chunk was fast retransmitted once (RFC 9260 §7.2.4 (5)).
     pub fast_retransmitted: bool,
     /// A gap ack block has reported it; the receiver may have reneged since.
     pub reported: bool,
@@ -135,10 +135,10 @@ impl OutstandingChunk {
     }
 }
 
-/// The ring. Its first element is the TSN after the cumulative TSN.
+/// The ring. The first element is the TSN after the cumulative TSN.
 ///
-/// Additional sets allow lookups without a walk over all chunks, because a peer chooses what it
-/// acknowledges and must not control the cost.
+/// Additional sets allow lookups without a walk over all chunks, because a peer chooses the TSNs
+/// that it acknowledges and must not control the cost.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
@@ -290,7 +290,8 @@ impl Outstanding {
         Some((tsn, chunk))
     }
 
-    /// Whether every chunk is in flight: none is marked, reported by a gap ack block or abandoned.
+    /// Whether every chunk is in flight: no chunk is marked, reported by a gap ack block or
+    /// abandoned.
     #[inline]
     pub fn all_in_flight(&self) -> bool {
         self.marked + self.gap_acked + self.abandoned == 0
@@ -350,7 +351,8 @@ impl Outstanding {
     }
 
     /// Abandons a chunk and releases its user data. Returns its former state; `None` if it is not
-    /// in the ring or abandoned already. It stays abandoned until the cumulative TSN passes it.
+    /// in the ring or abandoned already. The chunk stays abandoned until the cumulative TSN passes
+    /// it.
     pub fn abandon(&mut self, tsn: Tsn) -> Option<Standing> {
         let before = self.get(tsn)?.standing();
         if before.state == ChunkState::Abandoned {
@@ -373,7 +375,7 @@ impl Outstanding {
         Some(before)
     }
 
-    /// Sets the state of a chunk. Returns the former one; `None` if the TSN is not in the ring.
+    /// Sets the state of a chunk. Returns the former state; `None` if the TSN is not in the ring.
     pub fn set_state(&mut self, tsn: Tsn, state: ChunkState) -> Option<ChunkState> {
         let index = self.index(tsn)?;
         let chunk = &mut self.ring[index];
@@ -489,12 +491,12 @@ impl Outstanding {
         self.look += 1;
     }
 
-    /// Those were sent, or need not be sent any more.
+    /// These chunks were sent, or need not be sent any more.
     pub fn look_no_more(&mut self) {
         self.look -= 1;
     }
 
-    /// Whether the next chunk may be other than new data, or on another path than the one for new
+    /// Whether the next chunk may be other than new data, or on another path than the path for new
     /// data.
     #[inline]
     pub fn takes_a_look(&self) -> bool {
@@ -530,7 +532,7 @@ impl Outstanding {
             .next(from, end, |word| word.acked & !word.abandoned)
     }
 
-    /// Like [`Outstanding::next_reportable`], for those last sent on `path`.
+    /// Like [`Outstanding::next_reportable`], for chunks last sent on `path`.
     pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         let from = self.at_least_first(from);
         self.sets.next_reportable_on(path, from, end)

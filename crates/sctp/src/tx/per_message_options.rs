@@ -82,8 +82,8 @@ impl Sender {
         self.queue.set_scheduler(kind, values);
     }
 
-    /// The path for new data: the one requested for the next message while active, as on Linux;
-    /// otherwise the usual one.
+    /// The path for new data: the path requested for the next message while it is active, as on
+    /// Linux; otherwise the usual path.
     #[inline(always)]
     pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
         let wanted = self.queue.next_course().and_then(|it| it.address);

@@ -17,21 +17,21 @@ use crate::stream_allocation::LossEvents;
 /// Outcome of an expiry of T3-rtx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum T3Outcome {
-    /// The timer had not expired, or nothing was outstanding on the path.
+    /// The timer had not expired, or no data was outstanding on the path.
     Nothing,
     /// Chunks were marked for retransmission. `count_error` is false for an unanswered probe of a
     /// zero window while the peer keeps sending SACKs (RFC 9260 §6.1 A); otherwise the path's and
     /// the association's error counts increase.
     Marked {
-        /// Whether it counts as an error of path and association (RFC 9260 §8.1, §8.2).
+        /// Whether the timeout counts as an error of path and association (RFC 9260 §8.1, §8.2).
         count_error: bool,
     },
 }
 
 impl Sender {
     /// The path for the retransmission of a marked chunk. A tail loss probe uses its own path,
-    /// whatever path retransmissions take: each path would otherwise take over from the other,
-    /// restart T3-rtx each time, and never expire.
+    /// regardless of the path of retransmissions: two paths would otherwise alternate, restart
+    /// T3-rtx each time, and never expire.
     pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.watch.as_ref().and_then(|_| self.probed_by(tsn)) {
             return Some(path);
@@ -41,7 +41,7 @@ impl Sender {
         Some(paths.choose_for_retransmission(chunk.path, timed_out))
     }
 
-    /// Counts one report for each TSN that the SACK shows missing, and marks those that reach the
+    /// Counts one report for each TSN that the SACK shows missing, and marks TSNs that reach the
     /// threshold. Returns the number of marked chunks.
     #[expect(
         clippy::too_many_arguments,
@@ -99,7 +99,7 @@ impl Sender {
     /// Keeps the highest newly acknowledged TSN, as far as the profile remembers it.
     fn remember_newly_acked(&mut self, newly: &Newly, advanced: bool) -> Option<Tsn> {
         if let Some(tsn) = newly.highest {
-            // A cumulative advance replaces it, even by a lower one.
+            // A cumulative advance replaces the value, even by a lower one.
             let higher = self.highest_newly_acked.is_none_or(|known| tsn.gt(known));
             if higher || advanced {
                 self.highest_newly_acked = Some(tsn);
@@ -360,7 +360,7 @@ impl Sender {
         trace_window(now, id, entry, before, trace);
     }
 
-    /// Handles T3-rtx of a path (RFC 9260 §6.3.3). Does nothing before its time.
+    /// Handles T3-rtx of a path (RFC 9260 §6.3.3). Has no effect before its time.
     pub fn handle_t3(
         &mut self,
         now: Nanos,
@@ -456,8 +456,8 @@ impl Sender {
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
     }
 
-    /// Nothing in flight on a path can arrive any more: handles it as a timeout. With RACK, recent
-    /// transmissions that the timeout does not mark are marked as lost too.
+    /// No data in flight on a path can arrive any more: handles this case as a timeout. With RACK,
+    /// recent transmissions that the timeout does not mark are marked as lost too.
     pub fn lose_path(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
         let entry = paths.get_mut(id);
         if entry.t3_deadline.is_none() {
@@ -505,7 +505,8 @@ impl Sender {
     }
 
     /// The MTU of path `id` has decreased: larger chunks in flight there were lost for that reason.
-    /// They are retransmitted without a change of cwnd and fragmented by IP (RFC 9260 §6.9, §7.3).
+    /// Such chunks are retransmitted without a change of cwnd and fragmented by IP (RFC 9260 §6.9,
+    /// §7.3).
     pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
         let extra = paths.max_user_data() - self.most_user_data(paths);
         let most = paths.get(id).max_user_data() - extra;

@@ -34,8 +34,8 @@ pub(crate) struct Message {
 pub(super) struct Fragment {
     pub stream: u16,
     pub ssn: Ssn,
-    /// Number of the message among the ordered or unordered ones of its stream, and of the fragment
-    /// in it.
+    /// Number of the message among the ordered or unordered messages of its stream, and number of
+    /// the fragment in the message.
     pub mid: Mid,
     pub fsn: Fsn,
     pub ppid: u32,
@@ -55,7 +55,7 @@ impl Fragment {
         (self.stream, self.unordered, self.mid.0)
     }
 
-    /// Whether it is the last of several fragments.
+    /// Whether the chunk is the last of several fragments.
     #[inline(always)]
     pub fn ends_several(&self) -> bool {
         self.ending && !self.beginning
@@ -100,7 +100,7 @@ struct Queued {
 #[derive(Debug, Default)]
 struct OutStream {
     messages: Queue<Queued>,
-    /// Bytes of the queued messages and of the one in progress.
+    /// Bytes of the queued messages and of the message in progress.
     bytes: usize,
     next_ssn: Ssn,
     /// The numbers of the next ordered and the next unordered message.
@@ -122,13 +122,13 @@ impl OutStream {
     }
 }
 
-/// A partly sent message: its stream sends nothing else before its end (RFC 9260 §6.9).
+/// A partly sent message: its stream sends no other data before its end (RFC 9260 §6.9).
 #[derive(Debug)]
 struct Started {
     stream: u16,
     ssn: Ssn,
     mid: Mid,
-    /// Of the next fragment.
+    /// Number of the next fragment.
     fsn: Fsn,
     message: Message,
     immediate: bool,
@@ -207,7 +207,7 @@ impl SendQueue {
         self.messages
     }
 
-    /// Whether nothing may be sent.
+    /// Whether no data may be sent.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -279,7 +279,7 @@ impl SendQueue {
         }
     }
 
-    /// User data of the next chunk with at most `most` bytes; 0 if nothing is queued.
+    /// User data of the next chunk with at most `most` bytes; 0 if no message is queued.
     #[inline]
     pub fn next_len(&self, most: usize) -> usize {
         debug_assert_eq!(self.next, self.find_next());
@@ -470,7 +470,7 @@ impl SendQueue {
         Some((started.stream, started.message.unordered, started.mid.0))
     }
 
-    /// Drops the rest of the partly sent message of `stream`.
+    /// Drops the remaining data of the partly sent message of `stream`.
     pub fn drop_started(&mut self, stream: u16) {
         if self.paused.is_some() {
             return self.drop_paused(stream);
@@ -530,7 +530,7 @@ impl SendQueue {
         Some(dropped.unsent(stream))
     }
 
-    /// Lets the scheduler select a message, unless one is in progress.
+    /// Lets the scheduler select a message, unless a message is in progress.
     fn start_next(&mut self, mut any: impl FnMut() -> u16) {
         if self.started.is_some() {
             return;

@@ -57,7 +57,7 @@ impl Sender {
         }
     }
 
-    /// A SACK reports these duplicates. If all retransmissions were duplicates, nothing had been
+    /// A SACK reports these duplicates. If all retransmissions were duplicates, no data had been
     /// lost.
     pub(super) fn undo_if_spurious(
         &mut self,

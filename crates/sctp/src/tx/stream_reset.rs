@@ -30,12 +30,12 @@ impl Sender {
         )
     }
 
-    /// Whether nothing is in flight and nothing may be sent.
+    /// Whether no data is in flight and no data may be sent.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.outstanding.is_empty()
     }
 
-    /// Whether the peer has acknowledged all up to `tsn`.
+    /// Whether the peer has acknowledged all data up to `tsn`.
     pub(crate) fn has_acknowledged(&self, tsn: Tsn) -> bool {
         tsn.le(self.outstanding.cumulative_point())
     }
@@ -53,12 +53,12 @@ impl Sender {
     }
 
     /// Accepts acknowledgements of TSNs that were not sent, because they are from before a reset,
-    /// or after one not yet known here.
+    /// or after a reset that this side does not know yet.
     pub(crate) fn expect_strange_sacks(&mut self) {
         self.tsns_reset = true;
     }
 
-    /// The next chunk has the TSN `next`. Nothing is outstanding. Recorded sequence numbers
+    /// The next chunk has the TSN `next`. No data is outstanding. Recorded sequence numbers
     /// continue without a gap.
     pub(crate) fn restart_tsns(&mut self, next: Tsn, paths: &mut Paths) {
         debug_assert!(self.outstanding.is_empty(), "the RFC's SACK would lose it");

@@ -7,8 +7,8 @@ use anabranch_wire::serial::Tsn;
 use crate::path::PathId;
 use crate::work;
 
-/// Bits of 64 TSNs in each of four sets. A chunk in flight without further state is in none of
-/// them, as is a TSN that is not outstanding, so most chunks change nothing here.
+/// Bits of 64 TSNs in each of four sets. A chunk in flight without further state, and a TSN that is
+/// not outstanding, are in no set, so most chunks do not change the sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Word {
     /// Reported by a gap ack block, or abandoned.
@@ -50,7 +50,7 @@ impl TsnSets {
         self.words.len() * 64
     }
 
-    /// Grows to `capacity` consecutive TSNs, rounded up, and keeps those in `from..end`.
+    /// Grows to `capacity` consecutive TSNs, rounded up, and keeps the TSNs in `from..end`.
     pub fn grow(&mut self, capacity: usize, from: Tsn, end: Tsn) {
         let words = capacity.div_ceil(64).next_power_of_two();
         let before = Self {
@@ -152,14 +152,14 @@ impl TsnSets {
         self.find(from, end, |index| self.on_path(path, index))
     }
 
-    /// Like [`TsnSets::next_on`], for marked ones.
+    /// Like [`TsnSets::next_on`], for marked chunks.
     pub fn next_marked_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| {
             self.on_path(path, index) & self.words[index].marked
         })
     }
 
-    /// Like [`TsnSets::next_on`], for those whose missing reports count.
+    /// Like [`TsnSets::next_on`], for chunks whose missing reports count.
     pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| {
             self.on_path(path, index) & !self.words[index].judged

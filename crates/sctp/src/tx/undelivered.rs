@@ -1,8 +1,9 @@
-//! Undelivered messages: those not acknowledged when the association ends or the peer restarts it.
+//! Undelivered messages: messages that are not acknowledged when the association ends or the peer
+//! restarts it.
 //!
 //! The user receives each of them back, as a whole (RFC 9260 §11.2 B; SCTP_SEND_FAILED_EVENT, RFC
 //! 6458 §6.1.11). The beginning of a message may be acknowledged and released before its end. A
-//! fragmented message is therefore kept as a whole until its last chunk is acknowledged: first in
+//! fragmented message is therefore stored as a whole until its last chunk is acknowledged: first in
 //! the queue, then by the TSN of that chunk. The chunks are slices of it, so that this takes no
 //! further memory for user data.
 
@@ -31,7 +32,7 @@ pub(crate) struct Returned {
 /// Partly sent messages, in the order of their first unacknowledged chunks.
 #[derive(Default)]
 struct Begun {
-    /// Indices of the fragmented ones.
+    /// Indices of the fragmented messages.
     places: BTreeMap<MessageId, usize>,
     all: Vec<Returned>,
 }
@@ -74,7 +75,8 @@ impl Begun {
         self.add(part, whole);
     }
 
-    /// Returns the messages, without those abandoned on the way, which have no end.
+    /// Returns the messages, except messages that were abandoned after their first chunk, which
+    /// have no end.
     fn into_messages(mut self) -> std::vec::IntoIter<Returned> {
         self.all.retain(|it| !it.payload.is_empty());
         self.all.into_iter()

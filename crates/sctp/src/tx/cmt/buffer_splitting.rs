@@ -1,7 +1,7 @@
-//! Buffer splitting: no path may fill the buffers alone, because a slow one would block all others
-//! (T. Dreibholz, M. Becke, E. Rathgeb and M. Tüxen, "On the Use of Concurrent Multipath Transfer
-//! over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of Concurrent Multipath
-//! Transfer over Dissimilar Paths", WAINA 2011).
+//! Buffer splitting: no path may fill the buffers alone, because a slow path would block all other
+//! paths (T. Dreibholz, M. Becke, E. Rathgeb and M. Tüxen, "On the Use of Concurrent Multipath
+//! Transfer over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of Concurrent
+//! Multipath Transfer over Dissimilar Paths", WAINA 2011).
 
 use super::Cmt;
 use crate::config::BufferSplit;
@@ -21,7 +21,7 @@ impl Sender {
         let held = entry.flightsize + entry.marked_bytes + cmt.each[usize::from(id.0)].gap_acked;
         let sends = matches!(cmt.buffers, BufferSplit::Sender | BufferSplit::Both);
         let receives = matches!(cmt.buffers, BufferSplit::Receiver | BufferSplit::Both);
-        // With nothing in flight it may probe a closed window.
+        // Without data in flight the path may probe a closed window.
         let in_flight = entry.flightsize;
         (!sends || held < share(cmt.send_buffer))
             && (!receives

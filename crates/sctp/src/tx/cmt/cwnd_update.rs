@@ -1,11 +1,11 @@
 //! CUC: a window grows when data is acknowledged in order on its own path. The cumulative TSN waits
-//! for the slowest path, so a faster one could not grow meanwhile (Iyengar et al. 2006, cwnd update
-//! for CMT). It matters under the switch `growth_needs_cumulative_advance` (RFC 2960, RFC 4960);
-//! RFC 9260 allows growth without it.
+//! for the slowest path, so the window of a faster path could not grow meanwhile (Iyengar et al.
+//! 2006, cwnd update for CMT). The update has an effect under the switch
+//! `growth_needs_cumulative_advance` (RFC 2960, RFC 4960); RFC 9260 allows growth without it.
 //!
 //! Data is in order if it was the path's lowest unacknowledged TSN before the SACK. A TSN that was
-//! retransmitted on the path after a loss elsewhere should not hide the lowest of those first sent
-//! on it.
+//! retransmitted on the path after a loss on another path should not hide the lowest TSN that was
+//! first sent on this path.
 
 use super::Cmt;
 use crate::path::{PathId, Paths};

@@ -19,8 +19,8 @@ impl Sender {
             .is_some_and(|cmt| cmt.split_fast_retransmit)
     }
 
-    /// Like [`Sender::count_missing`]: a TSN counts a report only if the SACK newly acknowledges a
-    /// higher one sent on the same path.
+    /// Like [`Sender::count_missing`]: a report counts for a TSN only if the SACK newly
+    /// acknowledges a higher TSN that was sent on the same path.
     #[cold]
     pub(in crate::tx) fn count_missing_by_path(
         &mut self,
@@ -58,8 +58,8 @@ impl Sender {
         marked
     }
 
-    /// Whether `id` is in fast recovery: a TSN up to its exit point that was last sent there is
-    /// still unacknowledged.
+    /// Whether `id` is in fast recovery: a TSN up to its exit point that was last sent on this path
+    /// is still unacknowledged.
     pub(in crate::tx) fn recovers(&self, cmt: &Cmt, id: PathId) -> bool {
         let first = self.outstanding.cumulative_point().next();
         cmt.each[usize::from(id.0)]

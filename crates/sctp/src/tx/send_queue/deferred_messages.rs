@@ -24,8 +24,8 @@ struct OfStream {
 /// The streams that are being reset, and the messages queued for them since.
 ///
 /// A user may have much data waiting on thousands of streams, and the peer may complete the resets
-/// one by one. The messages of each stream are therefore stored separately, and so are those that
-/// wait only for a reset of all streams.
+/// one by one. Therefore the messages of each stream are stored separately. Messages that wait only
+/// for a reset of all streams are stored separately as well.
 #[derive(Debug, Default)]
 pub(super) struct DeferredMessages {
     /// Number of pending resets of all streams.
@@ -88,8 +88,8 @@ impl DeferredMessages {
         }
     }
 
-    /// Ends a reset of these streams; `None` means all of one call. Returns the messages that wait
-    /// for nothing else, in the order of queuing.
+    /// Ends a reset of these streams; `None` means all of one call. Returns the messages that no
+    /// longer wait for a reset, in the order of queuing.
     fn end(&mut self, streams: Option<&[u16]>) -> Vec<(QueueId, Queued)> {
         let mut free = Vec::new();
         match streams {
@@ -166,8 +166,8 @@ impl SendQueue {
     }
 
     /// Whether all messages queued for `streams` before they were deferred were sent at least once.
-    /// `are`: how many of them, from the first on, are known to be sent; this is final, because
-    /// nothing more is queued for them.
+    /// `are`: how many of them, from the first on, are known to be sent; this number is final,
+    /// because no more messages are queued for these streams.
     pub fn is_through(&self, streams: Option<&[u16]>, are: &mut usize) -> bool {
         let Some(streams) = streams.filter(|_| !self.is_empty()) else {
             return self.is_empty();
@@ -186,8 +186,8 @@ impl SendQueue {
         *are >= streams.len()
     }
 
-    /// Releases the messages deferred by one call. `reset`: these streams, which have nothing
-    /// queued, restart with number 0.
+    /// Releases the messages deferred by one call. `reset`: these streams, which have no queued
+    /// messages, restart with number 0.
     pub fn release(&mut self, streams: Option<&[u16]>, reset: bool) {
         match streams {
             Some(streams) if reset => {

@@ -192,8 +192,8 @@ impl SendQueue {
         self.paused_at(QueueId::Stream(stream)) > 0
     }
 
-    /// Queues the next message without a stream on this stream, behind the message in progress
-    /// there.
+    /// Queues the next message without a stream on this stream, behind the message in progress on
+    /// that stream.
     fn queue_behind(&mut self, stream: u16) {
         let Some(queued) = self.unassigned.change(Queue::pop_front).flatten() else {
             return;
@@ -213,7 +213,7 @@ impl SendQueue {
         self.scheduler.queued(QueueId::Stream(stream), waiting);
     }
 
-    /// Drops the rest of the partly sent message of `stream`.
+    /// Drops the remaining data of the partly sent message of `stream`.
     pub(super) fn drop_paused(&mut self, stream: u16) {
         let queue_id = QueueId::Stream(stream);
         let Some(started) = self.take_paused(queue_id) else {

@@ -12,7 +12,7 @@ impl SendQueue {
         self.has_courses
     }
 
-    /// The options of the next message, or of the one in progress; `None` for most.
+    /// The options of the next message, or of the message in progress; `None` for most.
     #[inline]
     pub fn next_course(&self) -> Option<MessageRoute> {
         if !self.has_courses {
@@ -39,9 +39,9 @@ impl SendQueue {
         course.as_deref().copied()
     }
 
-    /// Replaces the scheduler, with these stream values. Each stream keeps its order. `fcfs` does
-    /// not know the order of messages on different streams queued before, and takes them stream by
-    /// stream.
+    /// Replaces the scheduler, with these stream values. Each stream keeps its order. `fcfs` has no
+    /// record of the order of messages that were queued on different streams before, and takes them
+    /// stream by stream.
     pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
         let mut next = Scheduler::new(kind);
         values.for_each(|(stream, value)| next.set_value(stream, value));

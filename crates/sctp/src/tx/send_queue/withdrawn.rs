@@ -1,5 +1,5 @@
-//! Messages removed from the queue without being sent: unsent messages, and the rest of partly sent
-//! ones.
+//! Messages removed from the queue without being sent: unsent messages, and the remaining data of
+//! partly sent messages.
 
 use std::collections::VecDeque;
 
@@ -55,7 +55,8 @@ impl Unsent {
     }
 }
 
-/// All unsent messages: first those of streams in scheduler order, then those deferred by a reset.
+/// All unsent messages: first the messages of streams in scheduler order, then messages deferred by
+/// a reset.
 #[derive(Default)]
 pub(in crate::tx) struct Unsents<'a> {
     queue: Option<&'a mut SendQueue>,

@@ -41,14 +41,14 @@ fn new_data_goes_over_all_paths_in_turn_as_far_as_each_window_goes() {
     rig.sack(0, &[(1, 1), (3, 3)], 65536);
     rig.drain();
     assert!(rig.sent[8..].iter().all(|it| it.1 == 1), "{:?}", rig.sent);
-    // A path that is not active carries nothing.
+    // A path that is not active carries no data.
     let mut rig = two_paths(&concurrent(|_| {}));
     rig.paths.get_mut(PathId(0)).state = PathState::PotentiallyFailed;
     rig.drain();
     assert_eq!(rig.sent, [(0, 1), (1, 1), (2, 1), (3, 1)]);
 }
 
-/// All of path 1 arrives before anything of path 0.
+/// All data of path 1 arrives before any data of path 0.
 #[test]
 fn data_that_overtakes_on_another_path_is_no_missing_report() {
     for (split, lost) in [(true, [0, 0, 0, 0]), (false, [0, 0, 1, 1])] {
@@ -168,7 +168,7 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
             "two at once",
             &[(&[(2, 2), (4, 4)], 2, 0), (&[(2, 2), (4, 4), (6, 6)], 1, 1)],
         ),
-        // One of each path: one report.
+        // One chunk of each path: one report.
         (
             "mixed",
             &[
@@ -182,7 +182,8 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
             "silent",
             &[(&[(2, 2), (4, 4)], 0, 0), (&[(2, 2), (4, 4), (6, 6)], 0, 0)],
         ),
-        // Three: TSN 0 is lost at once. TSN 4 lies between acknowledged ones, and is reported once.
+        // Three: TSN 0 is lost immediately. TSN 4 lies between acknowledged ones, and is reported
+        // once.
         ("between", &[(&[(2, 2), (6, 6)], 3, 1)]),
     ];
     for (name, sacks) in cases {

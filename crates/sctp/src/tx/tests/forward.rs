@@ -81,7 +81,8 @@ fn without_it_the_whole_window_goes_again() {
     assert_eq!(rig.counted(), (1, 0, 5));
 }
 
-/// All ten are lost. 10 arrives, which was sent after the timeout: the rest is retransmitted.
+/// All ten chunks are lost. TSN 10 arrives, which was sent after the timeout: the remaining chunks
+/// are retransmitted.
 #[test]
 fn what_was_lost_goes_again_once_new_data_shows_it() {
     let mut rig = rig(|_| ());
@@ -95,7 +96,7 @@ fn what_was_lost_goes_again_once_new_data_shows_it() {
     assert_eq!(rig.counted().1, 0);
 }
 
-/// The SACK of the first packet acknowledges everything: nothing is left to examine.
+/// The SACK of the first packet acknowledges all data: no chunk is left to examine.
 #[test]
 fn an_acknowledgement_of_all_ends_it() {
     let mut rig = rig(|_| ());
@@ -109,7 +110,7 @@ fn an_acknowledgement_of_all_ends_it() {
 }
 
 /// There is no new data, or the peer has no window for it in addition to data that may be in
-/// flight: the rest is retransmitted at once.
+/// flight: the remaining data is retransmitted immediately.
 #[test]
 fn without_new_data_it_is_a_timeout_as_any() {
     let mut idle = rig(|_| ());
@@ -126,7 +127,8 @@ fn without_new_data_it_is_a_timeout_as_any() {
     assert_eq!(rig.counted().1, 0);
 }
 
-/// While the first packet is in flight, SACKs that do not reach its chunk allow nothing.
+/// While the first packet is in flight, SACKs that do not reach its chunk do not allow further
+/// packets.
 #[test]
 fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     let mut rig = rig(|_| ());
@@ -136,7 +138,7 @@ fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     assert!(rig.sack_and_drain(0, &[(4, 4)]).is_empty());
     assert!(rig.sack_and_drain(0, &[(4, 5)]).is_empty());
     assert_eq!(rig.sack_and_drain(1, &[(4, 5)]), [10, 11]);
-    // Nothing new: it keeps waiting.
+    // The SACK has no new information, so F-RTO continues to wait.
     assert!(rig.sack_and_drain(1, &[(4, 5)]).is_empty());
     rig.sack_and_drain(2, &[(4, 5)]);
     assert_eq!(rig.counted(), (1, 1, 1));
@@ -163,7 +165,8 @@ fn a_second_timeout_is_not_looked_into() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// With RACK one chunk is marked, and the others stay in flight: the rest is the same.
+/// With RACK one chunk is marked, and the other chunks stay in flight: all other results are the
+/// same.
 #[test]
 fn with_rack_late_data_is_reported_as_well() {
     let mut rig = rig(|it| it.rack = true);
@@ -178,7 +181,8 @@ fn with_rack_late_data_is_reported_as_well() {
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// A packet with several chunks: acknowledgements of retransmitted ones show nothing (RFC 4138).
+/// A packet with several chunks: acknowledgements of retransmitted chunks carry no information (RFC
+/// 4138).
 #[test]
 fn chunks_that_went_again_with_the_first_show_nothing() {
     let mut rig = rig(|_| ());
@@ -193,8 +197,8 @@ fn chunks_that_went_again_with_the_first_show_nothing() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// RFC 4138: an acknowledgement of a retransmission to another address shows nothing about the
-/// original.
+/// RFC 4138: an acknowledgement of a retransmission to another address carries no information about
+/// the original.
 #[test]
 fn to_another_address_a_timeout_is_not_looked_into() {
     for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {

@@ -97,7 +97,8 @@ fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     let mut rig = rig(20);
     rig.offer(3, MESSAGE);
     assert_eq!(rig.drain(), [0, 1, 2]);
-    // Nothing was measured: a second, which is also the timeout.
+    // Without a measurement the probe timeout is a second, which is also the retransmission
+    // timeout.
     assert_eq!(rig.due(), Some(1000));
     rig.at(100).sack_and_drain(1, &[]);
     assert_eq!(rig.due(), Some(300));
@@ -157,12 +158,12 @@ fn the_probe_is_new_data_where_there_is_some_and_whatever_the_window_is() {
     assert_eq!(rig.at(300).expire(), [sent]);
     assert!(rig.flight() > window);
     assert!(rig.expire().is_empty(), "one");
-    // It arrives: the others were lost.
+    // The probe arrives: the other chunks were lost.
     let again = rig.at(400).sack_and_drain(1, &[(sent, sent)]);
     assert_eq!(again[0], 1);
 }
 
-/// A timeout marks the lowest chunk as lost, and those that should have been acknowledged by now.
+/// A timeout marks the lowest chunk as lost, and chunks that should have been acknowledged by now.
 #[test]
 fn a_timeout_marks_what_is_overdue() {
     let mut rig = rig(20);
@@ -211,9 +212,9 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     assert_eq!(rig.sender.statistics().fast_retransmits, 0);
 }
 
-/// The probe timers of two paths expire at once (RFC 8985 §7.2), for example after a host was
-/// suspended: new data is allowed on one path, and the last chunk is retransmitted on the other.
-/// When all has arrived, new data continues.
+/// The probe timers of two paths expire at the same time (RFC 8985 §7.2), for example after a host
+/// was suspended: new data is allowed on one path, and the last chunk is retransmitted on the
+/// other. When all has arrived, new data continues.
 #[test]
 fn two_tails_that_are_probed_at_once_leave_nothing_behind() {
     let config = with_rack(1);

@@ -1,4 +1,5 @@
-//! Reductions spread over a recovery (RFC 6937), and undone ones (RFC 3708), by hand.
+//! Reductions spread over a recovery (RFC 6937), and undone reductions (RFC 3708), computed by
+//! hand.
 
 use super::*;
 

@@ -31,8 +31,8 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     );
     assert_eq!(rig.cwnd(), cwnd, "a closed window is no loss");
     assert_eq!(rig.drain(), [sent]);
-    // The window opens, and the probe was dropped: it is retransmitted at once, together with new
-    // data.
+    // The window opens, and the probe was dropped: it is retransmitted immediately, together with
+    // new data.
     rig.now += SECOND;
     rig.sack(sent, &[], 2 * MESSAGE as u32);
     assert_eq!(rig.drain(), [sent, sent + 1]);
@@ -40,7 +40,7 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     assert_eq!(rig.drain(), [sent + 2, sent + 3]);
 }
 
-/// By RFC 2960 one chunk is sent whatever the window is, at once, and its timeout is a loss.
+/// By RFC 2960 one chunk is sent immediately, regardless of the window, and its timeout is a loss.
 #[test]
 fn a_closed_window_is_probed_at_once_in_rfc_2960() {
     let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
@@ -78,8 +78,8 @@ fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
     assert_eq!(free.drain().len(), 20);
 }
 
-/// One SACK for many packets should allow as many as the SACKs for every two of them; but gap-acked
-/// ones do not count again.
+/// One SACK for many packets should allow the same number of packets as SACKs for every two of
+/// them; but gap-acked packets do not count again.
 #[test]
 fn max_burst_is_for_every_two_packets_acknowledged() {
     let mut profile = Profile::rfc9260();
@@ -163,7 +163,7 @@ fn ns2_counts_a_retransmission_before_which_more_was_marked() {
         assert!(rig.sack_and_drain(5, &[(7, highest)]).is_empty());
     }
     assert_eq!(rig.sack_and_drain(5, &[(7, 10)]), [5], "6 waits");
-    // 6 was only late: nothing is marked any more, and new data is sent, three packets of Max.Burst
-    // 4.
+    // TSN 6 was only late: no chunk is marked any more, and new data is sent, three packets of
+    // Max.Burst 4.
     assert_eq!(rig.sack_and_drain(5, &[(6, 19)]), [23, 24, 25]);
 }

@@ -43,7 +43,7 @@ fn what_is_withdrawn_is_sent_again_when_t3_expires() {
     rig.drain();
     rig.sack(0, &[(1, 2)], 65536);
     assert_eq!(rig.flight(), SEGMENT);
-    // The receiver reneges on the last chunk: nothing is in flight, and T3-rtx should still run.
+    // The receiver reneges on the last chunk: no data is in flight, and T3-rtx should still run.
     rig.now += MILLISECOND;
     rig.sack(2, &[], 65536);
     assert_eq!(rig.flight(), 0, "noted, and no more");
@@ -175,8 +175,8 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
     }
 }
 
-/// All have timed out and are retransmitted on another path, one packet at a time: the rest on the
-/// first path should not be searched with every SACK.
+/// All have timed out and are retransmitted on another path, one packet at a time: the remaining
+/// chunks on the first path should not be searched with every SACK.
 #[test]
 fn chunks_that_change_their_path_are_not_searched_for() {
     let profile = Profile {

@@ -35,10 +35,10 @@ fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
     assert_eq!(payloads.kept(), [(2, 30), (5, 40), (9, 50)]);
     payloads.pass(Tsn(2), &part(0, 1, LAST, "b"));
     assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
-    // One that was abandoned before its last chunk was cut.
+    // A message that was abandoned before its last chunk was cut.
     payloads.pass(Tsn(4), &part(0, 2, LAST, ""));
     assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
-    // And two that are abandoned later: their data is released at once.
+    // Two messages are abandoned later: their data is released immediately.
     payloads.forget(Tsn(9));
     payloads.forget(Tsn(7));
     assert_eq!(payloads.kept(), [(5, 40), (9, 0)]);

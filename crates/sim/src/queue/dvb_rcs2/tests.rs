@@ -82,9 +82,9 @@ fn a_volume_is_assigned_after_both_ways_over_the_satellite() {
     );
 }
 
-/// 50 bytes each 20 ms: a rate of 20 kbit/s. The first request, at 40 ms, is for the two packets
-/// before, and has its slot at 280 ms; from then on each superframe has one, for the packets of the
-/// superframe six before.
+/// 50 bytes each 20 ms: a rate of 20 kbit/s. The first request, at 40 ms, is for the two earlier
+/// packets, and its slot is at 280 ms; later superframes have one slot each, for the packets that
+/// arrived six superframes before.
 #[test]
 fn a_rate_follows_the_arrivals_six_superframes_later() {
     let config = DvbRcs2Config {
