@@ -1,5 +1,5 @@
 /* `sockets_api_cost send|receive ADDRESS PORT COUNT SIZE`: one association by the sockets API (RFC 6458), COUNT messages of SIZE bytes one way. The peer is
- * a process of `sockets_api_cost` (bench/src/bin/sockets_api_cost.rs), which sends or receives as many. */
+ * a process of `sockets_api_cost` (bench/src/bin/sockets_api_cost.rs), which sends or receives the same number. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

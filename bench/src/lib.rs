@@ -36,7 +36,7 @@ pub struct Cost {
 /// Runs a command until it exits.
 ///
 /// # Errors
-/// It cannot be started, or fails.
+/// The command cannot be started, or fails.
 pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let begin = Instant::now();
     // ns-2 prints messages, but fewer than fill a pipe.
@@ -90,8 +90,8 @@ pub struct Round {
 pub struct Ratio {
     /// For the whole scenario.
     pub whole: f64,
-    /// Per packet on a link, if those of ns-2 were counted, because the two programs have different
-    /// random losses.
+    /// Ratio per packet on a link, if the packets of ns-2 were counted; the two programs have
+    /// different random losses.
     pub by_hop: Option<f64>,
 }
 
@@ -172,7 +172,7 @@ pub fn hops_of(run_spec: &Path, arguments: &[String]) -> Result<u64, Box<dyn Err
 /// Path of a program that was built into the directory of this one.
 ///
 /// # Errors
-/// It does not exist.
+/// The program does not exist.
 pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let path = env::current_exe()?.with_file_name(name);
     if path.exists() {

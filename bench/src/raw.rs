@@ -88,7 +88,7 @@ fn receive(socket: &UdpSocket, over: &AtomicBool) -> io::Result<f64> {
     let mut meta = [RecvMeta::default()];
     let (mut first, mut last, mut bytes, mut told) = (None, Instant::now(), 0u64, 0);
     loop {
-        // One buffer per call, because a call with more would wait until all are full.
+        // One buffer per call, because a call with several buffers would wait until all are full.
         let mut slices = [IoSliceMut::new(&mut buffer)];
         match state.recv(UdpSockRef::from(socket), &mut slices, &mut meta) {
             Ok(_) => {

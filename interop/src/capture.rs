@@ -43,8 +43,8 @@ impl Sender {
 }
 
 /// Known defects in packets of other stacks, which this project cannot fix: chunk types of the
-/// packet, message of tshark, and behaviour of the peer. They are not accepted in packets of this
-/// project.
+/// packet, message of tshark, and behaviour of the peer. These defects are not accepted in packets
+/// of this project.
 const OF_PEERS: [(&str, &str, &str); 1] = [(
     "4",
     "Malformed Packet",
@@ -164,8 +164,8 @@ impl Capture {
 impl Capture {
     /// Waits until the SHUTDOWN COMPLETE is in the file, because dumpcap writes at intervals and
     /// discards pending packets when it is stopped. If there is none, the wait times out, and the
-    /// analysis reports it. Its four bytes may also occur in a SACK (the end of the cumulative TSN
-    /// and a small window), so the file must have stopped growing as well.
+    /// analysis reports it. The four bytes of SHUTDOWN COMPLETE may also occur in a SACK (the end
+    /// of the cumulative TSN and a small window), so the file must have stopped growing as well.
     fn wait_for_the_end(&self) {
         let (mut size, mut unchanged) = (0, 0);
         for _ in 0..3_000 {
@@ -282,7 +282,7 @@ mod tests {
     fn nothing_else_of_the_peers_passes() {
         let ours = [ours(Some(9899))];
         for wrong in [
-            // Another chunk, or an additional one; a wrong checksum; another message.
+            // A different chunk, an additional chunk, a wrong checksum, and a different message.
             format!("2|127.0.0.1||9900|5|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4;0|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4|0|{MALFORMED}"),

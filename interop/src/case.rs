@@ -83,8 +83,8 @@ impl fmt::Display for Case {
 /// Result of a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Seconds from the time at which the connecting peer knows that the association is established
-    /// to the end of both.
+    /// Seconds from the time at which the association is established at the connecting peer to the
+    /// end of both peers.
     pub seconds: f64,
     /// Bytes of messages in both directions together.
     pub bytes: u64,
@@ -373,13 +373,13 @@ impl Case {
         Relay::start(place, SEEDS[0])
     }
 
-    /// Whether peers are distinguished by their addresses, because there are no UDP ports or one of
-    /// them is a guest.
+    /// Whether peers are distinguished by their addresses, because there are no UDP ports or one
+    /// peer is a guest.
     fn apart(&self) -> bool {
         self.linux() || self.transport == Transport::Raw
     }
 
-    /// Addresses of the relay as seen by the connecting and the accepting peer.
+    /// Addresses of the relay that the connecting and the accepting peer use.
     fn relay_addresses(&self) -> [IpAddr; 2] {
         match self.apart() {
             true => namespace::RELAY.map(|host| namespace::address(self.family, 0, host)),
@@ -503,7 +503,7 @@ impl Case {
         })
     }
 
-    /// Addresses of a peer, and addresses of the other as seen by it.
+    /// Addresses of a peer, and addresses of the other peer that this peer uses.
     fn addresses(&self, connects: bool) -> (Vec<IpAddr>, Vec<IpAddr>) {
         if self.condition == Condition::Impaired {
             let seen = self.relay_addresses()[usize::from(!connects)];

@@ -5,7 +5,7 @@ use std::fmt;
 /// An extension that both peers offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extension {
-    /// None, except those that the stacks use by default.
+    /// No extensions, except those that the stacks use by default.
     #[default]
     None,
     /// I-DATA (RFC 8260).
@@ -18,8 +18,8 @@ pub enum Extension {
     /// AUTH (RFC 4895): each peer requires that all chunks with user data are authenticated with
     /// the empty key.
     Authentication,
-    /// ASCONF (RFC 5061): after half of its messages, a peer changes its address. It adds the new
-    /// one, requests that the other peer uses it as primary, and removes the old one.
+    /// ASCONF (RFC 5061): after half of its messages, a peer changes its address. The peer adds the
+    /// new address, requests that the other peer uses it as primary, and removes the old address.
     Addresses,
 }
 

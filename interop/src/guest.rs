@@ -41,7 +41,7 @@ pub fn prepare(
 }
 
 /// Adds the arguments of a guest that runs a bash script without workload: its address, and the UDP
-/// ports of its own SCTP and of its peers (`None`: directly over IP).
+/// ports of the guest's SCTP and of its peers (`None`: directly over IP).
 pub fn script(command: &mut Command, script: &Path, local: IpAddr, udp: Option<[u16; 2]>) {
     let transport = if udp.is_some() { "encap" } else { "raw" };
     let [own, peers] = udp.unwrap_or_default();

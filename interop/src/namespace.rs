@@ -99,7 +99,8 @@ impl fmt::Display for Family {
 pub const HOST: u8 = 1;
 /// Host part for the guest side.
 pub const GUEST: u8 = 2;
-/// Host parts of the relay, as seen by the connecting and the accepting peer, on this side.
+/// Host parts of the relay's addresses that the connecting and the accepting peer use, on the side
+/// of the host.
 pub const RELAY: [u8; 2] = [3, 4];
 
 /// Address on TAP interface `number`: 10.9.(number + 1).`host` with a prefix of 24 bits,

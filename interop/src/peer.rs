@@ -34,24 +34,24 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// Whether it can change addresses during an association.
+    /// Whether the stack can change addresses during an association.
     pub fn changes_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether its program reports addresses that the peer adds and removes.
+    /// Whether the program of the stack reports addresses that the peer adds and removes.
     pub fn tells_of_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether it delivers complete messages that wait for an abandoned one (RFC 3758 §3.6). Other
-    /// stacks drop them.
+    /// Whether the stack delivers complete messages that wait for an abandoned message (RFC 3758
+    /// §3.6). Other stacks drop these messages.
     pub fn delivers_stranded_messages(self) -> bool {
         self != Self::Usrsctp
     }
 
-    /// Whether it responds for an association that it has already shut down. If it does not, its
-    /// peer must wait for its timers when the last packet is lost.
+    /// Whether the stack responds for an association that it has already shut down. Otherwise the
+    /// peer must wait for its timers if the last packet is lost.
     pub fn answers_when_closed(self) -> bool {
         !matches!(self, Self::Pion | Self::Dcsctp)
     }
@@ -95,7 +95,7 @@ impl fmt::Display for Transport {
 pub struct Setup {
     /// SCTP stack.
     pub stack: Stack,
-    /// Whether it sends the INIT.
+    /// Whether this peer sends the INIT.
     pub connects: bool,
     /// Encapsulation of the packets.
     pub transport: Transport,
@@ -104,9 +104,9 @@ pub struct Setup {
     /// The address to which it changes, in cases with ASCONF.
     pub moves_to: Option<IpAddr>,
     /// Whether this stack requests the whole change in one chunk from the new address; otherwise it
-    /// proceeds in steps.
+    /// sends one request after the other.
     pub at_once: bool,
-    /// Addresses of the other peer, as seen by this one.
+    /// Addresses of the other peer that this peer uses.
     pub remote: Vec<IpAddr>,
     /// UDP port of the peer.
     pub local_udp: u16,
@@ -121,7 +121,7 @@ pub struct Setup {
     /// Path.Max.Retrans; 0 for the default of the stack.
     pub max_retrans: u32,
     /// If not 0, nothing is checked; the connecting peer sends messages of this size for 3 seconds,
-    /// and they are counted.
+    /// and the accepting peer counts them.
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub minimal_init: bool,
@@ -236,7 +236,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// Its program is missing or cannot be started.
+    /// The program of the peer is missing or cannot be started.
     pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
         let scratch = programs.new_scratch();
         let command = setup.command(programs, &scratch)?;

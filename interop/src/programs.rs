@@ -1,4 +1,4 @@
-//! Programs of the peers: builds those in C and Go, and locates those of Debian.
+//! Programs of the peers: this module builds the programs in C and Go, and locates those of Debian.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub fn receive_room(socket: &UdpSocket) {
     }
 }
 
-/// The peer programs. Those not built by cargo are built at most once per process; errors describe
-/// the missing requirement.
+/// The peer programs. Programs that cargo does not build are built at most once per process; errors
+/// describe the missing requirement.
 #[derive(Debug)]
 pub struct Programs {
     directory: PathBuf,
@@ -139,8 +139,8 @@ impl Programs {
     }
 }
 
-/// Location used by the official Go distribution. It is preferred because it is newer than that of
-/// Debian.
+/// Location used by the official Go distribution. This location is preferred because its Go is
+/// newer than that of Debian.
 const GO: &str = "/usr/local/go/bin/go";
 
 fn run(command: &mut Command) -> Result<(), String> {

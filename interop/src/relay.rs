@@ -55,7 +55,7 @@ pub struct RelayAddresses {
     pub carrier: Carrier,
     /// Address to which the connecting peer sends.
     pub listen: SocketAddr,
-    /// Address seen by the accepting peer.
+    /// Address of the relay that the accepting peer uses.
     pub from: IpAddr,
     /// Address of the accepting peer.
     pub to: SocketAddr,
@@ -79,7 +79,7 @@ impl Relay {
         Ok(Self { emulator })
     }
 
-    /// UDP port seen by the peer at `to`; 0 over IP.
+    /// UDP port of the relay that the peer at `to` uses; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.emulator.far_port()
     }

@@ -1,5 +1,5 @@
-//! Cases that are known to fail, each with a reason (`skips.toml`). They are run anyway: if a
-//! skipped case passes, its entry is stale, which is reported as a failure.
+//! Cases that are known to fail, each with a reason (`skips.toml`). These cases are run anyway: if
+//! a skipped case passes, its entry is stale, which is reported as a failure.
 
 use std::collections::BTreeMap;
 

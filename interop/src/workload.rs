@@ -21,8 +21,8 @@ pub const STREAMS: u16 = 10;
 pub const HEADER: u32 = 24;
 /// Length of the largest message, bytes.
 pub const MAX_MESSAGE: u32 = 256 * 1024;
-/// Payload protocol identifier of message 0. It is above those of WebRTC, because pion always sends
-/// some of those in order.
+/// Payload protocol identifier of message 0. It is above the identifiers of WebRTC, because pion
+/// always sends messages with some of those identifiers in order.
 const PPID: u32 = 0x1_0000;
 
 /// One message: its stream and its parameters.
@@ -36,7 +36,7 @@ pub struct Message {
     pub length: u32,
     /// Stream, less than [`STREAMS`].
     pub stream: u16,
-    /// Whether it is sent unordered.
+    /// Whether the message is sent unordered.
     pub unordered: bool,
     state: u64,
 }
@@ -124,8 +124,8 @@ impl Message {
         self.index + PPID
     }
 
-    /// Whether it is never retransmitted in cases with partial reliability, which applies to
-    /// streams with odd numbers.
+    /// Whether the message is never retransmitted in cases with partial reliability, as in streams
+    /// with odd numbers.
     pub fn is_expendable(&self) -> bool {
         self.stream % 2 == 1
     }
@@ -167,7 +167,7 @@ pub struct Received<'a> {
     pub stream: u16,
     /// Payload protocol identifier.
     pub ppid: u32,
-    /// Whether it was sent unordered; `None` if the stack does not report this.
+    /// Whether the message was sent unordered; `None` if the stack does not report this.
     pub unordered: Option<bool>,
     /// Contents of the message.
     pub data: &'a [u8],

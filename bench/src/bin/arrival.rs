@@ -29,8 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Arguments: order, chunks per packet, and the number of packets that arrive. The others are
-/// created but not delivered.
+/// Arguments: order, chunks per packet, and the number of packets that arrive. The remaining
+/// packets are created but not delivered.
 fn one(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let numbers: Vec<usize> = arguments
         .iter()
@@ -75,7 +75,8 @@ fn table(bundle: usize, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per byte: those of a run less those of a run in which nothing arrives.
+/// Instructions per byte: the number of instructions of a run minus that of a run in which nothing
+/// arrives.
 fn instructions(order: usize, bundle: usize) -> Option<f64> {
     let flood = Flood::new(&(ORDERS[order].1)(COUNTED), bundle).ok()?;
     let words = |packets: usize| -> Vec<String> {

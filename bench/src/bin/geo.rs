@@ -118,8 +118,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per packet on a link, with and without transports. They do not depend on the load
-/// of the machine.
+/// Instructions per packet on a link, with and without transports. These numbers do not depend on
+/// the load of the machine.
 fn instructions(
     directory: &Path,
     page: &mut Page,

@@ -3,8 +3,8 @@
 //! AES-128-GCM, by processor time in alternating rounds; and instructions a byte by `valgrind
 //! --tool=callgrind`, which has no AVX-512, so that the cipher takes the path of older processors.
 //!
-//! `protected [ROUNDS] [--write]`: `--write` updates the table in `bench/README.md`. It wants the
-//! binary `cost` of the same profile next to it.
+//! `protected [ROUNDS] [--write]`: `--write` updates the table in `bench/README.md`. The program
+//! requires the binary `cost` of the same profile in its directory.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;

@@ -6,8 +6,8 @@
 //! `valgrind`, `strace`, a C compiler, and the command and the C library in the directory of this
 //! program (`cargo build --profile fair -p anabranch-cli -p anabranch-capi`).
 //!
-//! `one-way` (crates/sockets/examples/one_way.rs) is one end with `anabranch-net`. It is measured
-//! itself, and is the peer of all others.
+//! `one-way` (crates/sockets/examples/one_way.rs) is one end with `anabranch-net`. This program is
+//! measured, and is the peer in all other measurements.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ impl Programs {
         let output = output.map_err(|error| format!("cannot run {}: {error}", line[0]))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
-            // It would otherwise wait for this end.
+            // The peer would otherwise wait for this end.
             peer.kill()?;
         }
         peer.wait()?;

@@ -7,8 +7,8 @@
 //! executing the runs, resuming when all are finished, and executing a sweep with runs of a tenth
 //! of the length, from which the overhead follows. In each of ROUNDS rounds (default 7), the same
 //! sweep is executed with one job and with one job per processor, one after the other; then as many
-//! processes as processors execute one part each in parallel. They share nothing and therefore show
-//! the capacity of the processors. Finally, the command is started in several ways.
+//! processes as processors execute one part each in parallel. These processes share nothing and
+//! therefore show the capacity of the processors. Finally, the command is started in several ways.
 //!
 //! Requires `anabranch` built with the same profile in the directory of this program, and
 //! `valgrind`.
@@ -188,7 +188,7 @@ struct Start<'a> {
     is_bare: bool,
 }
 
-/// Cost of the command if it does nothing else, or almost nothing.
+/// Cost of starting the command, which then does nothing or almost nothing.
 fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let spec = spec();
     let spec = spec.to_string_lossy();

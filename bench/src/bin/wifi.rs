@@ -51,7 +51,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
                 all.push(Round {
                     theirs,
                     ours: measure(command)?,
-                    // Its trace has one line per layer that a packet passes.
+                    // The trace of ns-2 has one line per layer that a packet passes.
                     their_hops: None,
                     our_hops: packet_hops(&out)?,
                 });

@@ -118,7 +118,7 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        // Each uses the address of its packets, so that all can share the same settings.
+        // Each client uses the address of its packets, so that all can share the same settings.
         let settings = config(conditions, true).checked()?;
         let mut server = Endpoint::with_shared_config(settings.clone(), PORT, [1; 32]);
         server.listen(true);

@@ -26,7 +26,7 @@ pub trait Gathered: Sized {
     /// Establishes one more association; `number` is the number of existing ones.
     ///
     /// # Errors
-    /// It is not established.
+    /// The association is not established.
     fn one_more(&mut self, number: u32) -> Result<(), Box<dyn Error>>;
 }
 

@@ -1,12 +1,12 @@
-/* What every peer sends and checks, as interop/src/workload.rs says it: message `index` of a seed is the same bytes in
- * every language. A message carries its own proof: its place, its stream, its length and a hash of its body.
+/* Workload that every peer sends and checks, as in interop/src/workload.rs: message `index` of a seed has the same bytes
+ * in every language. A message contains its index, stream and length, and a hash of its body, for the check.
  *
- *   0  u32 index      place in the order of sending; the payload protocol identifier is PPID more
+ *   0  u32 index      place in the order of sending; the payload protocol identifier is PPID + index
  *   4  u16 stream
  *   6  u16 flags      bit 0: sent unordered
  *   8  u32 ordinal    place among the ordered messages of its stream
  *  12  u32 length     of the whole message
- *  16  u64 hash       FNV-1a of what follows
+ *  16  u64 hash       FNV-1a of the bytes after this field
  */
 #ifndef ANABRANCH_WORKLOAD_H
 #define ANABRANCH_WORKLOAD_H
@@ -19,10 +19,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Payload protocol identifiers begin where WebRTC has none of its own: pion sends those of DCEP in order. */
+/* The payload protocol identifiers begin above those of WebRTC, because pion sends messages of DCEP in order. */
 enum { STREAMS = 10, HEADER = 24, LARGEST = 262144, PPID = 0x10000 };
 
-/* The type of the chunk that carries them. */
+/* Chunk type of the user messages. */
 enum { DATA = 0 };
 
 struct message {
@@ -58,7 +58,7 @@ static inline uint32_t drawn_length(uint32_t index, uint64_t kind, uint64_t r)
     return 20000 + r % 242145;
 }
 
-/* Message `index` of `seed`; `ordinals` counts the ordered ones of each stream and must be kept from call to call. */
+/* Message `index` of `seed`; `ordinals` counts the ordered messages of each stream and must be the same array in all calls. */
 static inline struct message plan(uint64_t seed, uint32_t index, uint32_t ordinals[STREAMS])
 {
     struct message m = { .index = index };
@@ -111,7 +111,7 @@ static inline void compose(struct message m, uint8_t *out)
     put(out + 16, fnv1a(out + HEADER, m.length - HEADER), 8);
 }
 
-/* What this peer has been told on its command line, as key=value. */
+/* Arguments of the command line, as key=value. */
 struct arguments {
     bool connects;
     const char *local, *remote, *transport, *speaks, *moves_to;
@@ -150,7 +150,7 @@ static inline bool argument(const char *given, const char *key, const char **val
     return true;
 }
 
-/* Takes one argument if it is one of those that all peers know. */
+/* Reads one argument if it is one that all peers have. */
 static inline bool take_argument(struct arguments *a, const char *given)
 {
     const char *v;
@@ -198,20 +198,20 @@ static const struct arguments defaults = {
     .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seconds = 3, .seed = 1,
 };
 
-/* Whether the peers are told to offer this extension: interleaving, partial, resets,
+/* Whether the arguments require that the peers offer this extension: interleaving, partial, resets,
  * authentication or addresses. */
 static inline bool speaks(const struct arguments *a, const char *extension)
 {
     return !strcmp(a->speaks, extension);
 }
 
-/* Whether a message is never sent again where messages may be given up: those of the streams of odd numbers. */
+/* Whether a message is never retransmitted in cases with partial reliability: messages of streams with odd numbers. */
 static inline bool expendable(uint16_t stream)
 {
     return stream % 2 == 1;
 }
 
-/* With `size` the connecting peer sends messages of so many bytes for `seconds`, and the accepting one counts them. */
+/* With `size` the connecting peer sends messages of this size for `seconds`, and the accepting peer counts them. */
 static inline double seconds_now(void)
 {
     struct timespec t;
@@ -219,7 +219,7 @@ static inline double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Counts one message of a flood; `bytes` 0 at the end, where it says what came. */
+/* Counts one message of a flood; `bytes` is 0 at the end, where the counts are printed. */
 static inline void tally(size_t bytes, bool whole)
 {
     static double first, last;
@@ -235,12 +235,12 @@ static inline void tally(size_t bytes, bool whole)
     sum += bytes;
 }
 
-/* What has come, and whether it is right. */
+/* Received messages, and whether they are right. */
 struct checker {
     uint32_t expected, count, next[STREAMS];
     uint64_t bytes;
     uint8_t *seen;
-    /* Where messages may be given up: of those that may not, how many there are, and how many have come. */
+    /* With partial reliability: number of messages that must arrive, and how many of them have arrived. */
     bool partial;
     uint32_t reliable, reliable_count;
 };
@@ -251,20 +251,20 @@ static inline struct checker checker_of(const struct arguments *a)
     return c;
 }
 
-/* Whether all has come that must. */
+/* Whether all required messages have arrived. */
 static inline bool complete(const struct checker *c)
 {
     return c->partial ? c->reliable_count == c->reliable : c->count == c->expected;
 }
 
-/* At the end, where messages may be given up: says what has come. */
+/* At the end, with partial reliability: prints which messages have arrived. */
 static inline void conclude(const struct checker *c)
 {
     if (c->partial)
         say("received messages=%u bytes=%llu reliable=%u", c->count, (unsigned long long)c->bytes, c->reliable_count);
 }
 
-/* Takes one whole message; ends the peer with the reason if it is not what was sent. */
+/* Checks one whole message; ends the peer with the reason if it differs from the sent one. */
 static inline void check(struct checker *c, uint16_t stream, uint32_t ppid, bool unordered, const uint8_t *data, size_t length)
 {
     if (!c->seen)
@@ -300,7 +300,7 @@ static inline void check(struct checker *c, uint16_t stream, uint32_t ppid, bool
         say("received messages=%u bytes=%llu", c->count, (unsigned long long)c->bytes);
 }
 
-/* Messages come in pieces: one buffer for each stream. */
+/* Messages arrive in pieces, so there is one buffer for each stream. */
 struct pieces {
     uint8_t *data[STREAMS];
     size_t length[STREAMS];

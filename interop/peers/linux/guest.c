@@ -39,7 +39,7 @@ static void set(const char *name, int value)
     close(file);
 }
 
-/* Runs a program of the host's root, for `impair`. */
+/* Runs a program from the root file system of the host, for `impair`. */
 static void run(char *const *command)
 {
     int status = -1;
@@ -61,7 +61,7 @@ static void up(int s, const char *name)
         fail("%s up: %s", name, strerror(errno));
 }
 
-/* Waits until an IPv6 address may be used, which the kernel says some time after it has been assigned. */
+/* Waits until an IPv6 address may be used, which the kernel reports some time after it was assigned. */
 static void await_v6(const struct in6_addr *address, const char *text)
 {
     struct sockaddr_in6 any_port = { .sin6_family = AF_INET6, .sin6_addr = *address };
@@ -75,7 +75,7 @@ static void await_v6(const struct in6_addr *address, const char *text)
     fail("%s is not there: %s", text, strerror(errno));
 }
 
-/* Brings an interface up with an IPv6 address of 64 bits, which nobody else has. */
+/* Brings an interface up with a unique IPv6 address of prefix length 64. */
 static void assign_v6(int control, const char *name, const char *text)
 {
     struct in6_ifreq r = { .ifr6_prefixlen = 64 };
@@ -117,7 +117,7 @@ static void assign(int s, const char *name, const char *text)
         assign_v4(s, name, text);
 }
 
-/* The interface drops what SCTP hands it for segmentation, so segmentation is switched off. */
+/* The interface drops packets that SCTP gives it for segmentation, so segmentation is switched off. */
 static void no_segmentation(int s, const char *name)
 {
     static const unsigned commands[] = { ETHTOOL_SGSO, ETHTOOL_STSO, ETHTOOL_SGRO };
@@ -130,7 +130,7 @@ static void no_segmentation(int s, const char *name)
     }
 }
 
-/* 2 % loss and reordering in both directions on interface `number`; what comes in passes an interface of its own on its way. */
+/* 2 % loss and reordering in both directions on interface `number`; received packets pass through a separate interface. */
 static void impair(int s, int number)
 {
     char *tc = "/sbin/tc", in[IFNAMSIZ], out[IFNAMSIZ];

@@ -1,13 +1,13 @@
-/* What must be done before the peer can run as the first process of a User Mode Linux. */
+/* Setup that is needed before the peer can run as the first process of a User Mode Linux. */
 #ifndef ANABRANCH_GUEST_H
 #define ANABRANCH_GUEST_H
 
-/* Mounts, loads the modules named in `modules` (paths, separated by commas), sets the addresses (lists, the further ones
- * behind the others), sets the sysctls of SCTP, and impairs the first `impair` links. Ends the guest with a message where it fails. */
+/* Mounts, loads the modules named in `modules` (paths, separated by commas), sets the addresses (lists, the additional
+ * addresses last), sets the sysctls of SCTP, and impairs the first `impair` links. Ends the guest with a message if it fails. */
 void guest_setup(const char *modules, const char *addresses, const char *further, int local_udp, int remote_udp, int rto_min,
                  int max_retrans, int impair);
 
-/* Allows the extension that a case speaks, where Linux does not by itself. */
+/* Allows the extension of a case if Linux does not by default. */
 void guest_extend(const char *speaks);
 
 /* Switches the guest off. */

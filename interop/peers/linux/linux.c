@@ -1,4 +1,4 @@
-/* Linux's own SCTP as a peer. As process 1 of a User Mode Linux it first sets the guest up and at last switches it off. */
+/* The SCTP of Linux as a peer. As process 1 of a User Mode Linux this program first sets the guest up and finally switches it off. */
 #include "../common/workload.h"
 #include "guest.h"
 
@@ -20,7 +20,7 @@ static void option(int s, int level, int name, const void *value, socklen_t leng
         fail("option %d: %s", name, strerror(errno));
 }
 
-/* Offers what the case speaks; guest_extend has allowed it. */
+/* Offers the extension of the case, which guest_extend has allowed. */
 static void extend(int s)
 {
     struct sctp_assoc_value value = { .assoc_value = 1 };
@@ -56,7 +56,7 @@ static void configure(int s)
     option(s, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 }
 
-/* Addresses one after the other, as SCTP's socket options take them. */
+/* Packed array of addresses, as SCTP's socket options require. */
 struct addresses {
     char bytes[4 * sizeof(struct sockaddr_in6)];
     socklen_t length;
@@ -113,7 +113,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool reset_done;
 
-/* Resets all streams outwards, and waits until that is done. Linux refuses it while anything is queued or in flight. */
+/* Resets all outgoing streams, and waits until this is done. Linux refuses it while data is queued or in flight. */
 static void reset_all(int s)
 {
     struct sctp_reset_streams all = { .srs_flags = SCTP_STREAM_RESET_OUTGOING };
@@ -128,7 +128,7 @@ static void reset_all(int s)
     pthread_mutex_unlock(&lock);
 }
 
-/* Adds the address that it moves to, asks the peer to send there, and removes the first. */
+/* Adds the new address, requests that the peer sends to it, and removes the first address. */
 static void move_address(int s)
 {
     struct addresses from = addresses(arguments.local), to = addresses(arguments.moves_to);
@@ -139,7 +139,7 @@ static void move_address(int s)
     option(s, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_REM, from.bytes, from.length);
 }
 
-/* Says what the peer does to its addresses. */
+/* Prints changes of the peer's addresses. */
 static void take_address_change(const struct sctp_paddr_change *change)
 {
     const struct sockaddr_in6 *v6 = (const void *)&change->spc_aaddr;
@@ -155,7 +155,7 @@ static void take_address_change(const struct sctp_paddr_change *change)
         say("peer address removed: %s", text);
 }
 
-/* Whether notifications have to be read: the sender waits for the one that tells of its reset. */
+/* Whether notifications must be read: the sender waits for the notification of its stream reset. */
 static bool awaits_reset(void)
 {
     pthread_mutex_lock(&lock);
@@ -164,7 +164,7 @@ static bool awaits_reset(void)
     return awaits;
 }
 
-/* Notifications of what the case speaks. */
+/* Notifications of the extension of the case. */
 static void take_notification(const void *data, struct pieces *pieces)
 {
     const struct sctp_pdapi_event *aborted = data;
@@ -272,8 +272,8 @@ static void run(void)
         pause();
 }
 
-/* Runs a script of the host's with the guest's SCTP, in place of the workload. Its files are those of the host, which it cannot change;
- * /run is the guest's own. */
+/* Runs a script of the host with the guest's SCTP, instead of the workload. The script sees the files of the host read-only, except
+ * that /run belongs to the guest. */
 static void run_script(const char *path)
 {
     char *const command[] = { "/bin/bash", (char *)path, NULL };

@@ -1,10 +1,10 @@
-/* Preloaded into User Mode Linux: gives it the extended registers of its processes on processors that have more of them
- * than it knows.
+/* Preloaded into User Mode Linux, so that it can use the extended registers of its processes on processors that have more
+ * of them than it supports.
  *
  * User Mode Linux reads and writes these registers (ptrace, NT_X86_XSTATE) as one block of the size that AVX-512 needs.
  * A processor with AMX has a larger block, and newer kernels refuse to write a part of it, so that the first process of
- * the guest dies before its first instruction. Here the whole block is read; what User Mode Linux knows is put over its
- * beginning; and the whole is written. Where the blocks are of one size, nothing changes. */
+ * the guest dies before its first instruction. This library reads the whole block, replaces its beginning by
+ * the part of User Mode Linux, and writes the whole block. If both blocks have the same size, nothing changes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <linux/elf.h>

@@ -1,4 +1,4 @@
-/* usrsctp as a peer: over UDP encapsulation (RFC 6951) by its own sockets, or over plain UDP datagrams by AF_CONN. */
+/* usrsctp as a peer: over UDP encapsulation (RFC 6951) by sockets of usrsctp, or over plain UDP datagrams by AF_CONN. */
 #include "../common/workload.h"
 
 #include <arpa/inet.h>
@@ -76,7 +76,7 @@ static void notify_of(struct socket *s, uint16_t type)
     option(s, SCTP_EVENT, &event, sizeof event);
 }
 
-/* Offers what the case speaks, and nothing else of it. */
+/* Offers only the extension of the case. */
 static void extend(struct socket *s)
 {
     struct sctp_assoc_value value = { .assoc_id = SCTP_FUTURE_ASSOC };
@@ -92,7 +92,7 @@ static void extend(struct socket *s)
         notify_of(s, SCTP_STREAM_RESET_EVENT);
     }
     if (speaks(&arguments, "partial")) {
-        /* Of a message that is given up while it is delivered in parts, it hands over the last part with MSG_EOR: none is delivered so. */
+        /* If a message is abandoned while it is delivered in parts, usrsctp delivers the last part with MSG_EOR, so no message is delivered in parts. */
         uint32_t point = LARGEST;
         option(s, SCTP_PARTIAL_DELIVERY_POINT, &point, sizeof point);
         notify_of(s, SCTP_PARTIAL_DELIVERY_EVENT);
@@ -181,7 +181,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool reset_done;
 
-/* Resets all streams outwards, and waits until that is done. */
+/* Resets all outgoing streams, and waits until this is done. */
 static void reset_all(struct socket *s)
 {
     struct sctp_reset_streams all = { .srs_assoc_id = SCTP_ALL_ASSOC, .srs_flags = SCTP_STREAM_RESET_OUTGOING };
@@ -192,7 +192,7 @@ static void reset_all(struct socket *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* Whether notifications have to be read: the sender waits for the one that tells of its reset. */
+/* Whether notifications must be read: the sender waits for the notification of its stream reset. */
 static bool awaits_reset(void)
 {
     pthread_mutex_lock(&lock);
@@ -201,7 +201,7 @@ static bool awaits_reset(void)
     return awaits;
 }
 
-/* Notifications of what the case speaks. */
+/* Notifications of the extension of the case. */
 static void take_notification(const void *data, struct pieces *pieces)
 {
     const struct sctp_pdapi_event *aborted = data;
@@ -246,7 +246,7 @@ static void *send_all(void *socket)
     return NULL;
 }
 
-/* Reads until every message has come and the sender waits for no notification (`whole` false), or the association is over (true). */
+/* Reads until every message has arrived and the sender waits for no notification (`whole` false), or the association has ended (true). */
 static void receive(struct socket *s, struct checker *checker, bool whole)
 {
     static uint8_t data[LARGEST];
@@ -292,7 +292,7 @@ int main(int count, char **given)
         fail("transport %s: this peer has encap and plain", arguments.transport);
     usrsctp_init(encap ? (uint16_t)arguments.local_udp : 0, encap ? NULL : send_plain, NULL);
     usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
-    /* Of I-DATA it refuses the begin of any message while 512 others wait behind a hole, so the hole never closes. */
+    /* With I-DATA usrsctp refuses the first fragment of any message while 512 others wait for a missing TSN, so that TSN is never accepted. */
     usrsctp_sysctl_set_sctp_max_chunks_on_queue(1 << 20);
     if (!encap)
         open_plain();

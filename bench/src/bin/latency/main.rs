@@ -1,10 +1,10 @@
-//! Round-trip latency of a message of 100 bytes over UDP on the loopback interface, one at a time.
-//! It compares this stack with its driver (`anabranch-net`) and sans-IO stacks, including ours,
-//! with a plain loop or in one tokio task. With the driver, each end has a tokio runtime, in which
-//! the program is a task or the future that it blocks on, or a thread without an async runtime.
-//! Both ends are threads of this process on one processor. With two processors, the result would be
-//! the time to wake an idle processor, which varies over minutes by more than the differences
-//! between stacks.
+//! Round-trip latency of a message of 100 bytes over UDP on the loopback interface, one message at
+//! a time. The program compares this stack under its driver (`anabranch-net`) with sans-IO stacks,
+//! including this one, in a plain loop or in one tokio task. With the driver, each end has a tokio
+//! runtime, in which the program is a task or the future that it blocks on, or a thread without an
+//! async runtime. Both ends are threads of this process on one processor. With two processors, the
+//! result would be the time to wake an idle processor, which varies over minutes by more than the
+//! differences between stacks.
 //!
 //! `latency [ROUNDS] [--write]`: default 5 rounds. `--write` updates the table in
 //! `bench/README.md`, and the ratio to dcsctp in `bench/scoreboard.json`. `latency one NUMBER
@@ -286,8 +286,8 @@ fn other_end<T: Send + 'static>(
     })
 }
 
-/// Runs two ends, `caller` here and `called` on a separate thread. Each receives its socket and the
-/// address of the other.
+/// Runs two ends, `caller` here and `called` on a separate thread. Each end receives its socket and
+/// the address of the other end.
 fn between(
     caller: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<Score>,
     called: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<()> + Send + 'static,

@@ -18,8 +18,8 @@ pub enum Calls {
     Plain,
     /// Wait with `epoll` before each receive, as required for more than one socket.
     Epoll,
-    /// The calls of our driver on a separate thread: receive several packets at once if available,
-    /// with the ECN field of each.
+    /// The calls of this project's driver on a separate thread: they receive several packets in one
+    /// call if available, with the ECN field of each.
     Driver,
 }
 

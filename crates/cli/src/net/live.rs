@@ -30,7 +30,7 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::stderr::note;
 
-/// Size of the UDP header, which the specs' IP packets do not have, bytes.
+/// Size of the UDP header, bytes. The IP packets of the specs do not have this header.
 const UDP_HEADER: usize = 8;
 /// The server's SCTP port.
 const PORT: u16 = 52_000;
