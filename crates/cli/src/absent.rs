@@ -69,6 +69,60 @@ pub mod metrics {
     }
 }
 
+#[cfg(not(feature = "tls"))]
+pub mod rfc6083 {
+    use std::sync::Arc;
+
+    use anabranch_net::sctp::dtls::PeerIdentity;
+    use anabranch_net::{Association, Message, SendError, SendOptions};
+    use bytes::Bytes;
+
+    /// Settings that nothing creates.
+    pub enum Settings {}
+
+    #[allow(dead_code)]
+    #[derive(Debug)]
+    pub enum SecureError {
+        Send(SendError),
+        Truncated,
+    }
+
+    impl std::fmt::Display for SecureError {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Ok(())
+        }
+    }
+
+    /// An association that nothing creates.
+    pub enum SecureAssociation {}
+
+    impl SecureAssociation {
+        pub async fn client(_: Association, settings: Arc<Settings>) -> Result<Self, SecureError> {
+            match *settings {}
+        }
+
+        pub async fn server(_: Association, settings: Arc<Settings>) -> Result<Self, SecureError> {
+            match *settings {}
+        }
+
+        pub fn peer_identity(&self) -> &PeerIdentity {
+            match *self {}
+        }
+
+        pub async fn send(&self, _: Bytes, _: SendOptions) -> Result<(), SecureError> {
+            match *self {}
+        }
+
+        pub async fn recv(&self) -> Result<Option<Message>, SecureError> {
+            match *self {}
+        }
+
+        pub async fn shutdown(&self) -> Result<(), SecureError> {
+            match *self {}
+        }
+    }
+}
+
 #[cfg(not(feature = "man"))]
 pub mod man {
     use super::Failure;

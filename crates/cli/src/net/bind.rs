@@ -1,6 +1,10 @@
 //! Endpoints of a command, bound as its options say.
 
+use std::sync::Arc;
+
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
+#[cfg(feature = "tls")]
+use anabranch_net::rfc6083::Settings;
 use anabranch_net::sctp::Authentication;
 use anabranch_net::{
     BindError, BindOptions, Carrier, Config, ENCAPSULATION_PORT, Endpoint, SharedSockets,
@@ -11,8 +15,11 @@ use super::address::{ScopedAddr, zone};
 use super::address_schedule::AddressSchedule;
 use super::arguments::{CarrierKind, NetOptions, Pmtu};
 use super::capture::{Recording, RecordingObserver};
+use super::certificates::Protection;
 use super::worker_threads::WorkerThreads;
 use super::{MAX_MESSAGE, auth_keys};
+#[cfg(not(feature = "tls"))]
+use crate::absent::rfc6083::Settings;
 use crate::failure::Failure;
 
 /// Default size of the receive and send buffer, bytes.
@@ -43,6 +50,8 @@ pub(super) struct Bound {
     pub(super) sctp: Sctp,
     pub(super) watched: Recording,
     pub(super) moves: AddressSchedule,
+    /// For associations with RFC 6083.
+    pub(super) secure: Option<Arc<Settings>>,
     /// The sockets and settings of their binding.
     sockets: Vec<SharedSockets>,
     config: Config,
@@ -125,6 +134,11 @@ impl NetOptions {
             ("--send-buffer", "send_buffer", self.send_buffer.is_some()),
             ("--minimal-init", "minimal_init", self.minimal_init),
             ("--pmtu", "mtu", matches!(self.pmtu, Pmtu::Fixed(_))),
+            (
+                "--security",
+                "security",
+                self.certificates.security.is_some(),
+            ),
         ];
         match given.iter().find(|it| it.2 && self.is_in_set(it.1)) {
             Some((option, key, _)) => Err(Failure::Usage(format!(
@@ -134,8 +148,28 @@ impl NetOptions {
         }
     }
 
-    /// The transport's settings.
-    fn sctp(&self) -> Result<Sctp, Failure> {
+    /// Refuses an option that has no effect with RFC 6083.
+    fn check_rfc6083(&self, config: &anabranch_net::sctp::Config) -> Result<(), Failure> {
+        let partial =
+            self.is_in_set("authentication") && config.authentication != Authentication::Required;
+        let given = [
+            ("--auth-key", !self.auth_key.is_empty()),
+            ("--set authentication", partial),
+            (
+                "--set authenticated_chunks",
+                self.is_in_set("authenticated_chunks"),
+            ),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::Usage(format!(
+                "found {option} with --security rfc6083, which requires authentication and sets its keys and chunks"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The transport's settings, and those of RFC 6083 if it is used.
+    fn sctp(&self) -> Result<(Sctp, Option<Arc<Settings>>), Failure> {
         self.check_once()?;
         let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
         let mut settings: Vec<String> = [
@@ -177,8 +211,13 @@ impl NetOptions {
             }
             sctp.config.auth_keys = keys;
         }
-        match self.certificates.key_methods()? {
-            Some(methods) => auth_keys::protect(&mut sctp.config, methods),
+        let mut secure = None;
+        match self.certificates.protection()? {
+            Some(Protection::DtlsChunk(methods)) => auth_keys::protect(&mut sctp.config, methods),
+            Some(Protection::Rfc6083(settings)) => {
+                self.check_rfc6083(&sctp.config)?;
+                secure = Some(settings);
+            }
             None => auth_keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?,
         }
         match self.pmtu {
@@ -186,7 +225,7 @@ impl NetOptions {
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,
             Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
         }
-        Ok(sctp)
+        Ok((sctp, secure))
     }
 
     /// The carrier of packets, for a server or a client.
@@ -229,7 +268,7 @@ impl NetOptions {
         most: Option<u32>,
     ) -> Result<Bound, Failure> {
         let zone = zone(self.local.iter().copied().chain(peer)).map_err(Failure::Usage)?;
-        let mut sctp = self.sctp()?;
+        let (mut sctp, secure) = self.sctp()?;
         let (numbers, accept) = match ports {
             Ports::Own(first, count) => (own_ports(first, count)?, false),
             Ports::Served(numbers) | Ports::Echoed(numbers) => (numbers.to_vec(), true),
@@ -250,6 +289,11 @@ impl NetOptions {
             let share = |most: u32| (most as usize).div_ceil(crew.len());
             it.max_associations = most.map_or(it.max_associations, share);
         });
+        #[cfg(feature = "tls")]
+        let config = match secure {
+            Some(_) => config.with_rfc6083(),
+            None => config,
+        };
         let moves = AddressSchedule::from_options(self, &sctp.config)?;
         let (watch, watched) = RecordingObserver::new(self)?;
         let sockets = crew.open(&config).map_err(unbound)?;
@@ -266,6 +310,7 @@ impl NetOptions {
             sctp,
             watched,
             moves,
+            secure,
             sockets,
             config,
             watch,

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use anabranch_net::{Association, AssociationError, CloseReason, SendOptions};
+use anabranch_net::SendOptions;
 use bytes::BytesMut;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
 use super::bind::Ports;
+use super::connection::{Connection, SendFailure};
 use super::print::Printer;
 use super::{Interrupts, SHUTDOWN_TIMEOUT, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
 async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     // Without a standard error, remarks are discarded.
     let say = |line: String| drop(log.line(line));
+    let certificates = &arguments.wire.certificates;
+    certificates.check_message_size(arguments.message_size)?;
     let listens = arguments.listen.map(|port| [port]);
     let named = match &arguments.host {
         Some(host) => Some(peer(host, arguments.port, &arguments.path).await?),
@@ -51,7 +54,9 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
             }
             bound.moves.start(&bound.endpoints);
             let accepted = bound.endpoints[0].accept().await;
-            accepted.map_err(|error| Failure::Net(error.to_string()))?
+            let accepted = accepted.map_err(|error| Failure::Net(error.to_string()))?;
+            let secured = Connection::server(accepted, bound.secure.clone()).await;
+            secured.map_err(Failure::Net)?
         }
     };
     bound.moves.print_outcomes(&association);
@@ -84,7 +89,7 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
 }
 
 /// Copies both ways.
-async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> {
+async fn copy(association: &Connection, arguments: Cat) -> Result<(), Failure> {
     let sender = association.clone();
     // A listener cannot know how long the peer will send.
     let usual = arguments.listen.is_none().then_some(WAIT);
@@ -98,7 +103,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
         let Some(wait) = wait else { return Ok(()) };
         // Answers may still be in flight; each restarts the wait.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
-        sender.start_shutdown(None);
+        sender.start_shutdown();
         Ok(())
     });
     let stop = sending.abort_handle();
@@ -118,7 +123,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
 }
 
 /// Sends the input, a message for each line or piece.
-async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failure> {
+async fn copy_in(association: &Connection, arguments: &Cat) -> Result<(), Failure> {
     let options = SendOptions::default()
         .with_ppid(arguments.ppid)
         .with_unordered(arguments.unordered);
@@ -143,8 +148,8 @@ async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failu
             .await;
         match sent {
             Ok(()) => {}
-            Err(anabranch_net::SendError::Closing) => return Ok(()),
-            Err(error) => return Err(Failure::Usage(error.to_string())),
+            Err(SendFailure::Closing) => return Ok(()),
+            Err(SendFailure::Other(error)) => return Err(Failure::Usage(error)),
         }
     }
 }
@@ -171,15 +176,15 @@ async fn line(
 
 /// Prints received data, until the association ends.
 async fn copy_out(
-    association: &Association,
+    association: &Connection,
     heard: &tokio::sync::mpsc::Sender<()>,
 ) -> Result<(), Failure> {
     let mut output = tokio::io::stdout();
     loop {
         let message = match association.recv().await {
             Ok(Some(message)) => message,
-            Ok(None) | Err(AssociationError(CloseReason::Shutdown)) => return Ok(()),
-            Err(lost) => return Err(Failure::Net(lost.to_string())),
+            Ok(None) => return Ok(()),
+            Err(lost) => return Err(Failure::Net(lost)),
         };
         // One pending notification is enough.
         let _ = heard.try_send(());

@@ -1,10 +1,16 @@
-//! Certificates of the DTLS chunk.
+//! Certificates of the DTLS chunk and of DTLS over SCTP (RFC 6083).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+#[cfg(feature = "tls")]
+use anabranch_net::rfc6083::Settings;
 use anabranch_net::sctp::KeyMethods;
-use clap::Args;
+use anabranch_scenario::quantity::Size;
+use clap::{Args, ValueEnum};
 
+#[cfg(not(feature = "tls"))]
+use crate::absent::rfc6083::Settings;
 use crate::failure::Failure;
 
 /// Maximum size of a file of certificates, bytes.
@@ -17,7 +23,7 @@ pub struct Certificates {
     /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both
     /// ends authenticate by TLS 1.3, all packets are encrypted, and peers without certificates are
     /// refused, unless --set security=dtls-chunk-loose. If the environment variable SSLKEYLOGFILE
-    /// names a file, the secrets of TLS are appended to it.
+    /// names a file, the secrets of TLS are appended to it. --security selects another protocol.
     #[arg(
         long,
         value_name = "FILE",
@@ -40,7 +46,30 @@ pub struct Certificates {
     /// DNS name. If given several times, any of the values is accepted. Without it, any name is accepted.
     #[arg(long, value_name = "NAME", requires = "tls_cert")]
     pub tls_name: Vec<String>,
+    /// Protocol that uses the certificates; both ends must use the same [default: dtls-chunk].
+    #[arg(long, value_name = "PROTOCOL", requires = "tls_cert")]
+    pub security: Option<Protocol>,
 }
+
+/// Protocol that protects associations by certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// The DTLS chunk: all packets are encrypted.
+    DtlsChunk,
+    /// DTLS 1.2 over SCTP: messages of at most 16 KiB are encrypted, and SCTP's chunks
+    /// authenticated. Keys for ECDSA (P-256, P-384); no intermediate authorities.
+    Rfc6083,
+}
+
+/// Settings of that protocol.
+#[cfg_attr(not(feature = "tls"), allow(dead_code))]
+pub enum Protection {
+    DtlsChunk(KeyMethods),
+    Rfc6083(Arc<Settings>),
+}
+
+/// Maximum size of a message in RFC 6083.
+const MAX_RECORD: Size = Size(1 << 14);
 
 /// SHA-256 of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,20 +92,34 @@ fn fingerprint(text: &str) -> Result<Fingerprint, String> {
 }
 
 impl Certificates {
-    /// The key management of these options; `None` if there are none.
+    /// Returns true if the association is protected by RFC 6083.
+    pub fn is_rfc6083(&self) -> bool {
+        self.security == Some(Protocol::Rfc6083)
+    }
+
+    /// Refuses messages that are too long for RFC 6083.
+    pub fn check_message_size(&self, size: Size) -> Result<(), Failure> {
+        match self.is_rfc6083() && size.0 > MAX_RECORD.0 {
+            true => Err(Failure::Usage(format!(
+                "--message-size: found {size} with --security rfc6083; allowed: 1 B to {MAX_RECORD}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// The protection of these options; `None` if there are none.
     #[cfg(not(feature = "tls"))]
-    pub fn key_methods(&self) -> Result<Option<KeyMethods>, Failure> {
+    pub fn protection(&self) -> Result<Option<Protection>, Failure> {
         match self.tls_cert {
             Some(_) => Err(Failure::absent("anabranch --tls-cert", "tls")),
             None => Ok(None),
         }
     }
 
-    /// The key management of these options; `None` if there are none.
+    /// The protection of these options; `None` if there are none.
     #[cfg(feature = "tls")]
-    pub fn key_methods(&self) -> Result<Option<KeyMethods>, Failure> {
-        use anabranch_net::sctp::dtls::tls::{Credentials, Settings, Trust};
-        use std::sync::Arc;
+    pub fn protection(&self) -> Result<Option<Protection>, Failure> {
+        use anabranch_net::sctp::dtls::tls::{self, Credentials, Trust};
 
         use super::auth_keys::content;
 
@@ -106,10 +149,15 @@ impl Certificates {
         for name in &self.tls_name {
             trust = trust.with_name(name);
         }
+        if self.is_rfc6083() {
+            let settings = Settings::new(&credentials, trust);
+            let settings = settings.map_err(|error| refused(&names, error))?;
+            return Ok(Some(Protection::Rfc6083(Arc::new(settings))));
+        }
         let settings =
-            Settings::new(credentials, trust, true).map_err(|error| refused(&names, error))?;
+            tls::Settings::new(credentials, trust, true).map_err(|error| refused(&names, error))?;
         let config = anabranch_net::Config::default().with_certificates(Arc::new(settings));
-        Ok(Some(config.sctp.key_methods))
+        Ok(Some(Protection::DtlsChunk(config.sctp.key_methods)))
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use anabranch_net::{
-    Association, AssociationError, CloseReason, ConnectError, ConnectOptions, Endpoint, Peer,
-};
+use anabranch_net::{AssociationError, CloseReason, ConnectError, ConnectOptions, Endpoint, Peer};
 use tokio::time::Instant;
 
 use super::bind::Bound;
+use super::connection::Connection;
 use crate::failure::Failure;
 
 /// Number of SCTP ports to try if other hosts with this address use the same ones.
@@ -19,21 +18,34 @@ const STARTING: Duration = Duration::from_secs(3);
 /// Interval of attempts at a closed port.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Starts an association with the peer that `host` named, within `limit`.
+/// Code of the cause of a peer that requires AUTH (RFC 4895).
+const MISSING_MANDATORY_PARAMETER: u16 = 2;
+/// Code of the cause of a peer that requires the DTLS chunk.
+const MISSING_DTLS_CHUNK_SUPPORT: u16 = 100;
+
+/// Starts an association with the peer that `host` named, within `limit`, with the handshake of
+/// RFC 6083 if the options demand that.
 pub async fn connect(
     bound: &mut Bound,
     number: usize,
     host: &str,
     peer: &Peer,
     limit: Duration,
-) -> Result<Association, ConnectFailure> {
+) -> Result<Connection, ConnectFailure> {
     let (begun, mut ports) = (Instant::now(), 1);
     loop {
         let endpoint = &bound.endpoints[number];
         let left = limit.saturating_sub(begun.elapsed());
         let options = ConnectOptions::default().with_timeout(left);
         match endpoint.connect_with(peer.clone(), options).await {
-            Ok(association) => return Ok(association),
+            Ok(association) => {
+                let left = limit.saturating_sub(begun.elapsed());
+                let secured = Connection::client(association, bound.secure.clone(), left).await;
+                return secured.map_err(|error| ConnectFailure {
+                    failure: Failure::Net(format!("{host}: {error}")),
+                    refused: false,
+                });
+            }
             // Another host with this address has the port.
             Err(error)
                 if error.is_port_collision() && ports < MAX_PORTS && bound.is_drawn(number) =>
@@ -100,6 +112,12 @@ fn unconnected(
         ConnectError::Association(AssociationError(CloseReason::ProtocolUnreachable)) => {
             is_a_server_there(endpoint)
         }
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer {
+            cause: Some(MISSING_MANDATORY_PARAMETER),
+        })) => "; does the peer require --security rfc6083, or --set authentication=required?".to_owned(),
+        ConnectError::Association(AssociationError(CloseReason::AbortedByPeer {
+            cause: Some(MISSING_DTLS_CHUNK_SUPPORT),
+        })) => "; the peer requires the DTLS chunk: --psk-file, or --tls-cert without --security rfc6083".to_owned(),
         _ => String::new(),
     };
     let refused = matches!(

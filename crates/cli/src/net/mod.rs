@@ -9,6 +9,7 @@ mod capture;
 mod cat;
 mod certificates;
 mod connecting;
+mod connection;
 mod control_protocol;
 #[cfg(feature = "data-channels")]
 mod data_channels;

@@ -10,13 +10,14 @@ mod session;
 
 use std::time::Duration;
 
-use anabranch_net::{Association, AssociationError, CloseReason, Endpoint};
+use anabranch_net::{AssociationError, CloseReason, Endpoint};
 use anabranch_settings::counted;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::arguments::Perf;
 use super::bind::{Bound, Ports};
+use super::connection::Connection;
 use super::print::{Printer, Written};
 use super::{FAR_FUTURE, Interrupts, SHUTDOWN_TIMEOUT, connect, limit, peer};
 use crate::failure::Failure;
@@ -82,7 +83,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
 struct Opened {
     bound: Bound,
     /// The established associations, with the plan of each.
-    begun: Vec<(Plan, Association)>,
+    begun: Vec<(Plan, Connection)>,
     /// The reason why others are missing.
     missing: Option<String>,
 }
@@ -90,6 +91,8 @@ struct Opened {
 /// Binds the endpoints, and starts the associations. A refusal of one association does not affect
 /// the others.
 async fn open(arguments: &Perf) -> Result<Opened, Failure> {
+    let certificates = &arguments.wire.certificates;
+    certificates.check_message_size(arguments.message_size)?;
     let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let plans = Plan::each(arguments);
     let mut bound = arguments
@@ -127,8 +130,8 @@ async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     })
 }
 
-fn peers(associations: &[Association]) -> Peers {
-    let status = associations.first().and_then(Association::status);
+fn peers(associations: &[Connection]) -> Peers {
+    let status = associations.first().and_then(|it| it.status());
     let paths = status.iter().flat_map(|status| &status.paths);
     Peers {
         paths: paths.map(|path| path.address.to_string()).collect(),

@@ -1,6 +1,6 @@
 //! `anabranch serve`: the services echo, sink and source.
 
-use anabranch_net::{Association, AssociationError, CloseReason, MessagePart, SendOptions};
+use anabranch_net::{Association, AssociationError, CloseReason, SendOptions};
 use anabranch_scenario::quantity::Size;
 use anabranch_settings::counted;
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::arguments::{Serve, Service};
 use super::bind::{Bound, Ports};
 use super::capture::SendMarker;
+use super::connection::{Connection, Part};
 use super::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
 use super::metrics::Metrics;
 use super::print::Printer;
@@ -59,6 +60,9 @@ fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
 /// Runs a server.
 pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     check(service, &arguments)?;
+    if let Some(size) = arguments.message_size {
+        arguments.wire.certificates.check_message_size(size)?;
+    }
     #[cfg(not(feature = "metrics"))]
     if arguments.metrics.is_some() {
         return Err(Failure::absent("anabranch serve --metrics", "metrics"));
@@ -110,9 +114,18 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
             sends: bound.watched.sends(endpoint, association.id()),
         };
         let metrics = metrics.clone();
+        let secure = bound.secure.clone();
         let serving = bound.crew.spawn(endpoint / bound.ports, async move {
             let number = metrics.as_ref().map(|it| it.begin(&association));
-            let lost = attend(log, association, service, job, at_once).await;
+            let lost = match Connection::server(association, secure).await {
+                Ok(connection) => attend(log, connection, service, job, at_once).await,
+                Err(error) => {
+                    let none =
+                        json!({ "messages": 0, "bytes": 0, "retransmits": 0, "error": error });
+                    log.say("end", none, std::slice::from_ref(&error));
+                    Some(error)
+                }
+            };
             if let (Some(metrics), Some(number)) = (metrics, number) {
                 metrics.end(number, lost.is_some());
             }
@@ -227,7 +240,7 @@ impl Log {
 /// Serves one association, and prints its outcome; returns the reason if it did not end gracefully.
 async fn attend(
     log: Log,
-    association: Association,
+    association: Connection,
     service: Service,
     job: Job,
     at_once: bool,
@@ -248,7 +261,7 @@ async fn attend(
     };
     let sender = association.status().map(|status| status.counters.sender);
     let retransmitted = sender.map_or(0, |sender| sender.chunks_retransmitted);
-    let lost = result.err().map(|lost| lost.to_string());
+    let lost = result.err();
     let Count { messages, bytes } = count;
     let more = json!({
         "messages": messages,
@@ -270,7 +283,7 @@ async fn attend(
 }
 
 /// A control message of the client, next to its data.
-fn text_of(part: &MessagePart) -> Option<ControlMessage> {
+fn text_of(part: &Part) -> Option<ControlMessage> {
     let whole = part.ppid == PPID && part.begins && part.ends;
     whole.then(|| ControlMessage::read(&part.bytes)).flatten()
 }
@@ -278,10 +291,10 @@ fn text_of(part: &MessagePart) -> Option<ControlMessage> {
 /// Receives data, and reports the counts to the client; sends instead, if the first message
 /// requests that.
 async fn sink(
-    association: &Association,
+    association: &Connection,
     sends: &SendMarker,
     count: &mut Count,
-) -> Result<(), AssociationError> {
+) -> Result<(), String> {
     let mut first = true;
     let mut between: Option<[Instant; 2]> = None;
     let mut wanted = None;
@@ -314,7 +327,7 @@ async fn sink(
 }
 
 /// Sends a control message to the client.
-async fn say(association: &Association, text: ControlMessage) {
+async fn say(association: &Connection, text: ControlMessage) {
     let options = SendOptions::default().with_ppid(PPID).reliable();
     // Fails if the client is closing, which needs no answer then.
     let _ = association
@@ -323,7 +336,7 @@ async fn say(association: &Association, text: ControlMessage) {
 }
 
 /// Sends every message back on its stream.
-async fn echo(association: &Association, count: &mut Count) -> Result<(), AssociationError> {
+async fn echo(association: &Connection, count: &mut Count) -> Result<(), String> {
     // The client requested as many, but may accept fewer: then the streams are used modulo their
     // number.
     let outwards = association.status().map_or(1, |status| status.outstrms);
@@ -349,11 +362,11 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Associ
 
 /// Sends after the client's first message: as that requests, if it is a request.
 async fn source(
-    association: &Association,
+    association: &Connection,
     job: Job,
     at_once: bool,
     count: &mut Count,
-) -> Result<(), AssociationError> {
+) -> Result<(), String> {
     let job = if at_once {
         job
     } else {
@@ -370,11 +383,7 @@ async fn source(
 }
 
 /// Sends the job's messages, until the client stops it, and closes.
-async fn send(
-    association: &Association,
-    job: Job,
-    count: &mut Count,
-) -> Result<(), AssociationError> {
+async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(), String> {
     let stopped = tokio::select! {
         biased;
         stopped = stop(association) => stopped?,
@@ -404,12 +413,12 @@ async fn send(
         };
         say(association, ControlMessage::Sent(sent)).await;
     }
-    association.start_shutdown(None);
+    association.start_shutdown();
     // Further messages of a client must not keep the association open.
     while association.recv_part().await?.is_some() {}
     match association.closed().await {
         CloseReason::Shutdown => Ok(()),
-        reason => Err(AssociationError(reason)),
+        reason => Err(AssociationError(reason).to_string()),
     }
 }
 
@@ -421,7 +430,7 @@ enum Stopped {
 }
 
 /// Waits until the client stops the job.
-async fn stop(association: &Association) -> Result<Stopped, AssociationError> {
+async fn stop(association: &Connection) -> Result<Stopped, String> {
     while let Some(part) = association.recv_part().await? {
         if text_of(&part) == Some(ControlMessage::Stop) {
             return Ok(Stopped::Told);
@@ -431,7 +440,7 @@ async fn stop(association: &Association) -> Result<Stopped, AssociationError> {
 }
 
 /// Sends the job's messages, until the association accepts no more.
-async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped {
+async fn feed(association: &Connection, job: Job, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions::default().with_unordered(job.unordered);
     let mut left = job.bytes.unwrap_or(u64::MAX);

@@ -1,7 +1,9 @@
 //! Extensions by the names of their settings.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::Stdio;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use serde_json::json;
@@ -120,43 +122,37 @@ fn certify(here: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) 
     fs::write(here.join(format!("{name}.key")), key.serialize_pem()).expect("a file");
 }
 
-/// Both ends authenticate by certificates, and refuse a peer with another name or none.
-#[test]
-fn certificates_authenticate_both_ends() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let here = directory.path();
+/// Certificates of these names, and the options for each, which trust their authority.
+fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[String; 6]; N] {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("a key");
     let authority = CertifiedIssuer::self_signed(params, key).expect("signed");
     fs::write(here.join("authority.pem"), authority.pem()).expect("a file");
-    for name in ["amf", "gnb", "other"] {
+    names.map(|name| {
         certify(here, &authority, name);
-    }
-    let amf = [
-        "--tls-cert",
-        "amf.pem",
-        "--tls-key",
-        "amf.key",
-        "--tls-ca",
-        "authority.pem",
-    ];
-    let gnb = [
-        "--tls-cert",
-        "gnb.pem",
-        "--tls-key",
-        "gnb.key",
-        "--tls-ca",
-        "authority.pem",
-    ];
-    let other = [
-        "--tls-cert",
-        "other.pem",
-        "--tls-key",
-        "other.key",
-        "--tls-ca",
-        "authority.pem",
-    ];
+        let [certificate, key] = ["pem", "key"].map(|it| format!("{name}.{it}"));
+        let [cert, of_key, ca] = ["--tls-cert", "--tls-key", "--tls-ca"].map(str::to_owned);
+        [
+            cert,
+            certificate,
+            of_key,
+            key,
+            ca,
+            "authority.pem".to_owned(),
+        ]
+    })
+}
+
+/// Both ends authenticate by certificates, and refuse a peer with another name or none.
+#[test]
+fn certificates_authenticate_both_ends() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let issued = certificates(here, ["amf", "gnb", "other"]);
+    let [amf, gnb, other] = issued
+        .each_ref()
+        .map(|it| it.each_ref().map(String::as_str));
     let only = ["--json", "--tls-name", "spiffe://example.org/gnb"];
     let mut sink = lasting_sink(here, &[&only[..], &amf].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
@@ -205,6 +201,112 @@ fn certificates_authenticate_both_ends() {
     ] {
         assert_refused(here, &[&perf[..], options].concat(), word);
     }
+}
+
+/// RFC 6083 encrypts messages in both directions; only user data is counted.
+#[test]
+fn rfc_6083_protects_both_directions() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let issued = certificates(here, ["amf", "gnb"]);
+    let [amf, gnb] = issued
+        .each_ref()
+        .map(|it| it.each_ref().map(String::as_str));
+    let secure = ["--security", "rfc6083"];
+    let mut sink = lasting_sink(here, &[&["--json"], &secure[..], &amf].concat());
+    let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
+    let port = document["udp_port"].to_string();
+    let perf = [&perf_at(&port)[..], &secure, &gnb].concat();
+    for more in [&[][..], &["-l", "16384"], &["-R"]] {
+        let document = json(&run(here, &[&perf[..], more].concat()));
+        let end = &document["end"];
+        assert_eq!(document["start"]["extensions"], json!(["authentication"]));
+        assert_eq!(end["sum_sent"]["bytes"], 1_000_000, "{more:?}: {end}");
+        assert_eq!(end["sum_received"]["bytes"], 1_000_000, "{more:?}: {end}");
+        for event in ["up", "end"] {
+            let line: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");
+            assert_eq!(line["event"], event);
+            match event {
+                "up" => assert_eq!(line["identity"], "spiffe://example.org/gnb"),
+                _ => assert_eq!(line["error"], json!(null), "{line}"),
+            }
+        }
+    }
+    let echo = [&["serve", "echo", "--udp-port", "0"], &secure[..], &amf].concat();
+    let echo = Beside::start(here, &echo);
+    let port = echo.port("UDP port");
+    let cat = [
+        "cat",
+        "127.0.0.1",
+        "--wait",
+        "60 s",
+        "--peer-udp-port",
+        &port,
+    ];
+    let mut client = anabranch(here, &[&cat[..], &secure, &gnb].concat());
+    client.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = client.spawn().expect("it starts");
+    let mut input = client.stdin.take().expect("piped");
+    input.write_all(b"hidden\n").expect("it reads");
+    let output = client.stdout.take().expect("piped");
+    let first = BufReader::new(output).lines().next();
+    assert_eq!(first.expect("a line").expect("text"), "hidden");
+    client.kill().expect("it runs");
+    client.wait().expect("it ends");
+}
+
+/// Ends with different protocols, and options without an effect, are refused with a reason.
+#[test]
+fn rfc_6083_is_refused_with_another_protocol() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let issued = certificates(here, ["amf", "gnb"]);
+    let [amf, gnb] = issued
+        .each_ref()
+        .map(|it| it.each_ref().map(String::as_str));
+    let secure = ["--security", "rfc6083"];
+    let chunk = ["--security", "dtls-chunk"];
+    let with_rfc = [&secure[..], &gnb].concat();
+    let with_chunk = [&chunk[..], &gnb].concat();
+    for (server, client, words) in [
+        (
+            &[&secure[..], &amf].concat(),
+            &with_chunk,
+            "--security rfc6083",
+        ),
+        (
+            &[&secure[..], &amf].concat(),
+            &Vec::new(),
+            "--security rfc6083",
+        ),
+        (
+            &[&chunk[..], &amf].concat(),
+            &with_rfc,
+            "DTLS chunk: --psk-file",
+        ),
+        (&Vec::new(), &with_rfc, "the peer broke the protocol"),
+    ] {
+        let sink = lasting_sink(here, server);
+        let port = sink.port("UDP port");
+        assert_failed(here, &[&perf_at(&port)[..], client].concat(), words);
+    }
+    let only = [&with_rfc[..], &["--tls-name", "spiffe://example.org/hss"]].concat();
+    let sink = lasting_sink(here, &[&secure[..], &amf].concat());
+    let port = sink.port("UDP port");
+    assert_failed(here, &[&perf_at(&port)[..], &only].concat(), "names");
+    fs::write(here.join("shared.key"), "secret").expect("a file");
+    for (more, words) in [
+        (&["-l", "32K"][..], "allowed: 1 B to 16 KiB"),
+        (
+            &["--auth-key", "1=shared.key", "--set", "authentication=on"],
+            "--auth-key",
+        ),
+        (&["--set", "authentication=on"], "--set authentication"),
+        (&["--set", "security=dtls-chunk"], "use one of them"),
+    ] {
+        assert_refused(here, &[&perf_at("9")[..], &with_rfc, more].concat(), words);
+    }
+    assert_refused(here, &[&perf_at("9")[..], &secure].concat(), "--tls-cert");
 }
 
 /// Abandoned messages are counted as such, and the other end still reports the received ones.
@@ -321,9 +423,6 @@ fn preferences_that_cannot_be_are_reported_before_anything_is_sent() {
 /// other.
 #[test]
 fn a_client_moves_to_another_address() {
-    use std::io::{BufRead, BufReader, Write};
-    use std::process::Stdio;
-
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let sink = server(here, "echo", &CHANGES);

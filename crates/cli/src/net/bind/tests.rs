@@ -28,7 +28,7 @@ fn packets_are_filled_unless_the_line_says_otherwise() {
     ] {
         let words = set.iter().flat_map(|set| ["--set", set]);
         let line = <Line as clap::Parser>::parse_from(["perf"].into_iter().chain(words));
-        let sctp = line.wire.sctp().expect("sound settings");
+        let (sctp, _) = line.wire.sctp().expect("sound settings");
         assert_eq!(sctp.config.pack_messages, filled, "{set:?}");
     }
 }
@@ -39,7 +39,10 @@ fn packets_are_filled_unless_the_line_says_otherwise() {
 fn a_key_of_set_is_kept_where_an_option_has_the_same() {
     let line = |words: &[&str]| {
         let words = ["perf"].iter().chain(words);
-        <Line as clap::Parser>::parse_from(words).wire.sctp()
+        <Line as clap::Parser>::parse_from(words)
+            .wire
+            .sctp()
+            .map(|(sctp, _)| sctp)
     };
     let config = |set: &str| line(&["--set", set]).expect("sound settings").config;
     assert!(config("minimal_init=true").minimal_init);

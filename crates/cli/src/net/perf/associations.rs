@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anabranch_net::{Association, PathStatus, Status};
+use anabranch_net::{PathStatus, Status};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -12,11 +12,12 @@ use tokio::time::Instant;
 use super::counters::SharedCounters;
 use super::report::{Direction, Line, Lines, Progress, Summary};
 use super::session::{self, Plan, SessionEnd};
+use crate::net::connection::Connection;
 use crate::net::control_protocol::{Received, Sent};
 
 /// An association, and its progress at the last line.
 struct Flow {
-    association: Association,
+    association: Connection,
     plan: Plan,
     counted: Arc<SharedCounters>,
     last: Progress,
@@ -27,12 +28,13 @@ struct Flow {
     end: Option<SessionEnd>,
 }
 
-/// Progress of an association that sends messages of `message` bytes.
-fn sending(status: &Status, counted: &SharedCounters, message: u64) -> Progress {
+/// Progress of an association that sends messages of `message` bytes, of which the peer has
+/// acknowledged `acknowledged` bytes.
+fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged: u64) -> Progress {
     let sender = &status.counters.sender;
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
     // A control message follows the data.
-    let bytes = sender.bytes_acknowledged.min(fed);
+    let bytes = acknowledged.min(fed);
     let abandoned = sender.abandoned_unsent + sender.abandoned_sent;
     let messages = if bytes == fed && abandoned == 0 {
         counted.fed_messages.load(Ordering::Relaxed)
@@ -77,7 +79,10 @@ impl Flow {
             return Some(receiving(&self.counted));
         }
         let status = self.association.status()?;
-        Some(sending(&status, &self.counted, self.plan.job.message))
+        let message = self.plan.job.message;
+        let acknowledged = status.counters.sender.bytes_acknowledged;
+        let acknowledged = self.association.user_bytes(acknowledged, message);
+        Some(sending(&status, &self.counted, message, acknowledged))
     }
 
     fn direction(&self) -> Direction {
@@ -133,9 +138,9 @@ pub struct Associations {
 
 impl Associations {
     /// Starts now.
-    pub fn begin(plans: Vec<Plan>, associations: Vec<Association>) -> Self {
+    pub fn begin(plans: Vec<Plan>, associations: Vec<Connection>) -> Self {
         let begin = Instant::now();
-        let flow = |(plan, association): (Plan, Association)| Flow {
+        let flow = |(plan, association): (Plan, Connection)| Flow {
             paths: association
                 .status()
                 .map_or_else(Vec::new, |status| status.paths),
@@ -186,7 +191,7 @@ impl Associations {
     }
 
     /// Open associations over which no data arrived for `limit`.
-    pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Association> {
+    pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Connection> {
         let open = self.all.iter_mut().filter(|flow| flow.end.is_none());
         open.filter_map(move |flow| flow.is_idle_for(limit).then_some(&flow.association))
     }
@@ -263,7 +268,7 @@ mod tests {
     fn a_message_counts_as_acknowledged_once_all_of_it_is() {
         let counted = SharedCounters::new();
         for (acknowledged, messages) in [(0, 0), (999, 0), (1_000, 1), (2_999, 2)] {
-            let progress = sending(&status(3_000, acknowledged), &counted, 1_000);
+            let progress = sending(&status(3_000, acknowledged), &counted, 1_000, acknowledged);
             assert_eq!(
                 (progress.bytes, progress.messages),
                 (acknowledged, messages)
@@ -275,14 +280,14 @@ mod tests {
         for (acknowledged, bytes, messages) in
             [(2_000, 2_000, 2), (2_500, 2_500, 3), (2_530, 2_500, 3)]
         {
-            let progress = sending(&status(2_530, acknowledged), &counted, 1_000);
+            let progress = sending(&status(2_530, acknowledged), &counted, 1_000, acknowledged);
             assert_eq!((progress.bytes, progress.messages), (bytes, messages));
         }
     }
 
     #[test]
     fn window_and_round_trip_time_are_of_the_path_in_use() {
-        let progress = sending(&status(0, 0), &SharedCounters::new(), 1_000);
+        let progress = sending(&status(0, 0), &SharedCounters::new(), 1_000, 0);
         assert_eq!((progress.cwnd, progress.srtt), (Some(2_000), Some(0.002)));
         let progress = receiving(&SharedCounters::new());
         assert_eq!((progress.cwnd, progress.srtt), (None, None));

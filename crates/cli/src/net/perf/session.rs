@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anabranch_net::{Association, CloseReason, SendOptions};
+use anabranch_net::{CloseReason, SendOptions};
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::counters::SharedCounters;
 use crate::net::arguments::Perf;
+use crate::net::connection::Connection;
 use crate::net::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
 use crate::net::rate_limiter::RateLimiter;
 use crate::net::{SHUTDOWN_TIMEOUT, all_acknowledged};
@@ -92,7 +93,7 @@ pub struct SessionEnd {
 
 /// The work over one association.
 pub struct Session {
-    pub association: Association,
+    pub association: Connection,
     pub counted: Arc<SharedCounters>,
     pub plan: Plan,
     pub begin: Instant,
@@ -150,6 +151,7 @@ impl Session {
         if let Some(status) = self.association.status() {
             let bytes = status.counters.sender.bytes_sent + status.penddata as u64;
             self.counted.fed_messages.store(messages, Ordering::Relaxed);
+            let bytes = self.association.user_bytes(bytes, self.plan.job.message);
             self.counted.fed_bytes.store(bytes, Ordering::Relaxed);
         }
         let before = acknowledged();
@@ -203,9 +205,7 @@ impl Session {
         {
             end.received = Some(received);
         }
-        if let Err(lost) = self.association.shutdown_with_timeout(ANSWER).await {
-            end.reason = lost.0;
-        }
+        end.reason = self.association.shutdown_with_timeout(ANSWER).await;
         end
     }
 
@@ -311,7 +311,7 @@ impl Session {
 /// Receives data, and counts it. Data that was not requested may arrive all the same, and must not
 /// delay the end.
 async fn take(
-    association: Association,
+    association: Connection,
     counted: Arc<SharedCounters>,
     begin: Instant,
     tell: watch::Sender<Option<ControlMessage>>,

@@ -1,0 +1,238 @@
+//! Associations of `serve`, `perf` and `cat`, with DTLS over SCTP (RFC 6083) or without.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[cfg(feature = "tls")]
+use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
+use anabranch_net::sctp::dtls::PeerIdentity;
+use anabranch_net::{
+    Association, AssociationError, CloseReason, Message, MessagePart, SendError, SendOptions,
+};
+use bytes::Bytes;
+
+#[cfg(not(feature = "tls"))]
+use crate::absent::rfc6083::{SecureAssociation, SecureError, Settings};
+
+/// Length of a record of DTLS 1.2 without its content, bytes: header, explicit nonce and tag.
+const RECORD_OVERHEAD: u64 = 13 + 8 + 16;
+
+/// An association, and its DTLS connection if RFC 6083 is used.
+#[derive(Clone)]
+pub struct Connection {
+    association: Association,
+    secure: Option<Secure>,
+}
+
+#[derive(Clone)]
+struct Secure {
+    association: Arc<SecureAssociation>,
+    /// This end has started the shutdown.
+    closing: Arc<AtomicBool>,
+    /// Bytes that this end sent in the handshake.
+    handshake: u64,
+}
+
+/// The association, for everything that DTLS does not change.
+impl Deref for Connection {
+    type Target = Association;
+
+    fn deref(&self) -> &Association {
+        &self.association
+    }
+}
+
+/// Why a message could not be sent.
+#[derive(Debug)]
+pub enum SendFailure {
+    /// The association is closing or closed.
+    Closing,
+    Other(String),
+}
+
+/// A received message, or a part of one.
+pub struct Part {
+    pub ppid: u32,
+    pub begins: bool,
+    pub ends: bool,
+    pub bytes: Bytes,
+}
+
+impl From<MessagePart> for Part {
+    fn from(part: MessagePart) -> Self {
+        Self {
+            ppid: part.ppid,
+            begins: part.begins,
+            ends: part.ends,
+            bytes: part.bytes,
+        }
+    }
+}
+
+impl From<Message> for Part {
+    fn from(message: Message) -> Self {
+        Self {
+            ppid: message.ppid,
+            begins: true,
+            ends: true,
+            bytes: message.bytes,
+        }
+    }
+}
+
+impl Connection {
+    /// Performs the handshake of RFC 6083 as the client, within `limit`, if there are settings.
+    pub async fn client(
+        association: Association,
+        settings: Option<Arc<Settings>>,
+        limit: Duration,
+    ) -> Result<Self, String> {
+        let Some(settings) = settings else {
+            return Ok(Self::plain(association));
+        };
+        let handshake = SecureAssociation::client(association.clone(), settings);
+        match tokio::time::timeout(limit, handshake).await {
+            Ok(secure) => Self::secured(association, secure),
+            Err(_) => Err("RFC 6083: the handshake takes too long".to_owned()),
+        }
+    }
+
+    /// The same as the server.
+    pub async fn server(
+        association: Association,
+        settings: Option<Arc<Settings>>,
+    ) -> Result<Self, String> {
+        let Some(settings) = settings else {
+            return Ok(Self::plain(association));
+        };
+        let secure = SecureAssociation::server(association.clone(), settings).await;
+        Self::secured(association, secure)
+    }
+
+    fn plain(association: Association) -> Self {
+        Self {
+            association,
+            secure: None,
+        }
+    }
+
+    fn secured(
+        association: Association,
+        secure: Result<SecureAssociation, SecureError>,
+    ) -> Result<Self, String> {
+        let secure = secure.map_err(|error| format!("RFC 6083: {error}"))?;
+        let sent = association.status();
+        Ok(Self {
+            secure: Some(Secure {
+                association: Arc::new(secure),
+                closing: Arc::default(),
+                handshake: sent.map_or(0, |it| it.counters.sender.bytes_sent + it.penddata as u64),
+            }),
+            association,
+        })
+    }
+
+    /// The identity that the peer proved.
+    pub fn peer_identity(&self) -> Option<PeerIdentity> {
+        match &self.secure {
+            Some(secure) => Some(secure.association.peer_identity().clone()),
+            None => self.association.peer_identity(),
+        }
+    }
+
+    /// Bytes of user data among `sent`, bytes that the association counts, if each message but the
+    /// last has `message` bytes.
+    pub fn user_bytes(&self, sent: u64, message: u64) -> u64 {
+        let Some(secure) = &self.secure else {
+            return sent;
+        };
+        let records = sent.saturating_sub(secure.handshake);
+        let count = records.div_ceil(message + RECORD_OVERHEAD);
+        records.saturating_sub(count * RECORD_OVERHEAD)
+    }
+
+    /// Like [`Association::send`].
+    pub async fn send(
+        &self,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendFailure> {
+        let bytes = bytes.into();
+        let failure = |error| match error {
+            SendError::Closing => SendFailure::Closing,
+            error => SendFailure::Other(error.to_string()),
+        };
+        let Some(secure) = &self.secure else {
+            return self.association.send(bytes, options).await.map_err(failure);
+        };
+        match secure.association.send(bytes, options).await {
+            Ok(()) => Ok(()),
+            Err(SecureError::Send(error)) => Err(failure(error)),
+            Err(_) if secure.closing.load(Ordering::Relaxed) => Err(SendFailure::Closing),
+            Err(error) => {
+                // Without an abort the reader of the count would wait for the missing messages.
+                self.association.abort(error.to_string());
+                Err(SendFailure::Other(error.to_string()))
+            }
+        }
+    }
+
+    /// Like [`Association::recv`]. The peer's close_notify is answered by a shutdown.
+    pub async fn recv(&self) -> Result<Option<Message>, String> {
+        let Some(secure) = &self.secure else {
+            return match self.association.recv().await {
+                Err(AssociationError(CloseReason::Shutdown)) => Ok(None),
+                received => received.map_err(|it| it.to_string()),
+            };
+        };
+        match secure.association.recv().await {
+            Ok(Some(message)) => Ok(Some(message)),
+            Ok(None) => {
+                secure.closing.store(true, Ordering::Relaxed);
+                let ended = secure.association.shutdown().await;
+                ended.map(|()| None).map_err(|it| it.to_string())
+            }
+            // The peer's answer to this end's close_notify need not arrive.
+            Err(SecureError::Truncated) if secure.closing.load(Ordering::Relaxed) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Like [`Association::recv_part`]; with RFC 6083 each part is a message.
+    pub async fn recv_part(&self) -> Result<Option<Part>, String> {
+        if self.secure.is_some() {
+            return Ok(self.recv().await?.map(Part::from));
+        }
+        let part = self.association.recv_part().await;
+        Ok(part.map_err(|it| it.to_string())?.map(Part::from))
+    }
+
+    /// Like [`Association::start_shutdown`] without a limit.
+    pub fn start_shutdown(&self) {
+        let Some(secure) = &self.secure else {
+            return self.association.start_shutdown(None);
+        };
+        secure.closing.store(true, Ordering::Relaxed);
+        let secure = Arc::clone(&secure.association);
+        // `Association::closed` returns the reason of an error.
+        tokio::spawn(async move { secure.shutdown().await.is_ok() });
+    }
+
+    /// Like [`Association::shutdown_with_timeout`]; returns the reason of the end.
+    pub async fn shutdown_with_timeout(&self, limit: Duration) -> CloseReason {
+        if self.secure.is_none() {
+            self.association.start_shutdown(Some(limit));
+            return self.association.closed().await;
+        }
+        self.start_shutdown();
+        match tokio::time::timeout(limit, self.association.closed()).await {
+            Ok(reason) => reason,
+            Err(_) => {
+                self.association.abort("the shutdown takes too long");
+                CloseReason::ShutdownTimeout
+            }
+        }
+    }
+}
