@@ -58,7 +58,7 @@ bench: ## speed compared with other SCTP stacks (in memory; under loss; on the l
 	$(BENCH) concurrent_associations -- 3 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
-	$(BENCH) constellation -- 1 60 --write
+	$(BENCH) constellation -- 1 60
 	$(BENCH) losses -- 3 --write
 	$(BENCH) sweep -- 7 --write
 	$(BENCH) gigabit -- 1 --write

@@ -3,8 +3,6 @@
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin constellation [-- ROUNDS SECONDS]
 //!
-//! `--write` puts the table into `bench/README.md`.
-//!
 //! Requires `anabranch` built with the same profile in the directory of this program.
 
 use std::error::Error;
