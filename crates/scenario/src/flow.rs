@@ -68,7 +68,7 @@ pub struct Flow {
 }
 
 /// A path of a flow: the interface of its source and that of its sink, each by the name of its
-/// link. For a member of a group of flows these are the separate interfaces hosts.
+/// link. For a member of a group of flows these are the interfaces of the hosts of the member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPath {
