@@ -222,6 +222,70 @@ fn packets_held_in_a_handover_leave_at_the_rate_of_the_elevation() {
     }
 }
 
+/// The stations at 0° E and 1° E use the first satellite until it is over 15° E and over 16° E, and
+/// then the last one: 262.4 s and 279.9 s after the epoch, because a satellite moves by 360° in
+/// 6,298 s. In between each has the whole rate, and before and after half of it: 1028 B take
+/// 16.448 ms instead of 8.224 ms.
+#[test]
+fn stations_of_a_satellite_share_its_rate() {
+    let text = |start: &str, duration: &str, shared: &str| {
+        let more = format!("start = \"{start}\"\npolicy = \"nearest\"");
+        let up = format!("up = {{ rate = \"1 Mbit/s\", {shared}");
+        let stations = "stations = [\"0,0\", \"0,1\"]\n";
+        let text = ring(duration, "1 Mbit/s", &more).replace("up = { rate = \"1 Mbit/s\", ", &up);
+        let (network, _) = text.split_once("stations = ").expect("stations");
+        network.to_owned()
+            + stations
+            + &flow("f", "city[0]", "ring[0]", "80 kbit/s")
+            + &measure("mean_one_way_delay", "f")
+    };
+    let longer = |start: &str, duration: &str| {
+        let of = |shared: &str| {
+            value(
+                &run(&text(start, duration, shared)),
+                "mean_one_way_delay",
+                "f",
+            )
+        };
+        (of("rate_by_load = \"equal\", ") - of("")) / 8.224e-3
+    };
+    for (start, wanted) in [("250 s", 1.0), ("270 s", 0.0), ("285 s", 1.0)] {
+        let longer = longer(start, "1 s");
+        assert!((longer - wanted).abs() < 1e-4, "{start}: {longer}");
+    }
+    // Of ten packets, those before the routes of 0.5 s.
+    let longer = longer("262 s", "1 s");
+    assert!((longer - 0.5).abs() < 1e-4, "{longer}");
+    for (from, to, wanted) in [
+        (
+            "policy = \"nearest\"",
+            "",
+            "it has no effect while a station uses any satellite",
+        ),
+        (
+            "down = {",
+            "down = { rate_by_load = \"equal\",",
+            "no effect on links down",
+        ),
+        (
+            "isl = {",
+            "isl = { rate_by_load = \"equal\",",
+            "no effect on links between",
+        ),
+        (
+            "queue = \"10 packets\" }\ndown",
+            "queue = { kind = \"codel\" } }\ndown",
+            "with `rate_by_load` a queue is drop-tail",
+        ),
+    ] {
+        let text = text("0 s", "1 s", "rate_by_load = \"equal\", ");
+        let changed = text.replace(from, to);
+        assert_ne!(text, changed, "{from}");
+        let error = plan(&changed).expect_err("an error");
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
 /// A host with two wires to a station: the path over each uses another interface of the stations.
 #[test]
 fn two_wires_behind_a_station_are_two_paths() {

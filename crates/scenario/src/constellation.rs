@@ -225,6 +225,12 @@ pub struct Transmitter {
     /// first elevation applies. The rate must be constant, and the queue drop-tail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rate_by_elevation: Vec<[f64; 2]>,
+    /// Share of the rate by the number of stations that a satellite serves, of links up and with a
+    /// policy that selects one satellite. `"equal"`: the rate is that of the satellite, and all of
+    /// its stations have the same share, whether or not they send. The rate must be constant,
+    /// and the queue drop-tail. Stations share the transmitter of links down in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_by_load: Option<LoadShare>,
     /// Queue, like `queue` of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
@@ -234,6 +240,15 @@ pub struct Transmitter {
     /// Times at which this direction is down, like `down` of a link. Routes avoid it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<[Span; 2]>,
+}
+
+/// Share of a satellite's rate that a station has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadShare {
+    /// The same for all stations that the satellite serves, whether or not they send. It changes
+    /// with the routes, when a station changes to another satellite.
+    Equal,
 }
 
 /// Selection of the satellites that a station uses.

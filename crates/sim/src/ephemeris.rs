@@ -57,6 +57,10 @@ pub(crate) struct Ephemeris {
     /// The time from which on each station may use its satellite, because of the interruption after
     /// a handover.
     pub opens: Vec<Nanos>,
+    /// The satellite that serves each station, with a policy of one satellite.
+    serving: Vec<Option<usize>>,
+    /// Number of stations that each satellite serves.
+    served: Vec<u32>,
 }
 
 impl Ephemeris {
@@ -64,6 +68,8 @@ impl Ephemeris {
         Self {
             stations: places.iter().map(|&place| shells.station(place)).collect(),
             opens: vec![0; places.len()],
+            serving: vec![None; places.len()],
+            served: vec![0; shells.len()],
             shells,
             places,
             start,
@@ -78,6 +84,22 @@ impl Ephemeris {
 
     pub fn places(&self) -> &[Place] {
         &self.places
+    }
+
+    /// A station is served by a satellite from now on, or by none.
+    pub fn serve(&mut self, station: usize, satellite: Option<usize>) {
+        let last = std::mem::replace(&mut self.serving[station], satellite);
+        if let Some(last) = last {
+            self.served[last] -= 1;
+        }
+        if let Some(satellite) = satellite {
+            self.served[satellite] += 1;
+        }
+    }
+
+    /// Number of stations that a satellite serves.
+    pub fn served(&self, satellite: u32) -> u32 {
+        self.served[satellite as usize]
     }
 
     fn seconds(&self, at: Nanos) -> f64 {

@@ -1,7 +1,7 @@
 //! Topology: nodes, links, interfaces, addresses, routes.
 
 mod constellation;
-mod elevation;
+mod ground_rate;
 mod wireless;
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub use constellation::{
     ConstellationConfig, ConstellationLinks, GroundAccess, GroundPolicy, Handover, HandoverTimes,
     LinkClass,
 };
-pub use elevation::ElevationStep;
+pub use ground_rate::ElevationStep;
 pub use wireless::MediumConfig;
 pub(crate) use wireless::WirelessMedium;
 

@@ -8,7 +8,7 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::computed::Computed;
 use anabranch_scenario::constellation::{
-    Class, Constellation, Counted, Ground, Meanwhile, Policy, Transmitter,
+    Class, Constellation, Counted, Ground, LoadShare, Meanwhile, Policy, Transmitter,
 };
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::limits::MAX_NODES;
@@ -254,6 +254,7 @@ pub fn add(
             }),
             interfaces: constellation.interfaces.0 as usize,
             up: elevations(&constellation.up),
+            shared: constellation.up.rate_by_load == Some(LoadShare::Equal),
             down: elevations(&constellation.down),
             gap: handover.map_or(0, |it| it.gap.0),
             handover: match handover.map(|it| it.packets) {

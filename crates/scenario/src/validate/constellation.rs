@@ -101,6 +101,14 @@ fn check_constellation(
         }
         link::check_spans(c, &transmitter.down, &format!("{path}.down"));
         check_rates(c, transmitter, class, &path);
+        if transmitter.rate_by_load.is_some() {
+            check_load(
+                c,
+                constellation.policy,
+                class,
+                &format!("{path}.rate_by_load"),
+            );
+        }
         let name = constellation.link_name(class);
         if spec.links.iter().any(|link| link.name == name) {
             let message = format!("a link is called {name:?}, as the links of a constellation are");
@@ -142,17 +150,42 @@ fn check_constellation(
 }
 
 fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, path: &str) {
-    let steps = &transmitter.rate_by_elevation;
-    if steps.is_empty() {
+    let by_elevation = !transmitter.rate_by_elevation.is_empty();
+    let key = match transmitter.rate_by_load {
+        _ if by_elevation => "rate_by_elevation",
+        Some(_) => "rate_by_load",
+        None => return,
+    };
+    if by_elevation {
+        check_elevations(c, transmitter, class, &format!("{path}.{key}"));
+    }
+    if class == Class::Isl {
         return;
     }
-    let rates = format!("{path}.rate_by_elevation");
+    if transmitter.rate.steps().len() > 1 {
+        let message = format!("found a rate over time; with `{key}` it is constant");
+        c.problem(&format!("{path}.rate"), message);
+    }
+    if transmitter
+        .queue
+        .as_ref()
+        .is_some_and(|it| it.kind != "drop-tail")
+    {
+        let message = format!(
+            "found a queue discipline; with `{key}` a queue is drop-tail, a number of packets or bytes"
+        );
+        c.problem(&format!("{path}.queue"), message);
+    }
+}
+
+fn check_elevations(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, path: &str) {
+    let steps = &transmitter.rate_by_elevation;
     if class == Class::Isl {
         let message = "it has no effect on links between satellites; leave it out";
-        return c.problem(&rates, message);
+        return c.problem(path, message);
     }
     for (index, &[elevation, share]) in steps.iter().enumerate() {
-        let path = format!("{rates}.{index}");
+        let path = format!("{path}.{index}");
         if !((-90.0..=90.0).contains(&elevation) && share > 0.0 && share <= 1.0) {
             let message = format!(
                 "found [{elevation}, {share}]; allowed: an elevation from -90 to 90 degrees, and a share above 0, at most 1"
@@ -164,20 +197,22 @@ fn check_rates(c: &mut Checker<'_>, transmitter: &Transmitter, class: Class, pat
     }
     if steps.iter().all(|[_, share]| *share == 1.0) {
         let message = "it has no effect with shares of 1 only; leave it out";
-        c.problem(&rates, message);
+        c.problem(path, message);
     }
-    if transmitter.rate.steps().len() > 1 {
-        let message = "found a rate over time; with `rate_by_elevation` it is constant";
-        c.problem(&format!("{path}.rate"), message);
-    }
-    if transmitter
-        .queue
-        .as_ref()
-        .is_some_and(|it| it.kind != "drop-tail")
-    {
-        let message = "found a queue discipline; with `rate_by_elevation` a queue is drop-tail, a number of packets or bytes";
-        c.problem(&format!("{path}.queue"), message);
-    }
+}
+
+fn check_load(c: &mut Checker<'_>, policy: Policy, class: Class, path: &str) {
+    let message = match class {
+        Class::Isl => "it has no effect on links between satellites; leave it out",
+        Class::Down => {
+            "it has no effect on links down, whose stations share a transmitter; leave it out"
+        }
+        Class::Up if policy == Policy::Any => {
+            "it has no effect while a station uses any satellite in reach; set `policy`"
+        }
+        Class::Up => return,
+    };
+    c.problem(path, message);
 }
 
 fn check_changes(c: &mut Checker<'_>, constellation: &Constellation, path: &str) {

@@ -338,6 +338,7 @@ impl Moving {
         if satellite.is_some() {
             *current = satellite;
         }
+        motion.serve(station, satellite);
         in_reach.clear();
         in_reach.extend(chosen);
     }

@@ -13,7 +13,7 @@ use anabranch_orbit::{Place, Shells};
 use anabranch_transport::Nanos;
 
 use super::Topology;
-use super::elevation::{ByElevation, ElevationShares, ElevationStep, Receiver};
+use super::ground_rate::{ByReceiver, ElevationStep, RateShares, Receiver};
 use crate::ephemeris::{Ephemeris, Segment};
 use crate::error::BuildError;
 use crate::ids::{LinkId, NodeId};
@@ -84,7 +84,10 @@ pub struct GroundAccess {
     pub interfaces: usize,
     /// Rates of stations by elevation, ascending. Empty: the rate of the link at any elevation.
     pub up: Vec<ElevationStep>,
-    /// The same of satellites to stations.
+    /// The stations that a satellite serves have equal shares of the rate up. Needs a policy of one
+    /// satellite.
+    pub shared: bool,
+    /// As `up`, of satellites to stations.
     pub down: Vec<ElevationStep>,
     /// Duration of a handover, with a policy of one satellite.
     pub gap: Nanos,
@@ -268,28 +271,28 @@ impl Topology {
             (LinkClass::Down, &satellites, 0),
         ] {
             for (index, &node) in nodes.iter().enumerate() {
-                let (receiver, steps) = match class {
+                let (receiver, (steps, shared)) = match class {
                     // Links from satellites have the numbers after the links from stations.
                     LinkClass::Up => (
                         Receiver {
                             link: first_up + stations.len(),
                             body: 0,
                         },
-                        &access.up,
+                        (&access.up, access.shared),
                     ),
                     _ => (
                         Receiver {
                             link: first_up,
                             body: first_station,
                         },
-                        &access.down,
+                        (&access.down, false),
                     ),
                 };
                 let from = (first_body + index) as u32;
                 let mut forward = direction(class)?;
-                let shares = ElevationShares::new(Rc::clone(&motion), from, steps);
-                if !steps.is_empty() {
-                    let queue = ByElevation::queue(&*forward.queue, shares.clone(), receiver)?;
+                let shares = RateShares::new(Rc::clone(&motion), from, (steps, shared));
+                if !shares.are_whole() {
+                    let queue = ByReceiver::queue(&*forward.queue, shares.clone(), receiver)?;
                     forward.queue = Box::new(queue);
                 }
                 let rate = forward.rate.as_ref();
@@ -338,8 +341,8 @@ struct Beam {
     far: Far,
     /// The delays to the most recent receivers.
     known: Vec<(u32, Segment)>,
-    /// Bits per second, if the rate is constant, and its shares by elevation.
-    rate: Option<(u64, ElevationShares)>,
+    /// Bits per second, if the rate is constant over time, and its shares.
+    rate: Option<(u64, RateShares)>,
     /// The time at which the last packet left that was delayed by a handover, directly or
     /// indirectly.
     left: Nanos,

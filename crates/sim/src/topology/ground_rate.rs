@@ -1,4 +1,5 @@
-//! Rates of ground links that depend on the elevation of the satellite.
+//! Rates of ground links that depend on the elevation of the satellite, or on the number of
+//! stations that the satellite serves.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,69 +37,87 @@ impl Receiver {
     }
 }
 
-/// The shares of the rate of a body's transmitter by elevation.
+/// The shares of the rate of a body's transmitter.
 #[derive(Clone, Debug)]
-pub(super) struct ElevationShares {
+pub(super) struct RateShares {
     motion: Rc<RefCell<Ephemeris>>,
     /// The body that sends.
     from: u32,
     /// Sines of the least elevations, ascending, and shares.
     steps: Rc<[(f64, f64)]>,
+    /// The stations of a satellite have equal shares.
+    shared: bool,
 }
 
-impl ElevationShares {
-    pub fn new(motion: Rc<RefCell<Ephemeris>>, from: u32, steps: &[ElevationStep]) -> Self {
+impl RateShares {
+    pub fn new(
+        motion: Rc<RefCell<Ephemeris>>,
+        from: u32,
+        (steps, shared): (&[ElevationStep], bool),
+    ) -> Self {
         let sine = |step: &ElevationStep| (libm::sin(step.elevation.to_radians()), step.share);
         Self {
             motion,
             from,
             steps: steps.iter().map(sine).collect(),
+            shared,
         }
+    }
+
+    /// Whether each share is the whole rate.
+    pub fn are_whole(&self) -> bool {
+        self.steps.is_empty() && !self.shared
     }
 
     /// The share for a receiver. Below the first elevation, the share of the first elevation
-    /// applies; without shares it is 1.
+    /// applies.
     pub fn share(&self, to: u32, now: Nanos) -> f64 {
-        if self.steps.is_empty() {
-            return 1.0;
-        }
         let mut motion = self.motion.borrow_mut();
         let first = motion.shells().len() as u32;
         let (satellite, station) = (self.from.min(to), self.from.max(to) - first);
-        let sine = motion.sine_of_elevation(station as usize, satellite, now);
-        let sine = sine.unwrap_or(-1.0);
-        let passed = self.steps.partition_point(|(least, _)| *least <= sine);
-        self.steps[passed.max(1) - 1].1
+        let by_elevation = match self.steps.is_empty() {
+            true => 1.0,
+            false => {
+                let sine = motion.sine_of_elevation(station as usize, satellite, now);
+                let sine = sine.unwrap_or(-1.0);
+                let passed = self.steps.partition_point(|(least, _)| *least <= sine);
+                self.steps[passed.max(1) - 1].1
+            }
+        };
+        match self.shared {
+            true => by_elevation / f64::from(motion.served(satellite).max(1)),
+            false => by_elevation,
+        }
     }
 }
 
-/// Packets are sent at the rate of their receiver's elevation.
+/// Packets are sent at the share of the rate that their receiver determines.
 #[derive(Debug)]
-pub(super) struct ByElevation {
-    shares: ElevationShares,
+pub(super) struct ByReceiver {
+    shares: RateShares,
     receiver: Receiver,
 }
 
-impl ByElevation {
+impl ByReceiver {
     /// A queue with the limit of `queue`.
     ///
     /// # Errors
     /// [`BuildError::Parameters`] if that is not a drop-tail queue.
     pub fn queue(
         queue: &dyn QueueDiscipline,
-        shares: ElevationShares,
+        shares: RateShares,
         receiver: Receiver,
     ) -> Result<TimedQueue<Self>, BuildError> {
         let limit = queue.as_drop_tail().ok_or(BuildError::Parameters(
-            "a rate by elevation needs a drop-tail queue: a number of packets or bytes",
+            "a rate by elevation or by load needs a drop-tail queue: a number of packets or bytes",
         ))?;
         Ok(TimedQueue::with(limit, Self { shares, receiver }))
     }
 }
 
-impl PacketTiming for ByElevation {
+impl PacketTiming for ByReceiver {
     const NOT_CONSTANT: &'static str =
-        "a rate by elevation needs a constant rate of its link: the greatest";
+        "a rate by elevation or by load needs a constant rate of its link: the greatest";
 
     fn next(&mut self, now: Nanos, packet: &QueuedPacket, rate: f64, _: &mut Rng) -> Transmission {
         let to = self.receiver.body(packet.packet());
