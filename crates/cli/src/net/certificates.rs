@@ -43,7 +43,8 @@ pub struct Certificates {
     #[arg(long, value_name = "SHA-256", requires = "tls_cert", value_parser = fingerprint)]
     pub tls_fingerprint: Vec<Fingerprint>,
     /// Name in the peer's certificate (subjectAltName): a URI, like spiffe://example.org/amf, or a
-    /// DNS name. If given several times, any of the values is accepted. Without it, any name is accepted.
+    /// DNS name. If given several times, any of the values is accepted. Without it, any name is
+    /// accepted.
     #[arg(long, value_name = "NAME", requires = "tls_cert")]
     pub tls_name: Vec<String>,
     /// Protocol that uses the certificates; both ends must use the same [default: dtls-chunk].

@@ -59,7 +59,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Runs `task` to its end, or until the runtime ends: then it is dropped.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
 
-    /// Runs blocking work, on a thread where it delays no task.
+    /// Runs blocking work, on a thread on which it delays no task.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
     /// Registers a non-blocking socket, and watches its readiness. Raw sockets are passed as this

@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Bytes that were estimated where an option was missing are not reported again by the next
+    /// Bytes that were estimated because an option was missing are not reported again by the next
     /// option, which includes them.
     #[test]
     fn an_option_replaces_estimates() {
