@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_opened_is_known_until_its_number_may_mean_another() {
+    fn a_socket_type_is_known_until_its_descriptor_may_be_another() {
         const FD: c_int = 5_000;
         for expected in SocketType::ALL {
             remember(FD, expected);

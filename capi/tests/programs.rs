@@ -46,7 +46,7 @@ fn a_signal_is_not_the_end_of_the_host() {
 }
 
 #[test]
-fn what_is_not_delivered_comes_back() {
+fn undelivered_messages_are_returned() {
     let folder = tempfile::tempdir().expect("a directory");
     let program = compile("undelivered", folder.path());
     let output = run(Command::new(program).arg("5700"));

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_root_imports_comes_from_its_module() {
+    fn imports_of_the_root_are_attributed_to_their_module() {
         let found = modules(&[
             (
                 "main.rs",

@@ -307,7 +307,7 @@ fn no_modules_name_each_other_in_a_circle() {
 }
 
 #[test]
-fn what_is_sans_io_names_no_file_thread_or_clock() {
+fn sans_io_crates_use_no_file_thread_or_clock() {
     nothing_names(NO_IO, IO);
 }
 

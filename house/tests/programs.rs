@@ -105,7 +105,7 @@ fn texts(path: &Path, into: &mut Vec<String>) {
 }
 
 #[test]
-fn what_is_built_without_tests_has_none() {
+fn targets_built_without_tests_contain_none() {
     let untested = untested();
     assert!(untested.len() > 10, "{untested:?}");
     for path in untested {

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_message_is_found() {
+    fn wrong_messages_are_detected() {
         let messages: Vec<_> = Plan::new(7, 500).collect();
         let mut checker = Checker::new(500);
         let mut take = |m: &Message, change: &dyn Fn(&mut Received<'_>, &mut Vec<u8>)| {

@@ -138,7 +138,7 @@ fn a_wrong_spec_is_status_2_and_runs_nothing() {
 }
 
 #[test]
-fn what_is_not_there_is_status_2() {
+fn missing_files_and_names_exit_with_status_2() {
     let directory = with_spec();
     let cases: [&[&str]; 10] = [
         &["explore"],

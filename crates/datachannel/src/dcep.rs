@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn malformed_dcep_messages_are_refused() {
         assert_eq!(Dcep::decode(&[]), Err(DcepError::Empty));
         for kind in [0, 1, 4, 0xFF] {
             assert_eq!(Dcep::decode(&[kind]), Err(DcepError::MessageType(kind)));

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn incomplete_or_invalid_sdp_is_refused() {
         let without = |name: &str| {
             let lines = OFFER.lines().filter(|line| !line.contains(name));
             lines.collect::<Vec<_>>().join("\r\n")

@@ -456,7 +456,7 @@ fn a_short_message_keeps_no_packet() {
 /// Data that has arrived before the end of a connection should be delivered, however much is
 /// unpolled.
 #[test]
-fn what_arrived_before_the_end_is_read() {
+fn data_that_arrived_before_the_end_is_delivered() {
     for by_peer in [true, false] {
         let mut world = World::new(1, 0).connect();
         let now = world.now;

@@ -157,7 +157,7 @@ fn a_program_writes_a_spec() {
 
 /// The same mistakes should give the same errors, except for the lines.
 #[test]
-fn what_a_program_builds_is_checked_as_a_file_is() {
+fn specs_built_by_a_program_are_checked_like_files() {
     for (path, value) in [
         ("link.wire.delay", "5 parsecs"),
         ("link.wire.delay", "$rt / 2"),

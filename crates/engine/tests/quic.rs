@@ -69,7 +69,7 @@ fn bulk_fills_a_link_but_for_its_headers() {
 }
 
 #[test]
-fn what_quinn_does_not_tell_is_no_metric_of_quic() {
+fn metrics_that_quinn_does_not_report_are_refused() {
     let right = spec("", BULK, CLEAN);
     for (metric, probe) in [("timeouts", "timeout"), ("segments_sent", "sent")] {
         let wrong = right.replace(

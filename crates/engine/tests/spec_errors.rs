@@ -395,7 +395,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
 
 /// A time that no run reaches should give a note, because it may be intended.
 #[test]
-fn what_comes_after_the_end_of_all_runs_is_reported() {
+fn times_after_the_end_of_all_runs_give_a_note() {
     let notes = |from: &str, to: &str| {
         assert!(GOOD.contains(from), "{from:?} is not in the good spec");
         let plan = Plan::new(request(&GOOD.replacen(from, to, 1), &[]));

@@ -31,7 +31,7 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn what_a_stack_does_not_have_is_an_error() {
+fn settings_that_a_stack_lacks_are_refused() {
     for (transport, words) in [
         (
             r#", stack = "dcsctq""#,
@@ -134,7 +134,7 @@ mod here {
     }
 
     #[test]
-    fn what_a_stack_does_not_tell_cannot_be_measured() {
+    fn metrics_that_a_stack_does_not_report_are_refused() {
         for (stack, metric, probe) in [
             ("dcsctp", "timeouts", "timeout"),
             ("sctp-proto", "mean_cwnd", "cwnd"),

@@ -207,7 +207,7 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
 /// Settings that only a peer's application would use, or that no INIT offers, have no effect in a
 /// world.
 #[test]
-fn what_no_flow_can_bring_about_is_refused() {
+fn settings_that_no_flow_can_trigger_are_refused() {
     for (transport, words) in [
         (
             "reconfiguration = true, accept_stream_resets = false",

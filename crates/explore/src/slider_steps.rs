@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_number_has_no_slider() {
+    fn only_plain_numbers_have_a_slider() {
         for text in ["rfc9260", "$rate", "2 * 5 ms", "", "5 Mbits"] {
             assert_eq!(around(&NodeValue::Text(text.to_owned())), None, "{text}");
         }

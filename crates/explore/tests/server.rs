@@ -405,7 +405,7 @@ async fn a_constellation_has_a_map() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_and_a_large_one_not_read() {
+async fn invalid_requests_are_refused_and_large_ones_are_not_read() {
     let page = served().await;
     for wrong in [
         json!({}),

@@ -451,7 +451,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_is_not_kept_twice_when_the_journal_is_locked() {
+    fn locking_the_journal_stores_no_text_twice() {
         let directory = tempfile::tempdir().expect("a directory");
         for (key, record, kept) in [("a", "{}", 2), ("b", "[1]", 5), ("a", "{1}", 8)] {
             let journal = Journal::open(directory.path()).expect("journals");

@@ -73,7 +73,7 @@ fn each_printed_line_is_compared_or_says_why_not() {
 
 /// Figs. 8 and 10 share two times, Figs. 9 and 11 two; Tables II and III are in two tables each.
 #[test]
-fn what_was_printed_once_counts_once() {
+fn a_value_printed_once_is_counted_once() {
     let count = |name: &str| {
         let (tables, published) = tables(name);
         let first = published.iter().filter(|it| it.first == it.line);

@@ -451,7 +451,7 @@ fn a_finished_directory_is_read_again() {
 
 /// Records in memory at the end of a run and stored records must give the same files.
 #[test]
-fn what_was_kept_gives_what_was_at_hand() {
+fn stored_records_give_the_same_files_as_records_in_memory() {
     let directory = tempfile::tempdir().expect("a directory");
     let made = simulate(directory.path(), 2);
     let before = contents(directory.path());

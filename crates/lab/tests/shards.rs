@@ -284,7 +284,7 @@ impl Runner for OfSockets {
 }
 
 #[test]
-fn what_was_simulated_does_not_stand_in_for_what_is_live() {
+fn simulated_results_are_not_used_for_live_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::create(directory.path()).expect("a directory");
     let plan = plan();

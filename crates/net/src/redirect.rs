@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_redirection_is_none() {
+    fn other_abort_reasons_are_not_redirections() {
         for reason in [
             "",
             "redirect",

@@ -173,7 +173,7 @@ mod tests {
 
     /// A task that checked the condition before a change does not wait for the next change.
     #[test]
-    fn what_came_between_the_look_and_the_wait_is_not_missed() {
+    fn a_change_between_check_and_wait_is_not_missed() {
         let count = Arc::new(Count::default());
         let waiters = Waiters::default();
         let (round, mut place) = (waiters.round(), None);

@@ -23,7 +23,7 @@ fn sizes() -> impl Iterator<Item = usize> {
 /// Many messages of many sizes, more than the send buffer holds, arrive whole and in order, however
 /// they are received.
 #[test]
-fn what_is_given_at_once_arrives_in_order() {
+fn batches_of_messages_arrive_whole_and_in_order() {
     bounded(async {
         let config = Config::default().with(|it| it.sctp.send_buffer = 64 * 1024);
         let (client, server) = pair(config).await;

@@ -72,7 +72,7 @@ impl Subscriber for Log {
 }
 
 #[test]
-fn what_is_logged_says_whose_it_is() {
+fn log_events_name_their_association() {
     let log = Log::default();
     tracing::subscriber::set_global_default(log.clone()).expect("the only one of this program");
     bounded(async move {

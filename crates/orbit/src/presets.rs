@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_reported() {
+    fn inconsistent_presets_are_reported() {
         let closed = OrbitConfig {
             pattern: Pattern::Star,
             ..OrbitConfig::default()

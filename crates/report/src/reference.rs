@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_lies_beyond_the_printed_value() {
+    fn truncated_values_are_at_least_the_printed_value() {
         for (line, low, high) in [
             ("23.9,", 23.85, 23.95),
             ("23.9,rounded", 23.85, 23.95),

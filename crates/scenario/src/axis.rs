@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_unit_in_common_is_no_number() {
+    fn texts_without_a_common_unit_are_no_axis_of_numbers() {
         for texts in [
             &["10 ms", "unlimited"] as &[&str],
             &["10 packets", "15 kB"],

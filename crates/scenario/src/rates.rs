@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_rates_are_read_back() {
         for text in [
             r#""7 kbit/s""#,
             r#"{"steps": [["0 s", "2 Mbit/s"], ["1 s", "0 bit/s"]], "repeat": "4 s"}"#,

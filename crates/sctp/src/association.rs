@@ -434,7 +434,7 @@ mod tests {
     /// A server has thousands of idle associations. An increase of a limit should be justified;
     /// state that few associations need should be allocated on first use.
     #[test]
-    fn what_every_association_takes_is_bounded() {
+    fn the_memory_of_an_idle_association_is_bounded() {
         // With its first path and without sender and receiver, and an endpoint with its first
         // association slot.
         assert!(size_of::<Association>() <= 920);

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens() {
+    fn a_sealed_cookie_opens() {
         let mut random = Random::new([1; 32]);
         let mut jar = fresh(&mut random);
         let usual = seal(&mut jar, 0, &sample(), &mut random);

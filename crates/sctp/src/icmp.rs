@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_another_fragment_is_no_quote() {
+    fn truncated_quotes_and_later_fragments_are_ignored() {
         let whole = v4(SCTP, &sctp(kind::INIT));
         for cut in 0..28 {
             assert_eq!(QuotedPacket::read(false, &whole[..cut]), None, "{cut}");
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_messages_mean() {
+    fn icmp_messages_are_classified_by_type_and_code() {
         let meaning = |v6, kind, code, mtu| {
             let icmp = Icmp {
                 v6,

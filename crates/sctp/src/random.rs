@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_goes_on_where_it_was() {
+    fn a_compact_generator_continues_where_the_original_stopped() {
         let mut one = Random::new([7; 32]);
         let mut kept = CompactRandom::of(&mut one.clone());
         for number in 0..200 {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_not_believed() {
+    fn implausible_measurements_are_ignored() {
         let measured = |bandwidth| claim(Role::Measure, bandwidth, 0).is_plausible();
         assert!(measured(0) && measured(100_000) && measured(800_000));
         assert!(!measured(800_001) && !measured(u32::MAX));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_needed_is_taken_at_once_and_not_for_ever() {
+    fn a_queue_reserves_its_recent_size_at_once_and_shrinks_later() {
         let mut queue = Queue::default();
         fill_and_drain(&mut queue, 1_000);
         queue.push_back(0);

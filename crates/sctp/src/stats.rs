@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_in_two_places_is_reported_as_one() {
+    fn counters_of_two_places_are_reported_together() {
         let mut counters = SenderCounters::default();
         assert_eq!(counters.told(), SenderStatistics::default());
         counters.sacks += 2;

@@ -237,7 +237,7 @@ fn a_station_moves_to_an_unknown_address() {
 }
 
 #[test]
-fn what_cannot_be_done_is_reported_by_its_cause() {
+fn refused_address_changes_are_reported_by_cause() {
     let mut rig = Rig::new();
     let asked = [(Delete, old())];
     assert_eq!(
@@ -377,7 +377,7 @@ fn nothing_is_changed_without_authentication() {
 
 /// The address in an ASCONF finds the association for this packet only, and verifies nothing.
 #[test]
-fn what_an_asconf_found_is_not_found_without_it() {
+fn the_address_in_an_asconf_finds_the_association_for_one_packet_only() {
     let mut rig = Rig::new();
     let data = |tsn: u32| {
         let (header, user_data) = ([0, 7, 0, 17], [b'x', 0, 0, 0]);

@@ -112,7 +112,7 @@ fn kinds_of(bytes: &Bytes) -> Vec<u8> {
 }
 
 #[test]
-fn what_each_end_demands_is_authenticated_and_the_key_is_as_a_third_computes_it() {
+fn requested_chunks_are_authenticated_as_an_independent_signer_computes() {
     for (hmac, hmac_id) in [(AuthHmac::Sha256, 3), (AuthHmac::Sha1, 1)] {
         let a = demanding(&[kind::SACK, kind::HEARTBEAT]);
         let z = demanding(&[kind::DATA, kind::COOKIE_ECHO]).with(|it| {
@@ -306,7 +306,7 @@ fn a_demanded_chunk_without_an_auth_is_dropped_and_the_others_are_taken() {
 }
 
 #[test]
-fn what_follows_an_auth_that_is_wrong_goes_and_what_is_before_it_stays() {
+fn chunks_after_a_wrong_auth_are_dropped_and_those_before_it_are_processed() {
     let heartbeat = [4, 0, 0, 8, 0, 1, 0, 4];
     let other = [4, 0, 0, 12, 0, 1, 0, 8, 1, 2, 3, 4];
     let mut rig = Rig::new(demanding(&[]), demanding(&[kind::DATA]));

@@ -239,7 +239,7 @@ fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
 
 /// Likewise after a COOKIE ECHO, which is the first chunk of its packet.
 #[test]
-fn what_must_stand_alone_is_not_believed_behind_a_cookie_echo() {
+fn chunks_that_must_be_alone_are_ignored_after_a_cookie_echo() {
     let mut world = World::new(anabranch_sctp::Config::default());
     world.fate = lose("COOKIE ECHO", 1);
     world.connect();

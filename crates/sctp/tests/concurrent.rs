@@ -365,7 +365,7 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
 /// An abandoned chunk that is not the lowest is dropped when its path sends next: it blocks neither
 /// other data of that path nor path probes, which would otherwise be due repeatedly.
 #[test]
-fn what_is_not_to_go_again_holds_up_no_path() {
+fn abandoned_chunks_block_no_path() {
     for seed in 0..300 {
         let mut draws = Draws::new(seed);
         let config = Config::default().with(|it| {

@@ -564,7 +564,7 @@ fn a_detached_association_is_displaced() {
 }
 
 #[test]
-fn what_cannot_be_detached_is_said() {
+fn associations_that_cannot_be_detached_give_an_error() {
     let mut net = Net::new();
     net.detaches = false;
     let (client, id) = net.connect(2, 1);

@@ -286,7 +286,7 @@ fn user_data_before_the_keys_ends_the_association() {
 
 /// An attacker that has seen the whole association cannot restart, move or end it.
 #[test]
-fn what_was_seen_of_the_handshake_is_of_no_use() {
+fn a_recorded_handshake_cannot_be_replayed() {
     let mut world = World::new(strict());
     let a = world.connect();
     world.run_for(SECOND);

@@ -290,7 +290,7 @@ fn ecne(tsn: Tsn) -> Chunk {
 
 /// A peer can only slow down its own data, once per window; its ECNEs have no other effect.
 #[test]
-fn what_was_never_sent_moves_no_window_and_a_flood_moves_it_once() {
+fn ecne_of_unsent_tsns_changes_no_window_and_a_flood_reduces_it_once() {
     let (mut world, a, _) = world(true, true);
     offer(&mut world, a, 4);
     world.run_for(SECOND);

@@ -34,7 +34,7 @@ fn abort_gives_the_peer_and_its_user_the_reason() {
 }
 
 #[test]
-fn what_arrives_before_the_abort_is_sent_draws_no_answer_that_overtakes_it() {
+fn packets_received_before_a_queued_abort_get_no_answer_before_it() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     world.send(A, a, 0, "last words");

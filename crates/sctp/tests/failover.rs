@@ -376,7 +376,7 @@ fn an_inactive_path_is_probed_as_the_profile_says() {
 /// HEARTBEATs of one path count, and fewer than Path.Max.Retrans are not enough; ns-2.35 counts
 /// those of every active path.
 #[test]
-fn what_counts_for_the_association_is_the_profiles_choice() {
+fn the_profile_selects_which_errors_count_for_the_association() {
     for (errors, closes) in [("path_in_use", false), ("active_paths", true)] {
         let config = Config::default().with(|it| {
             it.profile = profile(

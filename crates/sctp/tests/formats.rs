@@ -252,7 +252,7 @@ fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
 
 /// §3.3.7, §8.4: chunks after an ABORT are ignored, and an ABORT is never answered.
 #[test]
-fn what_follows_an_abort_is_ignored() {
+fn chunks_after_an_abort_are_ignored() {
     let (mut world, a, to_a) = at(AssociationState::Established);
     let heartbeat = [4, 0, 0, 8, 0, 1, 0, 4];
     let both = [&[6, 0, 0, 4][..], &heartbeat].concat();

@@ -320,7 +320,7 @@ fn it_is_acknowledged_as_data_is() {
 
 /// A skipped TSN that arrives later is a duplicate (RFC 3758 §3.6).
 #[test]
-fn what_was_skipped_and_comes_is_a_duplicate() {
+fn a_skipped_tsn_that_arrives_later_is_a_duplicate() {
     let mut rig = Rig::with_forward_tsn(|_| {});
     rig.forward_tsn(2, &[(0, 2)]);
     for number in 0..3 {

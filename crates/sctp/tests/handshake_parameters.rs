@@ -189,7 +189,7 @@ fn parameters_that_contradict_their_length_refuse_the_init() {
 
 /// An association that begins after a change announces the current addresses, from either side.
 #[test]
-fn what_begins_after_a_change_has_the_addresses_of_then() {
+fn new_associations_announce_the_current_addresses() {
     let mut world = World::with_configs(settings(), settings());
     let third: std::net::IpAddr = [10, 0, 9, 1].into();
     let now_has = vec![third, address(A, 0)];

@@ -273,7 +273,7 @@ fn a_message_without_an_end_is_before_what_waited_for_it() {
 
 /// A message that is too long ends the association. What arrived behind it is read all the same.
 #[test]
-fn what_is_behind_a_message_too_long_is_read() {
+fn data_after_an_oversized_message_is_read() {
     let mut rig = Rig::of(Config::default().with(|it| {
         it.partial_delivery_point = Some(1);
         it.max_message = 3;

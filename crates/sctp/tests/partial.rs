@@ -205,7 +205,7 @@ fn a_long_message_waits_for_the_ones_before_it() {
 /// leaves no space for a packet. Further fragments of the latter are accepted nevertheless, because
 /// otherwise both would wait forever.
 #[test]
-fn what_goes_on_with_a_message_being_delivered_passes_through_a_full_buffer() {
+fn fragments_of_a_message_in_partial_delivery_pass_a_full_buffer() {
     let mut rig = Rig::new(11_000, Some(2_000));
     (2..=9).for_each(|tsn| rig.new_data(unordered(fragment(tsn, "", 0, 0))));
     rig.new_data(unordered(fragment(10, "E", 0, 0)));

@@ -167,7 +167,7 @@ fn keys_of(packet: &[u8]) -> Vec<u16> {
 }
 
 #[test]
-fn what_is_sent_again_is_signed_by_the_same_key() {
+fn retransmissions_are_authenticated_by_the_same_key() {
     let config = Config::default().with(|it| {
         it.authentication = Authentication::On;
         it.authenticated_chunks = Some(ChunkTypes::of(&[kind::DATA]));

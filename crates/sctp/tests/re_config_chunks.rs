@@ -255,7 +255,7 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
 /// A request of twelve bytes for all 65,535 streams, of which one is already being reset, would
 /// otherwise make Z store a list of all others; likewise a series of requests.
 #[test]
-fn what_a_peer_has_reset_is_kept_within_bounds() {
+fn the_memory_of_requested_resets_is_bounded() {
     let many = |it: &mut Config| (it.outbound_streams, it.inbound_streams) = (65_535, 65_535);
     let mut rig = Rig::with(many);
     assert_eq!(rig.ask(&[rig.incoming(0, &[7])]), []);
@@ -287,7 +287,7 @@ fn a_message_that_goes_on_behind_its_reset_is_refused() {
 
 /// Skipped numbers never arrive after a reset: messages that waited for them are delivered.
 #[test]
-fn what_waits_in_vain_is_delivered_by_the_reset() {
+fn a_reset_delivers_messages_that_waited_for_missing_ones() {
     let mut rig = Rig::with_defaults();
     rig.data(0, 1, 2, "BE");
     rig.data(1, 1, 1, "BE");
@@ -328,7 +328,7 @@ fn two_requests_in_one_chunk_have_two_answers() {
 }
 
 #[test]
-fn what_does_not_go_together_or_cannot_be_read_is_counted() {
+fn inconsistent_or_malformed_re_configs_are_counted() {
     let mut rig = Rig::with_defaults();
     let (outgoing, incoming, all) = (rig.outgoing(0, 0, &[1]), rig.incoming(1, &[1]), rig.all(1));
     assert_eq!(rig.ask(&[]), []);
@@ -467,7 +467,7 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
 
 /// The wait for a peer that does not repeat its request is limited.
 #[test]
-fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
+fn data_deferred_for_a_reset_is_sent_if_the_peer_does_not_repeat_it() {
     let mut rig = Rig::with_defaults();
     let z = rig.z;
     rig.world.send(Z, z, 1, "in flight");

@@ -443,7 +443,7 @@ fn streams_used_once_and_read_give_their_memory_back() {
 
 /// Everything arrives after a gap, the gap is filled, all is read: no memory remains.
 #[test]
-fn what_was_held_is_given_back() {
+fn memory_of_buffered_data_is_released() {
     let _turn = TURN.lock();
     let mut siege = Siege::new(1 << 20);
     siege.send(&[message(0, 0, 0, 1)], 0);

@@ -42,7 +42,7 @@ fn a_peer_that_does_not_speak_it_is_not_asked() {
 }
 
 #[test]
-fn what_the_peer_does_not_accept_is_denied() {
+fn requests_that_the_peer_does_not_accept_are_denied() {
     let closed = settings().with(|it| {
         it.accept_stream_resets = false;
         it.accept_association_reset = false;
@@ -304,7 +304,7 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
 }
 
 #[test]
-fn what_waits_behind_a_reset_counts_in_the_send_buffer_and_can_be_taken_back() {
+fn messages_deferred_by_a_reset_occupy_the_send_buffer_and_can_be_cancelled() {
     let small = settings().with(|it| it.send_buffer = 30);
     let mut rig = Rig::new(small, settings());
     rig.of(A)

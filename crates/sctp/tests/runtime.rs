@@ -74,7 +74,7 @@ fn data_of(world: &World) -> Vec<Data> {
 }
 
 #[test]
-fn what_is_out_of_range_is_named_and_changes_nothing() {
+fn values_out_of_range_are_reported_and_change_nothing() {
     let (mut world, a, _) = two_homes(&Config::default());
     let association = world.endpoints[A].association_mut(a).expect("known");
     let (settings, path) = (
@@ -311,7 +311,7 @@ fn messages_go_as_the_defaults_say() {
 
 /// A restart resets everything except the user's settings.
 #[test]
-fn what_was_set_outlasts_a_restart_of_the_peer() {
+fn settings_survive_a_restart_of_the_peer() {
     let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);
     let (mut world, a, z) = two_homes(&config);
     let now = world.now;

@@ -203,7 +203,7 @@ fn all_but_the_first(siege: &mut Siege, bytes: usize, rounds: u32) {
 }
 
 #[test]
-fn what_gap_blocks_report_is_bounded_by_the_buffers() {
+fn memory_of_data_reported_by_gap_blocks_is_bounded() {
     let _turn = TURN.lock();
     for (mtu, bytes) in [
         (1_500, 1_400),
@@ -234,7 +234,7 @@ fn what_gap_blocks_report_is_bounded_by_the_buffers() {
 
 /// Likewise with a peer that acknowledges promptly until cwnd is large, and then stops.
 #[test]
-fn what_is_in_flight_is_bounded_by_the_buffers() {
+fn memory_of_data_in_flight_is_bounded() {
     let _turn = TURN.lock();
     let mut siege = Siege::new(|_| {});
     for _ in 0..500 {

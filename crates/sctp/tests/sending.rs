@@ -54,7 +54,7 @@ fn read(world: &mut World, id: AssociationId) -> usize {
 }
 
 #[test]
-fn what_is_sent_does_not_depend_on_the_way_it_is_handed_over() {
+fn packets_do_not_depend_on_how_the_output_is_polled() {
     let mut left_alone = 0;
     for seed in 0..40_u64 {
         let profiles = Profile::NAMES;

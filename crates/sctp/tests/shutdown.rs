@@ -43,7 +43,7 @@ fn three_packets_and_both_are_closed() {
 }
 
 #[test]
-fn what_was_accepted_is_delivered_first_from_both_sides() {
+fn accepted_data_of_both_sides_is_delivered_before_the_shutdown() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     for number in 0..20_u8 {
@@ -388,7 +388,7 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
 /// Data is left when the user closes, and the peer keeps its window closed and answers every probe:
 /// RFC 9260 §6.1 A counts no error, so that only `drain_timeout` ends it.
 #[test]
-fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
+fn drain_timeout_ends_a_shutdown_behind_a_closed_window() {
     for (drain_timeout, ended) in [(Some(40 * SECOND), true), (None, false)] {
         let mut world = World::new(Config::default().with(|it| {
             it.receive_buffer = 4_000;

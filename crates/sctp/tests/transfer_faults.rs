@@ -219,7 +219,7 @@ fn unanswered() -> (World, u32, Tsn) {
 /// RFC 9260 §6.2.1 D iii: the receiver reneges data that it has acknowledged. All of it is
 /// delivered in the end.
 #[test]
-fn what_a_receiver_takes_back_is_delivered_after_all() {
+fn reneged_data_is_delivered_in_the_end() {
     let (mut world, tag, before) = unanswered();
     let a = world.endpoints[A].associations().next().unwrap();
     let sent = world.endpoints[A]

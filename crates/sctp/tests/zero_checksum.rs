@@ -237,7 +237,7 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
 /// §5.2, §5.3: INIT, COOKIE ECHO and packets without an association must have a checksum; each
 /// violation is counted, none answered.
 #[test]
-fn what_must_have_a_checksum_is_dropped_without() {
+fn packets_that_require_a_checksum_are_dropped_without_one() {
     let mut world = World::new(on());
     let (a, _) = {
         let mut before = World::new(on());

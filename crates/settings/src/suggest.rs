@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_call_a_thing_is_known() {
+    fn synonyms_of_other_programs_are_suggested() {
         let link = ["name", "between", "rate", "delay", "queue", "loss", "mtu"];
         assert_eq!(nearest("Bandwidth", link), Some("rate"));
         assert_eq!(nearest("latency", link), Some("delay"));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_is_forgotten() {
+    fn bytes_left_in_the_arena_are_discarded() {
         let mut arena = Arena::new();
         arena.buffer().extend_from_slice(b"left over");
         assert_eq!(write(&mut arena, 3).len(), 3);

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plain_to_see_is_what_is_found() {
+    fn the_demultiplexer_equals_a_linear_search() {
         for seed in 0..40 {
             let mut rng = Seed::new(seed, 0).stream("bindings");
             let mut demux = Demux::default();

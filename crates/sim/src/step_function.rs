@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_order_is_refused() {
+    fn steps_out_of_order_are_refused() {
         assert!(StepFunction::steps(0, [(5, 1), (5, 2)]).is_err());
         assert!(
             StepFunction::steps(0, [(5, 1)])

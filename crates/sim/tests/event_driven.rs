@@ -250,7 +250,7 @@ fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
 }
 
 #[test]
-fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
+fn event_driven_and_immediate_transmission_give_the_same_result() {
     let mut drops = 0;
     for seed in 0..150 {
         let at_once = run(seed, false, Some(0));

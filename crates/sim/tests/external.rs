@@ -340,7 +340,7 @@ fn sent_fragment(from: IpAddr) -> Vec<u8> {
 }
 
 #[test]
-fn what_no_router_forwards_does_not_enter() {
+fn datagrams_that_no_router_forwards_are_rejected() {
     let mut chain = Chain::new(|_| {});
     let host = chain.address(chain.host, Family::V4);
     for (to, stray) in [

@@ -137,7 +137,7 @@ fn the_mtu_changes_at_its_time() {
 /// 1,480 bytes of payload over links of 620 and 1,000 bytes: fragments of 600 (a multiple of 8),
 /// 600 and 280, so 40 bytes more, on both links.
 #[test]
-fn what_ip_may_fragment_passes_and_costs_headers() {
+fn fragmented_datagrams_pass_with_additional_headers() {
     let narrow = satellite().with_mtu(Some(620), []);
     let wide = satellite().with_mtu(Some(1000), []);
     let line = Line::with_sender(1, vec![narrow, wide], |path| Sender {

@@ -141,7 +141,7 @@ fn the_layers_above_take_their_time_on_both_sides() {
 }
 
 #[test]
-fn what_a_stations_routing_adds_stays_on_the_packet() {
+fn the_routing_header_of_a_station_stays_on_the_packet() {
     let cell = cell(with_layers_above(), Some(2_000_000), &[30.0]);
     let ends = [cell.stations[0], cell.host];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));

@@ -329,7 +329,7 @@ fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World 
 
 /// Events that coincide on one medium, or on two, are counted as if they were run one by one.
 #[test]
-fn what_happens_at_one_instant_counts_as_it_does_event_by_event() {
+fn coinciding_events_are_counted_as_if_run_one_by_one() {
     let delay = 25 * US;
     let mut near_by = Parameters::rafiq2007();
     near_by.idle_access = IdleAccess::Immediate;

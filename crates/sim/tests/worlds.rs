@@ -426,7 +426,7 @@ fn an_agent_that_stalls_from_outside_is_reported_before_the_world_goes_on() {
 
 /// The last bit leaves before the end of time, and would arrive after it.
 #[test]
-fn what_is_on_its_way_at_the_end_of_time_is_counted() {
+fn packets_in_flight_at_the_end_of_time_are_counted() {
     let direction = DirectionConfig::new(8_000_000, SECOND);
     let at = Nanos::MAX - SECOND / 2;
     let mut line = Line::new(1, vec![direction], [(at, 980)]);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_frame_is_read_as_written() {
         for address in ["192.0.2.1:7", "[2001:db8::1]:65535"] {
             let frame = Frame {
                 kind: Kind::Incoming,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn invalid_frames_are_refused() {
         let good = Frame::default().encode();
         assert_eq!(Frame::decode(&good[..HEADER - 1]), None);
         let mut bad = good;

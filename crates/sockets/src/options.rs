@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_0_stays_as_it_was() {
+    fn fields_of_0_keep_their_values() {
         let mut options = Options::default();
         let rto = |it: [u32; 3]| words(&[0, it[0], it[1], it[2]]);
         options

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_alone_is_refused_alone() {
+    fn settings_without_their_partner_are_refused() {
         let with = |change: fn(&mut Config)| Config::default().with(change).check_partners();
         let error = with(|it| it.tail_loss_probe = false).expect_err("there are no probes");
         assert_eq!(

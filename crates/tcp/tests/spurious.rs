@@ -458,7 +458,7 @@ fn a_loss_behind_a_spurious_timeout_is_found_by_duplicates() {
 /// restored, but nothing shows that 1 and 2 are in flight (RFC 4015 §3.3, `LATE_SPUR_TO`), and they
 /// are retransmitted at once.
 #[test]
-fn what_came_twice_restores_the_window_and_lets_the_rest_go_again() {
+fn a_dsack_restores_the_window_and_the_rest_is_retransmitted() {
     let mut number = 0;
     let drops = move |end, _, _: &[u8]| {
         number += 1;

@@ -338,7 +338,7 @@ fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(chunks in vec(any_chunk(), 1..6)) {
+    fn packets_are_read_as_written(chunks in vec(any_chunk(), 1..6)) {
         let datagram = write_chunks(HEADER, &chunks);
         let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
         prop_assert_eq!(packet.header, HEADER);

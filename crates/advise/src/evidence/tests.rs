@@ -164,7 +164,7 @@ fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> TestedSetting {
 }
 
 #[test]
-fn what_is_not_confirmed_gives_way_to_the_next_larger() {
+fn an_unconfirmed_setting_is_replaced_by_the_next_larger_one() {
     use Answer::{Fails, Holds, Open};
     let chosen = Setting {
         control: 0,

@@ -18,7 +18,7 @@ fn geo() -> Question {
 }
 
 #[test]
-fn what_is_left_out_follows_the_path() {
+fn omitted_values_are_derived_from_the_path() {
     let question = geo().checked().expect("sensible");
     // 10 Mbit/s x 0.56 s = 700 000 bytes = 466.7 packets.
     assert_eq!(question.bandwidth_delay(), 700_000);
@@ -95,7 +95,7 @@ fn a_large_window_is_simulated_at_a_smaller_scale() {
 }
 
 #[test]
-fn what_is_measured_of_a_run_has_bounds() {
+fn the_measured_time_of_a_run_is_bounded() {
     let mut question = geo();
     let bounds = |question: &Question| {
         let seconds = |span: Span| span.0 / SECOND;
@@ -185,7 +185,7 @@ fn candidates_stand_in_the_order_of_preference() {
 }
 
 #[test]
-fn what_goes_by_the_clock_is_simulated_at_its_size_or_not_at_all() {
+fn time_dependent_controls_are_simulated_at_full_size_or_refused() {
     let large = |name: Option<&str>| {
         let fast = Question::new(
             Span(90 * MILLISECOND),

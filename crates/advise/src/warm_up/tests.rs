@@ -10,7 +10,7 @@ fn growing(step: f64) -> Vec<f64> {
 }
 
 #[test]
-fn what_grows_is_left_out_and_what_does_not_is_kept() {
+fn the_warm_up_is_truncated_where_the_series_stops_growing() {
     assert_eq!(
         truncation(&growing(1e9).split_off(1)),
         0,

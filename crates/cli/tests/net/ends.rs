@@ -27,7 +27,7 @@ queue = "10 packets"
 /// 4 MiB would be acknowledged after 168 s. Messages that are unsent at the end of the time are
 /// cancelled.
 #[test]
-fn what_waits_to_be_sent_when_time_is_over_is_withdrawn() {
+fn messages_unsent_at_the_end_of_the_time_are_cancelled() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     fs::write(here.join("slow.toml"), SLOW).expect("a file");

@@ -48,7 +48,7 @@ fn perf_at(port: &str) -> [&str; 7] {
 /// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
 /// is authenticated by the key.
 #[test]
-fn what_is_spoken_is_named_as_the_settings_are() {
+fn negotiated_extensions_are_listed_by_the_names_of_the_settings() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     fs::write(here.join("shared.key"), "a secret of both\n").expect("a file");

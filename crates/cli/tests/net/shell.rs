@@ -359,7 +359,7 @@ fn the_status_is_that_of_the_command_although_the_report_is_not_read() {
 
 /// The command is killed, and cannot end its children itself.
 #[test]
-fn what_it_began_ends_with_it_however_it_ends() {
+fn children_of_the_shell_command_end_when_it_is_killed() {
     let Some(folder) = folder() else { return };
     let arguments = [
         "shell",

@@ -75,7 +75,7 @@ fn a_loss_leaves_seven_tenths() {
 }
 
 #[test]
-fn what_is_in_flight_counts_and_two_segments_stay() {
+fn a_loss_reduces_the_flight_but_leaves_two_segments() {
     let mut it = control(100_000, 50_000);
     it.on_loss(0, LossCause::FastRetransmit, 40_000);
     assert_eq!(it.cwnd(), 28_000);

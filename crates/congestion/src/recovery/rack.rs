@@ -188,7 +188,7 @@ mod tests {
 
     /// Four segments 1 ms apart, round trip 100 ms; segment 1 is not delivered.
     #[test]
-    fn what_was_sent_before_what_arrived_is_lost_a_quarter_of_a_round_trip_later() {
+    fn a_segment_sent_before_a_delivered_one_is_lost_after_a_quarter_of_the_rtt() {
         let mut rack = Rack::default();
         assert_eq!(rack.judge(0, sent(0, 1), 0), RackDecision::Unknown);
         rack.on_delivered(100 * MS, sent(0, 0), false);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_old_is_forgotten_after_one_to_two_spans() {
+    fn old_minima_are_forgotten_after_one_to_two_spans() {
         let mut least = WindowedMin::new(100);
         assert_eq!(least.least(), None);
         for (at, value, expected) in [

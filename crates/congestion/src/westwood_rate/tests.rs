@@ -120,7 +120,7 @@ fn bandwidth_passes_the_low_pass_filter_and_silence_pulls_it_down() {
 }
 
 #[test]
-fn what_is_acknowledged_twice_in_an_instant_counts_with_the_next_sample() {
+fn bytes_acknowledged_at_the_same_instant_count_in_the_next_sample() {
     let mut rate = estimator(Sampling::Bandwidth, Filter::None);
     for (at, bytes) in [(0, 9), (100, 50), (100, 60), (200, 40)] {
         rate.on_ack(&ack(at, bytes, 100));

@@ -186,7 +186,7 @@ fn each_end_has_its_own_streams() {
 }
 
 #[test]
-fn what_is_asked_arrives() {
+fn channel_options_arrive_at_the_peer() {
     let (mut a, mut b) = pair();
     let was_refused = ChannelOptions {
         label: "label".into(),
@@ -327,7 +327,7 @@ fn a_channel_that_was_agreed_on() {
 }
 
 #[test]
-fn what_waits_is_counted_until_it_is_sent() {
+fn the_buffered_amount_counts_messages_until_they_are_sent() {
     let (mut a, mut b) = pair();
     let id = a.open(ChannelOptions::new("label"));
     let other = a.open(ChannelOptions::new("other"));

@@ -102,7 +102,7 @@ fn spellings_of_units_are_one_unit() {
 
 /// A different file of the same name gives a different world, so the hash must differ.
 #[test]
-fn what_is_in_the_file_is_in_the_hash() {
+fn the_hash_covers_the_contents_of_trace_files() {
     let hash = |text: &str| {
         let link =
             "rate = { forward = { trace = \"r.csv\" }, backward = \"1 Mbit/s\" }\ndelay = \"1 ms\"";

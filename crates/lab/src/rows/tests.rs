@@ -106,7 +106,7 @@ fn spans_have_their_units_and_moments_count_from_the_first() {
 }
 
 #[test]
-fn what_is_none_of_a_trace_is_refused() {
+fn columns_that_a_trace_cannot_have_are_refused() {
     let rate = || ("mbps", numbers(&[20.0, 8.0]));
     let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec!["0", text])) };
     for (columns, words) in [

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_comes_last_and_equals_stay() {
+    fn unreachable_addresses_are_last_and_equal_ones_keep_their_order() {
         let sources = [("192.0.2.1", "192.0.2.9"), ("192.0.2.2", "192.0.2.9")];
         let order = sorted(&["2001:db8::1", "192.0.2.2", "192.0.2.1"], &sources);
         assert_eq!(order, ["192.0.2.2", "192.0.2.1", "2001:db8::1"]);

@@ -175,7 +175,7 @@ fn so_many_senders_wait_and_no_more_are_received() {
 }
 
 #[test]
-fn what_is_forgotten_does_not_count() {
+fn cleared_datagrams_are_not_counted() {
     let mut receive_queue = FairReceiveQueue::default();
     push(
         &mut receive_queue,

@@ -149,7 +149,7 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
 }
 
 #[test]
-fn what_is_for_one_that_is_gone_stays_where_it_came() {
+fn datagrams_for_a_closed_shard_stay_at_the_receiving_shard() {
     let mut seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
     assert!(seats[1].sort_by_owner(arrival(9, &[2]), &mut receive_queue));

@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_no_packet() {
+    fn inconsistent_ip_headers_are_refused() {
         assert_eq!(payload_of_v4(&[]), None);
         assert_eq!(payload_of_v4(&[0x45, 0, 0]), None);
         assert_eq!(payload_of_v4(&packet(0x65, 52, 52)), None, "version 6");

@@ -322,7 +322,7 @@ fn old_elements_are_refused_or_taken() {
 }
 
 #[test]
-fn what_is_no_element_is_reported_with_its_line() {
+fn invalid_elements_are_reported_with_their_line() {
     let told = |text: &str| {
         let error = Constellation::from_elements(text, &sky()).expect_err("wrong");
         error.to_string()

@@ -187,7 +187,7 @@ fn curves_cross_when_the_ends_have_both_signs() {
 }
 
 #[test]
-fn what_is_best_somewhere_breaks_never_best() {
+fn a_series_that_is_best_at_one_point_contradicts_never_best() {
     let text = "kind = \"never-best\"\nof = { where = { streams = 1 } }\n";
     assert_eq!(judged(text, more([1.0; 3])).verdict, Verdict::Reproduced);
     assert_eq!(

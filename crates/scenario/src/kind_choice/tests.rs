@@ -38,7 +38,7 @@ fn text_is_a_name_or_what_the_family_makes_of_it() {
 }
 
 #[test]
-fn what_is_no_choice_at_all_is_said_when_it_is_read() {
+fn a_value_that_is_no_choice_is_reported_when_it_is_read() {
     let error = read::<crate::kind_families::LossModel>("it = 7").unwrap_err();
     assert_eq!(
         error,

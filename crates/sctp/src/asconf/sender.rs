@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_refused_one_is_not_asked() {
+    fn requests_that_depend_on_a_refused_one_are_not_sent() {
         let mut asking = AsconfSender::new(0);
         asking.begin(vec![ip(1)]);
         asking.wish(vec![AddressChange::Add(ip(2))]);

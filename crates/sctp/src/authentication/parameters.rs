@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_refused() {
+    fn authentication_parameters_that_break_a_rule_are_refused() {
         let cases = [
             vec![tlv(kind::RANDOM, &[7; 31])],
             vec![tlv(kind::RANDOM, &[7; 33])],

@@ -199,7 +199,7 @@ mod tests {
 
     /// The memory follows the number of entries, also downwards, but not at each step.
     #[test]
-    fn what_many_took_is_given_back_as_they_go() {
+    fn the_map_shrinks_as_entries_are_removed() {
         let mut keyed = SipHashMap::default();
         (0..100_000_u32).for_each(|by| keyed.insert(by, by, SECRET));
         let most = |keyed: &SipHashMap<u32>| keyed.many.as_ref().map_or(0, |it| it.most);

@@ -415,7 +415,7 @@ mod tests {
 
     /// Each size that does not work takes three probes.
     #[test]
-    fn what_is_between_is_found_by_halves() {
+    fn the_packet_size_is_searched_by_halving_the_interval() {
         let mut discovery = Discovery::new(false, 1500);
         discovery.start(0);
         let (tried, now) = search(&mut discovery, 0, 1400);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_whatever_its_size_is_no_black_hole() {
+    fn losses_independent_of_the_size_are_no_black_hole() {
         for loses_one_of in [1, 3, 5] {
             let mut discovery = Discovery::new(false, 1500);
             discovery.start(0);

@@ -381,7 +381,7 @@ mod tests {
     /// The list compared with a walk of all records, over random interleaved messages that are
     /// abandoned and acknowledged.
     #[test]
-    fn what_is_listed_is_what_a_walk_finds() {
+    fn the_list_of_abandoned_messages_equals_a_walk_of_all_records() {
         let mut listed = 0;
         for seed in 1..=300 {
             let mut random = test_rng(seed);

@@ -87,7 +87,7 @@ fn first_windows() {
 }
 
 #[test]
-fn what_a_chunk_counts_as() {
+fn a_chunk_counts_by_user_data_chunk_or_padded_chunk() {
     assert_eq!(
         (
             Counts::UserData.bytes(1431),

@@ -426,7 +426,7 @@ fn tiny_messages_far_out_of_order_make_space_for_the_next() {
 /// bytes for holes. TSNs 20 to 337 wait. Chunks of 1,392 bytes below them fit five times (68,334),
 /// and then cost four of them each (of the next 3.3, 7.1), or messages of three chunks.
 #[test]
-fn what_makes_space_is_the_highest_and_no_longer_named() {
+fn the_highest_tsns_make_space_and_are_no_longer_reported() {
     type Of = fn(u32) -> Data;
     let whole: Of = |tsn| chunk(tsn, 1);
     let of_three: Of = |tsn| Data {
@@ -511,7 +511,7 @@ fn under_ns2_the_next_chunk_sent_again_makes_space() {
 
 /// Unread data from before a restart is kept and counted.
 #[test]
-fn what_a_former_life_left_unread_counts_in_the_next() {
+fn unread_data_from_before_a_restart_occupies_the_buffer() {
     let config = config(10_000);
     let mut rig = Rig::new(&config);
     for life in 0..4 {

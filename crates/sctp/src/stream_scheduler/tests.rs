@@ -33,7 +33,7 @@ fn shares(kind: SchedulerKind, streams: &[(usize, u16)]) -> Vec<u64> {
 }
 
 #[test]
-fn what_each_gives_to_streams_that_always_have_messages() {
+fn schedulers_divide_bytes_among_streams_that_always_have_messages() {
     use SchedulerKind::*;
     let streams = [(100, 1), (300, 2), (600, 7)];
     assert_eq!(shares(RoundRobin, &streams), [10, 30, 60]);

@@ -476,7 +476,7 @@ fn round_trips_are_measured_once_at_a_time() {
 }
 
 #[test]
-fn what_was_never_sent_cannot_be_acknowledged_and_old_sacks_are_ignored() {
+fn unsent_tsns_cannot_be_acknowledged_and_old_sacks_are_ignored() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
     rig.offer(3, MESSAGE);
     rig.drain();

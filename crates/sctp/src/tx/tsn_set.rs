@@ -225,7 +225,7 @@ mod tests {
 
     /// Compares with a list, over windows at all positions around the wrap.
     #[test]
-    fn what_is_found_agrees_with_a_list() {
+    fn a_tsn_set_equals_a_list() {
         let mut random = 0x2545_f491_u32;
         let mut draw = |below: u32| {
             random ^= random << 13;

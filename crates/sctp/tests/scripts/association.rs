@@ -485,7 +485,7 @@ fn a_stale_cookie_begins_the_setup_again() {
 /// RFC 9260 §5.2.6, §5.3.1: a restarted setup has a new tag, and an INIT ACK that answers the
 /// earlier INIT is late.
 #[test]
-fn what_begins_again_has_a_new_tag() {
+fn a_restarted_setup_has_a_new_tag() {
     let stale = || {
         error(Cause::StaleCookie {
             measure_of_staleness: 0,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_number() {
+    fn overflows_give_no_number() {
         let large = Ratio::whole(i128::MAX);
         assert_eq!(large.plus(Ratio::whole(1)), None);
         assert_eq!(large.times(Ratio::whole(2)), None);

@@ -56,7 +56,7 @@ fn results_are_rounded_once_at_the_end() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_in_expressions_have_their_position() {
     for (text, at, words) in [
         ("$rtt + $rate * $rtt", 5, "a time and a size; `+` takes"),
         ("$rtt - 1", 5, "a time and a number"),

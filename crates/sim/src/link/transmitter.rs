@@ -250,7 +250,7 @@ mod tests {
     /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s. 100
     /// bytes take 533,333.3 ns there, and each the same time.
     #[test]
-    fn what_is_rounded_is_carried_over() {
+    fn rounding_errors_of_transmission_times_are_carried_over() {
         let burst = |size: usize| vec![(0, size); 25];
         let of = |rate, size| departures(rate, &burst(size));
         let exact = |each: f64| -> Vec<Nanos> {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_in_comes_out_and_damage_is_seen() {
+    fn a_tunnel_returns_its_payload_and_detects_damage() {
         let far = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1));
         let path = Path::new(IpAddr::V6(Ipv6Addr::LOCALHOST), far);
         let mut out = BytesMut::new();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_the_end_is_let_go() {
+    fn requests_after_the_end_are_dropped() {
         let send_queue = SendQueue::new();
         let todo = send_queue.take();
         send_queue.ask(message(MAX_QUEUED));

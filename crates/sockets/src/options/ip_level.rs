@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_is_kept_within_its_range() {
+    fn ip_options_are_limited_to_their_range() {
         let int = |it: i32| it.to_ne_bytes().to_vec();
         let tos = |value: &[u8]| given(IPPROTO_IP, libc::IP_TOS, value);
         assert_eq!(tos(&int(0x1b8)), Ok(Some(int(0xb8))));

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_makes_acknowledgements_quick_again() {
+    fn a_duplicate_segment_restarts_quick_acknowledgements() {
         let mut acks = quiet();
         acks.repeated(64_000);
         acks.demand();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_again_measures_nothing() {
+    fn a_retransmission_gives_no_rtt() {
         let mut times = four();
         times.on_sent(50, 0..100, true);
         assert_eq!(times.on_ack(100, &[]), None);

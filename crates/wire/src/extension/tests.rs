@@ -66,7 +66,7 @@ const fn of_length(kind: u16, length: usize) -> TlvError {
 /// Each chunk type with no flag set, cut at every length: too short values are rejected, and
 /// nothing panics.
 #[test]
-fn what_is_too_short() {
+fn chunks_that_are_too_short_are_refused() {
     for &(kind, least) in SHORTEST {
         for length in 4_usize..least {
             let mut bytes = vec![kind, 0, 0, length as u8];

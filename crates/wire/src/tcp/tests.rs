@@ -299,7 +299,7 @@ fn any_header() -> impl Strategy<Value = Header> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(header in any_header(), payload in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn tcp_segments_are_read_as_written(header in any_header(), payload in prop::collection::vec(any::<u8>(), 0..200)) {
         let segment = Segment { header, payload: payload.into() };
         for addresses in [ADDRESSES, ADDRESSES_V6] {
             let mut out = BytesMut::new();

@@ -465,7 +465,7 @@ mod tests {
     /// A receiver's own window and round-trip times belong to a path without data, and are not
     /// shown as the sender's.
     #[test]
-    fn what_this_end_does_not_know_is_a_dash_or_null() {
+    fn unknown_values_are_a_dash_or_null() {
         let received = line(0.0, 1.0, 100, None);
         let text = text(&received);
         assert_eq!(

@@ -146,7 +146,7 @@ fn a_connection_that_breaks_breaks_the_other() {
 }
 
 #[test]
-fn what_belongs_to_no_connection_is_left() {
+fn packets_without_a_connection_are_ignored() {
     let mut line = Line::new(32 << 10);
     let path = Path::new(SERVER, CLIENT);
     for length in [0, 3, HEADER - 1, HEADER, 60] {

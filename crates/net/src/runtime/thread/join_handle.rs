@@ -133,7 +133,7 @@ mod tests {
     /// Several futures run without being joined, on the blocking thread, including those that they
     /// spawn.
     #[test]
-    fn what_is_spawned_runs_by_itself_and_gives_its_result() {
+    fn spawned_futures_run_without_being_joined_and_return_their_results() {
         let runtime = ThreadRuntime::new().expect("descriptors");
         let before = runtime.spawn(async { thread::current().id() });
         let from_afar = runtime.spawner();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_without_a_result_says_so() {
+    fn futures_that_end_without_a_result_give_a_join_error() {
         let runtime = ThreadRuntime::new().expect("descriptors");
         let spawner = runtime.spawner();
         let panics = spawner.spawn(async { panic!("a future does") });

@@ -164,7 +164,7 @@ mod tests {
 
     /// The same for a time beyond the range of the system's timer.
     #[tokio::test]
-    async fn what_rings_early_is_set_again() {
+    async fn a_timer_that_expires_early_is_set_again() {
         let at = system() + Duration::from_millis(40);
         let mut driver_timer = driver_timer(at);
         timer_fd::set(&driver_timer.fd, Duration::from_nanos(1));

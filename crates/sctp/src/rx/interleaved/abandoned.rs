@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_later_than_the_last_is_gone_across_the_wrap() {
+    fn messages_up_to_the_last_abandoned_one_are_abandoned_across_the_wrap() {
         let mut gone = AbandonedMessages::default();
         assert!(!gone.has(3, 0));
         gone.note(3, u32::MAX);

@@ -67,7 +67,7 @@ impl Walked {
 }
 
 #[test]
-fn what_is_taken_out_leaves_what_walking_leaves() {
+fn the_ready_queue_equals_a_plain_queue() {
     let (mut forgotten, mut most_empty) = (0, 0);
     for seed in 1..=400_u64 {
         let mut random = test_rng(seed);

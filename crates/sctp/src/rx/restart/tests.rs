@@ -226,7 +226,7 @@ fn a_restart_costs_the_same_however_much_is_unread() {
 /// A single message larger than the buffer does not fit after the restart, and the parts before its
 /// end are dropped too.
 #[test]
-fn what_has_no_space_in_the_next_life_goes_from_the_end() {
+fn unread_data_beyond_the_buffer_is_dropped_from_the_end_at_a_restart() {
     let mut scenario = Scenario::new();
     for at in 0..20 {
         scenario.hears(at % 3, true, 0);
@@ -263,7 +263,7 @@ fn what_has_no_space_in_the_next_life_goes_from_the_end() {
 /// The gathered parts of a message stay if its rest is unread, whatever starts after it, and are
 /// dropped if the rest will not arrive.
 #[test]
-fn what_was_gathered_goes_on_with_what_is_unread() {
+fn gathered_parts_survive_a_restart_with_their_unread_rest() {
     for interleaved in [false, true] {
         let mut scenario = Scenario::new();
         if interleaved {

@@ -168,7 +168,7 @@ fn a_point_that_passes_no_run_costs_one_round_of_the_pages_at_most() {
 /// Moves the cumulative TSN at random over hundreds of runs and compares the reported runs with
 /// a set.
 #[test]
-fn what_is_left_behind_a_point_is_what_a_set_says() {
+fn runs_above_the_cumulative_tsn_equal_those_of_a_set() {
     for seed in 1..20_u64 {
         let start = Tsn(u32::MAX - 2_000);
         let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());

@@ -199,7 +199,7 @@ fn a_window_that_fits_refused_data_is_advertised() {
 
 /// It is advertised once the whole buffer is free.
 #[test]
-fn what_is_larger_than_the_buffer_needs_all_of_it() {
+fn a_message_larger_than_the_buffer_needs_the_whole_buffer() {
     let mut window = plain(4_000);
     window.take(2_000, 2_000);
     window.advertised(window.to_advertise());

@@ -111,7 +111,7 @@ fn streams_not_agreed_on_are_forgotten() {
 }
 
 #[test]
-fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
+fn unstarted_messages_are_cancelled_and_started_ones_are_finished() {
     for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
         let mut queue = queue_of(kind);
         for queue_id in [
@@ -427,7 +427,7 @@ impl Walked {
 /// Overlapping resets of some streams and of all, compared with the plain queue: the deferred
 /// messages must match, and released ones must follow in the order of queuing over all streams.
 #[test]
-fn what_is_released_is_what_a_walk_releases() {
+fn released_messages_equal_those_of_a_plain_queue() {
     let mut held = 0;
     for seed in 1..=200 {
         let mut random = crate::test_rng::test_rng(seed);

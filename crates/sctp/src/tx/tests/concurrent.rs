@@ -138,7 +138,7 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
 /// TSN 0 is lost on path 0 and retransmitted on path 1, which carries 1, 3, 5 and 7: it hides none
 /// of them.
 #[test]
-fn what_was_lost_elsewhere_does_not_hide_what_is_in_order() {
+fn a_loss_on_one_path_hides_no_order_on_another() {
     let mut rig = two_paths(&concurrent(|it| {
         it.profile.retransmission_path = RetransmissionPath::Alternate;
         it.cmt_delayed_ack = false;
@@ -256,7 +256,7 @@ fn no_path_takes_more_than_its_share_of_a_buffer() {
 }
 
 #[test]
-fn what_is_sent_again_goes_where_the_policy_says() {
+fn the_policy_selects_the_path_of_a_retransmission() {
     use RetransmissionPath::{AnyWithRoom, LargestCwnd, LargestSsthresh, LeastLoss};
     let chosen = |policy, change: fn(&mut Paths)| {
         let config = concurrent(|it| it.profile.retransmission_path = policy);

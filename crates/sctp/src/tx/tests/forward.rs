@@ -84,7 +84,7 @@ fn without_it_the_whole_window_goes_again() {
 /// All ten chunks are lost. TSN 10 arrives, which was sent after the timeout: the remaining chunks
 /// are retransmitted.
 #[test]
-fn what_was_lost_goes_again_once_new_data_shows_it() {
+fn lost_data_is_retransmitted_after_new_data_is_acknowledged() {
     let mut rig = rig(|_| ());
     rig.offer(100, MESSAGE);
     rig.drain();

@@ -33,7 +33,7 @@ fn a_timeout_ends_fast_recovery() {
 
 /// Karn's rule (RFC 9260 §6.3.1 C5), if each chunk measures and the SACK takes the slow path.
 #[test]
-fn what_went_again_measures_nothing_behind_a_gap_either() {
+fn a_retransmitted_chunk_above_a_gap_gives_no_rtt() {
     let mut profile = Profile::rfc9260();
     profile.rtt_once_per_round_trip = false;
     let mut rig = Rig::new(&config(profile), 1);
@@ -100,7 +100,7 @@ fn each_idle_rto_halves_the_window_once() {
 
 /// A gap ack block for a reneged chunk is no new information: it resets no errors (RFC 9260 §8.1).
 #[test]
-fn what_is_reported_again_is_no_sign_of_life() {
+fn a_repeated_gap_report_resets_no_errors() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
     rig.offer(3, MESSAGE);
     rig.drain();

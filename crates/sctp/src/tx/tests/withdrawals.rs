@@ -37,7 +37,7 @@ fn t3(rig: &mut Rig) -> T3Outcome {
 }
 
 #[test]
-fn what_is_withdrawn_is_sent_again_when_t3_expires() {
+fn reneged_data_is_retransmitted_when_t3_expires() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
     rig.offer(3, MESSAGE);
     rig.drain();
@@ -74,7 +74,7 @@ fn a_point_right_below_a_gap_block_takes_it_back() {
 
 /// A reneged TSN counts missing reports like any other (RFC 9260 §6.2.1 D iii).
 #[test]
-fn what_is_withdrawn_is_found_lost_by_missing_reports() {
+fn reneged_data_is_found_lost_by_missing_reports() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
     rig.paths.get_mut(PathId(0)).cc.on_mtu(1448);
     rig.offer(8, 100);
