@@ -21,8 +21,8 @@ pub enum Condition {
     Clean,
     /// 2 % loss and reordering in both directions, by the emulator of this project.
     Impaired,
-    /// The same by netem of Linux in the guest, on the first of two paths; on both if peers change
-    /// addresses.
+    /// Loss and reordering by netem of Linux in the guest, on the first of two paths; on both if
+    /// peers change addresses.
     Netem,
     /// The first of two paths fails when a quarter of the messages has arrived.
     PathDown,

@@ -80,7 +80,7 @@ pub enum AdviseError {
     /// Tables, figures or the report of the evidence could not be made.
     #[error(transparent)]
     Show(#[from] Box<OutputError>),
-    /// They could not be written; the runs are in the directory.
+    /// The results could not be written; the runs are in the directory.
     #[error("{0}")]
     Outputs(Box<WriteError>, PathBuf),
 }

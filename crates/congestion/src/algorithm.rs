@@ -64,7 +64,7 @@ pub enum Property {
     /// The algorithm computes the window from a model of the path: the protocol's rules for cwnd
     /// and ssthresh have no effect.
     OwnWindow,
-    /// It ends slow start by its own rule.
+    /// The algorithm ends slow start by a rule of its own.
     OwnSlowStartExit,
     /// The algorithm increases the window in congestion avoidance by its own rule, without the byte
     /// counter of the protocol.
@@ -73,8 +73,9 @@ pub enum Property {
     OwnFloor,
     /// The algorithm has its own rule for a window that is not fully used.
     OwnUnusedWindow,
-    /// Its window depends on time, on the rate, or on a number of packets in the queue. A smaller
-    /// path, with rate, queue and windows divided by the same factor, does not give the same shape.
+    /// The window of the algorithm depends on time, on the rate, or on a number of packets in the
+    /// queue. A smaller path, with rate, queue and windows divided by the same factor, does not
+    /// give the same shape.
     AbsoluteScale,
 }
 

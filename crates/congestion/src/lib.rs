@@ -194,8 +194,8 @@ pub struct AckSample {
     pub segments_acked: u32,
     /// The cumulative acknowledgement point advanced.
     pub cumulative_advanced: bool,
-    /// It reports marks (TCP: ECN-Echo). Exact only if the receiver counts marks (RFC 9768) or
-    /// echoes each mark, see [`CongestionControl::counts_marks`].
+    /// The acknowledgement reports marks (TCP: ECN-Echo). Exact only if the receiver counts marks
+    /// (RFC 9768) or echoes each mark, see [`CongestionControl::counts_marks`].
     pub marked: bool,
     /// Number of bytes that it reports as marked: the receiver's count, or all of `bytes_acked`
     /// with ECN-Echo.

@@ -57,7 +57,7 @@ impl RoundRtts {
         self.sum = self.sum.saturating_add(rtt);
     }
 
-    /// Their mean.
+    /// Mean of the recorded round-trip times.
     pub fn mean(&self) -> Option<Nanos> {
         self.sum.checked_div(u64::from(self.count))
     }

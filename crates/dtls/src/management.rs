@@ -27,7 +27,7 @@ pub struct Start<'a> {
     /// The DTLS Key Management Parameter of the client, with its header and without padding. Keys
     /// are derived from it, so that a modified parameter prevents an agreement.
     pub client_parameter: &'a [u8],
-    /// The same, of the server.
+    /// The DTLS Key Management Parameter of the server.
     pub server_parameter: &'a [u8],
     /// The association was restarted, and the restart keys of this epoch are in use.
     pub restarted: Option<u64>,

@@ -90,7 +90,7 @@ pub fn known(spec: &Spec, transports: &[SharedTransport]) -> FlowIndex {
 }
 
 impl FlowIndex {
-    /// The same in the simulator's form.
+    /// The traffic of the member in the simulator's form.
     pub fn traffic(&self) -> Traffic {
         Traffic::new(self.clone())
     }

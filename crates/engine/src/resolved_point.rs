@@ -31,7 +31,7 @@ use crate::workload;
 pub struct ResolvedPoint {
     /// The transports of the flows, in the order of the spec.
     pub transports: Vec<SharedTransport>,
-    /// Their workloads.
+    /// Workloads of the flows.
     pub workloads: Vec<Prepared<Workload, workload_kinds::Context>>,
     /// The members of all flows, in the order of their numbers.
     pub members: Vec<PlannedMember>,

@@ -121,7 +121,8 @@ pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
 
 /// The transport of a flow: built once, and shared by all members and replications.
 pub trait Transport: Debug + Send + Sync {
-    /// Its IP protocol number. All agents of a world with the same number share its ports.
+    /// IP protocol number of the transport. All agents of a world with the same number share its
+    /// ports.
     fn protocol(&self) -> u8;
 
     /// A setting that has no effect because of the others, and its requirement. `paths`: the
@@ -247,7 +248,7 @@ pub(crate) fn first_path(paths: &[[IpAddr; 2]]) -> Path {
 pub struct Transports(Vec<&'static TransportEntry>);
 
 impl Default for Transports {
-    /// Those of [`KINDS`].
+    /// The transports of [`KINDS`].
     fn default() -> Self {
         Self(KINDS.to_vec())
     }
@@ -262,7 +263,7 @@ impl Transports {
         self
     }
 
-    /// Their properties, for specs, schemas, help and manuals.
+    /// Properties of the transports, for specs, schemas, help and manuals.
     pub fn kinds(&self) -> Vec<&'static TransportKind> {
         self.0.iter().map(|entry| &entry.kind).collect()
     }

@@ -63,7 +63,7 @@ pub enum Line<'a> {
         /// Reason.
         text: String,
     },
-    /// Another run of the same pane replaced this one.
+    /// A later run of the same pane replaced this run.
     Superseded,
 }
 

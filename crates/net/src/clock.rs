@@ -46,7 +46,7 @@ impl Clock {
         &self.runtime
     }
 
-    /// The same point in time for the runtime's timers.
+    /// The time `at` as an instant of the runtime's timers.
     pub(crate) fn instant(&self, at: Nanos) -> Instant {
         // Timers are limited to one year, because none that is used is longer.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));

@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Its one timer is controlled by a test.
+    /// A runtime whose only timer is controlled by a test.
     #[derive(Debug)]
     struct OneTimer(Arc<TimerState>);
 

@@ -241,7 +241,7 @@ impl DriverLocal {
             if let Recipient::Shard(other) = recipient
                 && hand_over(shared, other, came.clone(), (local, from, ecn), io)
             {
-                // The other shard shows it to its observer and counts it.
+                // The other shard shows the packet to its observer and counts it.
                 continue;
             }
             observe_packet(state, now, came, (local, from, ecn));

@@ -29,7 +29,8 @@ pub enum BindError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another endpoint on the same sockets has that SCTP port, at one of the addresses or at all.
+    /// Another endpoint on the same sockets has that SCTP port, at one of the addresses or at all
+    /// addresses.
     #[error(
         "SCTP port {0} is taken by another endpoint on the same sockets; endpoints with one port have addresses of their own each"
     )]

@@ -22,7 +22,7 @@ pub(crate) struct Io {
     pub dropped: u64,
     /// Packets that another shard has received for this shard.
     pub handed_over: u64,
-    /// Another shard got mail, and may have to be woken.
+    /// A packet was handed to another shard, which may have to be woken.
     pub handed: bool,
 }
 

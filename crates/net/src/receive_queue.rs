@@ -129,7 +129,7 @@ pub(crate) struct FairReceiveQueue {
     /// Copy of `known` for other shards; usually `None`.
     shown: Option<SharedKnownPeers>,
     unknown: VecDeque<Arrival>,
-    /// Their cost, which is not part of `bytes`.
+    /// Cost of datagrams from unknown sources, which is not part of `bytes`.
     unknown_bytes: usize,
     /// A peer's turn has ended, and no packet of an unknown source was handled since.
     unknown_is_next: bool,

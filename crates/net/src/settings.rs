@@ -85,8 +85,8 @@ pub struct PathSettings {
     pub rto_max: Duration,
     /// More consecutive errors than this make the path inactive.
     pub path_max_retrans: u32,
-    /// With the switch `potentially_failed`: more consecutive errors than this make it potentially
-    /// failed.
+    /// With the switch `potentially_failed`: a path with more consecutive errors than this is
+    /// potentially failed.
     pub pf_max_retrans: u32,
 }
 

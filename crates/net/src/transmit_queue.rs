@@ -89,7 +89,7 @@ impl SendCounters {
 pub(crate) struct TransmitQueue {
     /// All packets, consecutive; the protocol appends to it.
     pub bytes: BytesMut,
-    /// Their runs.
+    /// Runs of packets that are sent by one call.
     pub runs: GsoBatches,
 }
 

@@ -357,7 +357,7 @@ impl Elements {
         Some(place.turned(-(self.sidereal + SIDEREAL * at)))
     }
 
-    /// The same for an Earth that does not rotate.
+    /// The position for an Earth that does not rotate.
     pub fn frozen(&self, number: usize, at: f64) -> Option<Vector> {
         Some(self.inertial(number, at)?.turned(-self.sidereal))
     }

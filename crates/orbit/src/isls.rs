@@ -21,7 +21,7 @@ pub enum IslsError {
         line: usize,
         /// One end.
         one: usize,
-        /// The other end.
+        /// Satellite at the other end.
         other: usize,
         /// The largest valid number of a satellite.
         last: usize,
@@ -33,7 +33,7 @@ pub enum IslsError {
         line: usize,
         /// One end.
         one: usize,
-        /// The other end.
+        /// Satellite at the other end.
         other: usize,
     },
 }

@@ -4,11 +4,11 @@
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedPlace {
-    /// Its name, if the file has names.
+    /// Name of the place, if the file has names.
     pub name: Option<String>,
     /// Position: `35.69,139.69`.
     pub at: String,
-    /// Its population, if the file has populations.
+    /// Population of the place, if the file has populations.
     pub population: Option<f64>,
 }
 

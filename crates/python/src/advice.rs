@@ -38,7 +38,7 @@ pub struct Advice {
     streams: Option<u16>,
     /// Goodput with this setting, bit/s, and its interval.
     goodput: Option<(f64, f64)>,
-    /// The same as a share of the goodput with an unlimited buffer.
+    /// Goodput as a share of the goodput with an unlimited buffer.
     share: Option<(f64, f64)>,
     /// The share reached with half of the buffer, if that was run.
     half: Option<(f64, f64)>,

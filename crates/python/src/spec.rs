@@ -29,7 +29,7 @@ use crate::kinds;
 pub struct Spec {
     /// Name in messages.
     pub file: String,
-    /// Its text as it was read; `None` if it was changed or built.
+    /// Text of the spec as it was read; `None` if it was changed or built.
     pub text: Option<String>,
     /// Values, parameters and expressions as written.
     pub document: Document,
@@ -137,7 +137,7 @@ impl Spec {
         Self::of(format!("{name}.toml"), text.to_owned(), folder)
     }
 
-    /// Its name, which is also the name of the results directory.
+    /// Name of the spec, which is also the name of the results directory.
     #[getter]
     fn name(&self) -> String {
         self.text_at("name")

@@ -28,7 +28,7 @@ pub const SWITCHES: &str = "switches";
 pub struct Transport {
     /// Name: `sctp`, `tcp`, `udp`.
     pub protocol: String,
-    /// The other keys in their written form; switches may be in the table [`SWITCHES`].
+    /// The remaining keys in their written form; switches may be in the table [`SWITCHES`].
     #[serde(flatten)]
     pub settings: BTreeMap<String, Value>,
 }

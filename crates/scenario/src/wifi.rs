@@ -25,7 +25,7 @@ pub struct Wifi {
     /// The access point, at which every link of the cell ends. It forwards packets between the cell
     /// and its other links.
     pub access_point: Station,
-    /// The other stations; at least one.
+    /// The stations besides the access point; at least one.
     #[serde(rename = "station")]
     pub stations: Vec<Station>,
 }

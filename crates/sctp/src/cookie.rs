@@ -74,7 +74,7 @@ pub(crate) struct Cookie {
     pub(crate) extensions: Extensions,
     /// AUTH parameters of both ends, if AUTH is among them.
     pub(crate) auth: Option<Box<NegotiatedAuth>>,
-    /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
+    /// DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<Box<DtlsTerms>>,
     /// Optional parameters of the peer.
     pub(crate) remarks: OptionalParameters,

@@ -265,8 +265,8 @@ impl Endpoint {
         match self.table.get(slot) {
             Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
-                // Its tag is recorded when it is next polled for packets, which does not happen
-                // after its end.
+                // The tag of the association is recorded when the association is next polled for
+                // packets, which does not happen after its end.
                 if self.table.is_findable(slot) {
                     self.retire(self.latest, slot);
                 }
@@ -353,7 +353,7 @@ impl Endpoint {
         self.answer_within(limit, arrival, verification_tag, chunks);
     }
 
-    /// Likewise, in a packet of at most `limit` bytes.
+    /// Sends an answer like [`Self::answer`], in a packet of at most `limit` bytes.
     fn answer_within(
         &mut self,
         limit: usize,
@@ -379,7 +379,8 @@ impl Endpoint {
         self.queue_answer(arrival, out);
     }
 
-    /// Likewise, for chunks in `packet` after the space for the common header.
+    /// Sends an answer like [`Self::answer`], for chunks in `packet` after the space for the common
+    /// header.
     fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
         let header = arrival.header_of_answer(verification_tag);
         let has_room = self.answers.len() < MAX_REPLIES;

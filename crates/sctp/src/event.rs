@@ -84,11 +84,11 @@ pub enum Event {
         stream: u16,
         /// The message was unordered.
         unordered: bool,
-        /// Its stream sequence number; meaningless if unordered.
+        /// Stream sequence number; meaningless if unordered.
         ssn: Ssn,
         /// TSN of its first fragment, which distinguishes unordered messages of a stream.
         first_tsn: Tsn,
-        /// Its Payload Protocol Identifier.
+        /// Payload Protocol Identifier.
         ppid: u32,
     },
     /// Messages queued before the association was established were on streams that the peer did not
@@ -148,7 +148,7 @@ pub enum Event {
     /// The peer has sent an adaptation layer indication in the handshake
     /// (SCTP_ADAPTATION_INDICATION, RFC 6458 §6.1.6).
     AdaptationIndication {
-        /// Its value, whose meaning is defined by the two applications.
+        /// Value of the indication, whose meaning is defined by the two applications.
         indication: u32,
     },
     /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses is
@@ -172,7 +172,7 @@ pub enum Event {
     AddressChanged {
         /// The requested change.
         change: AddressChange,
-        /// Its outcome.
+        /// Outcome of the change.
         outcome: AddressChangeOutcome,
     },
     /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with
@@ -222,9 +222,10 @@ pub enum UndeliveredCause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UndeliveredMessage {
-    /// Its stream; `None` if it was queued without a stream and its transmission never began.
+    /// Stream of the message; `None` if it was queued without a stream and its transmission never
+    /// began.
     pub stream: Option<u16>,
-    /// Its Payload Protocol Identifier.
+    /// Payload Protocol Identifier of the message.
     pub ppid: u32,
     /// The message was unordered.
     pub unordered: bool,

@@ -322,7 +322,7 @@ impl SendOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbandonPolicy {
-    /// Its lifetime expired.
+    /// The lifetime of the message expired.
     Lifetime,
     /// The limit of retransmissions was reached.
     Retransmissions,
@@ -339,7 +339,7 @@ impl AbandonPolicy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AbandonedMessage {
-    /// Its stream; `None` for an unsent message that was queued without a stream.
+    /// Stream of the message; `None` for an unsent message that was queued without a stream.
     pub stream: Option<u16>,
     /// Payload Protocol Identifier.
     pub ppid: u32,

@@ -20,7 +20,7 @@ pub enum Datum {
     Variant {
         /// Name of the variant.
         kind: String,
-        /// Its parameters, in the order in which they were given.
+        /// Parameters of the value, in the order in which they were given.
         parameters: Vec<(String, Datum)>,
     },
     /// The given keys of a table, with their values.

@@ -56,7 +56,7 @@ impl Arena {
             .find(|&i| self.filled[i].try_reclaim(CHUNK))
             .and_then(|i| self.filled.remove(i));
         if self.filled.len() == KEPT {
-            // Its memory is freed when its last user drops it.
+            // The memory of a buffer is freed when its last user drops it.
             self.filled.pop_front();
         }
         let next = free.unwrap_or_else(|| BytesMut::with_capacity(CHUNK));

@@ -241,7 +241,7 @@ impl Network {
     pub fn add_capture(&mut self, now: Nanos, capture: Capture) {
         for interface in 0..self.lanes.len() {
             if capture.taps(interface as u32) {
-                // It records outgoing and incoming packets.
+                // The capture records outgoing and incoming packets.
                 self.unfold(now, opposite(interface as u32) as usize);
                 self.unfold(now, interface);
                 self.lanes[interface].tap();

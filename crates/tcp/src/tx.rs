@@ -49,9 +49,9 @@ pub(crate) struct Ack<'a> {
     pub blocks: &'a [Range<u64>],
     /// Send time of the segment whose timestamp is echoed.
     pub echoed: Option<Nanos>,
-    /// It reports marks: by ECN-Echo, if it has no counters.
+    /// The acknowledgement reports marks: by ECN-Echo, if it has no counters.
     pub marked: bool,
-    /// Its counters of marks (RFC 9768), if the peer sends them.
+    /// Counters of marks in the acknowledgement (RFC 9768), if the peer sends them.
     pub accurate: Option<AccurateReport>,
 }
 

@@ -8,7 +8,7 @@ use anabranch_python::kinds::{self, Language};
 use anabranch_transport::Nanos;
 use pyo3::prelude::*;
 
-/// Its name in specs, and its construction from the protocol's own controller.
+/// Name of the algorithm in specs, and its construction from the protocol's own controller.
 static SHORT_QUEUE: Algorithm = Algorithm {
     name: "short-queue",
     about: "halves only where the round-trip time tells of a queue",

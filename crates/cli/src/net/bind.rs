@@ -93,7 +93,7 @@ impl Bound {
         format!("SCTP {word} {ports}, {carrier}, at {addresses}{threads}")
     }
 
-    /// The same as JSON; `udp_port` is `null` directly over IP.
+    /// The address and ports as JSON; `udp_port` is `null` directly over IP.
     pub(super) fn place_json(&self) -> serde_json::Value {
         let first = &self.endpoints[0];
         let ports = self.endpoints.iter().take(self.ports);

@@ -149,7 +149,7 @@ impl RecordingObserver {
         Ok((watch, watched))
     }
 
-    /// The same, for another endpoint of the same sockets.
+    /// A handle of this capture for another endpoint of the same sockets.
     pub fn of_endpoint(&self, endpoint: usize) -> Self {
         Self {
             kept: Arc::clone(&self.kept),

@@ -297,7 +297,7 @@ impl Interrupts {
         self.next_signal().await;
     }
 
-    /// The same; returns the signal.
+    /// Waits for the next signal and returns it.
     async fn next_signal(&mut self) -> nix::sys::signal::Signal {
         use nix::sys::signal::Signal;
         let Some([interrupt, terminate]) = &mut self.signals else {

@@ -69,7 +69,7 @@ impl Worker {
         std::thread::Builder::new()
             .name("shard".to_owned())
             .spawn(move || {
-                // It ends when the sender is dropped.
+                // The future ends when the sender is dropped.
                 let _ = runtime.block_on(stayed);
             })?;
         Ok(Self {

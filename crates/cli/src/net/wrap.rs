@@ -82,7 +82,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             }
         }
     };
-    // Its last messages may still be in flight.
+    // The program's last messages may still be in flight.
     serving.finish(&mut interrupts).await;
     let status = status.map_err(|error| Failure::Net(format!("cannot wait: {error}")))?;
     ended_as(status)?;
@@ -138,7 +138,7 @@ fn pass_on(child: &Child, signal: Signal) {
     }
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(id) = id {
-        // It may have ended at this moment.
+        // The process may have ended at this moment.
         let _ = kill(Pid::from_raw(id), signal);
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct PendingWork {
     pub next_message: Option<(bool, u64)>,
     /// Time at which a queued message is abandoned.
     pub deadline: Option<Nanos>,
-    /// Its stream should be reset.
+    /// The channel's stream should be reset.
     pub closing: bool,
     /// Size of its queue, bytes.
     pub queued_bytes: usize,

@@ -59,7 +59,7 @@ pub struct FlowStats {
     pub recorded: Vec<RecordedProbe>,
     /// Recorded series that do not come from the transport.
     pub series: Vec<series::SeriesRecorder>,
-    /// Its transfers, if a measure or an answer needs them.
+    /// Transfers of the flow, if a measure or an answer needs them.
     pub transfers: Option<Transfers>,
     /// Exactly-once check of its messages, if a measure needs it.
     pub once: Option<DuplicateCheck>,
@@ -67,7 +67,7 @@ pub struct FlowStats {
     pub buffer: SampleBuffer,
     /// Number of times that an allocation met the limit of the negotiated streams.
     pub stream_limits_met: u64,
-    /// Its data packets, if a measure needs them.
+    /// Data packets of the flow, if a measure needs them.
     pub packets: PacketAccount,
 }
 

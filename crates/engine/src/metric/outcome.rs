@@ -60,7 +60,7 @@ pub struct LinkOutcome {
     pub name: String,
     /// Rate in the forward direction, bits per second.
     pub rate: RateOverTime,
-    /// Its members, each with forward and backward.
+    /// Members of the link, each with forward and backward.
     pub members: Vec<[LinkStats; 2]>,
     /// The observers of each member, in any direction.
     pub watched: Vec<Vec<Observing>>,

@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub wire: Vec<Vec<u64>>,
     /// Unique payload of all flows, bytes.
     pub payload: u64,
-    /// Their unique segments, bytes.
+    /// Unique bytes of the segments.
     pub segments: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::files::Files;
 const FILE: &str = "file";
 const ELEMENTS: &str = "elements";
 
-/// The same for links between satellites.
+/// Key of the file for links between satellites.
 const ISLS_FILE: &str = "isls_file";
 const ISLS: &str = "isls";
 

@@ -128,7 +128,7 @@ const RATES: &[(&[&str], &str)] = &[
     (&["g", "giga"], " Gbit/s"),
 ];
 
-/// The same for sizes.
+/// Prefixes of units of size in titles, each with the unit in a spec.
 const SIZES: &[(&[&str], &str)] = &[
     (&[""], " B"),
     (&["k", "kilo"], " kB"),

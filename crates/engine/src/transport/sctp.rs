@@ -29,7 +29,7 @@ use crate::agent::Feed;
 use crate::agent::inspect::PacketContent;
 use link_follower::Follower;
 
-/// Its IP protocol number.
+/// IP protocol number.
 pub(crate) const PROTOCOL: u8 = 132;
 /// SCTP's common header.
 const COMMON_HEADER: usize = 12;

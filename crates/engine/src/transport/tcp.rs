@@ -27,7 +27,7 @@ use crate::agent::inspect::PacketContent;
 use crate::agent::resume::Resuming;
 use crate::agent::transfers::Key;
 
-/// Its IP protocol number.
+/// IP protocol number.
 pub(crate) const PROTOCOL: u8 = 6;
 
 /// The probes of its ends.

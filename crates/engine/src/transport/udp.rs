@@ -18,7 +18,7 @@ use super::{
 use crate::agent::flow_stats::SharedFlowStats;
 use crate::agent::inspect::PacketContent;
 
-/// Its IP protocol number.
+/// IP protocol number.
 const PROTOCOL: u8 = 17;
 /// Header.
 const HEADER: usize = 8;

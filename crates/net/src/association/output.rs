@@ -84,7 +84,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
             sctp::Output::Event(event) => return Some(Output::Event(event)),
             sctp::Output::Message(message) => message.into(),
             sctp::Output::MessagePart(part) => part,
-            // The other kind of output was not requested.
+            // This kind of output was not requested.
             sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
         };
         let cumulative = protocol.cumulative_tsn();

@@ -31,7 +31,7 @@ impl KnownPeers {
     }
 }
 
-/// The same, shared with shards that receive packets for others.
+/// Known peers that are shared with shards that receive packets for others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedKnownPeers(Arc<Mutex<KnownPeers>>);
 

@@ -35,7 +35,7 @@ pub(crate) struct OsSocket {
     state: UdpSocketState,
     /// The address it is bound to; unspecified for all.
     local: IpAddr,
-    /// Its UDP port; 0 for raw IP.
+    /// UDP port; 0 for raw IP.
     port: u16,
     raw: bool,
     /// The socket was opened by this crate, and is not connected.
@@ -57,7 +57,7 @@ pub(crate) struct OsSocket {
 pub(crate) struct Bound {
     socket: RawSocket,
     address: IpAddr,
-    /// Its UDP port; 0 for raw IP.
+    /// UDP port; 0 for raw IP.
     port: u16,
 }
 
@@ -117,7 +117,7 @@ impl Bound {
         })
     }
 
-    /// Its UDP port; 0 for raw IP.
+    /// UDP port; 0 for raw IP.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }

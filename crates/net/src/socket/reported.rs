@@ -70,7 +70,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// The same, in the protocol core's form.
+    /// The reported error in the protocol core's form.
     pub(crate) fn icmp(&self) -> Icmp<'_> {
         Icmp {
             v6: self.v6,

@@ -1,5 +1,6 @@
 //! ASCONF of an association (RFC 5061): the peer's requests ([`receive`]), this side's requests
-//! ([`send`]), and the source addresses of packets meanwhile ([`source_address`]).
+//! ([`send`]), and the source addresses of packets while a request is outstanding
+//! ([`source_address`]).
 
 mod receive;
 mod send;

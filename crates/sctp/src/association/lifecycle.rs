@@ -48,7 +48,7 @@ pub(crate) struct NegotiatedParameters<'a> {
     pub(crate) extensions: Extensions,
     /// AUTH parameters of both ends, if AUTH is among them.
     pub(crate) auth: Option<&'a NegotiatedAuth>,
-    /// Their DTLS Key Management Parameters, if the DTLS chunk is used.
+    /// DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<&'a DtlsTerms>,
 }
 

@@ -5,7 +5,7 @@ use anabranch_settings::spelled;
 /// Buffers that are split between the active paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferSplit {
-    /// Neither buffer.
+    /// Neither buffer is split.
     #[default]
     Off,
     /// Send buffer: data sent on a path that is not yet cumulatively acknowledged.

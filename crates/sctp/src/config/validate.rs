@@ -33,7 +33,7 @@ pub(crate) const MAX_SACK_DELAY: Nanos = 500 * MILLISECOND;
 pub struct ConfigError {
     /// Name of the setting or switch; or the field of [`Config`].
     pub field: &'static str,
-    /// Its value, with the unit.
+    /// Value of the setting, with the unit.
     pub found: String,
     /// Allowed values.
     pub allowed: String,

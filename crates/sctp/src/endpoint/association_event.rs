@@ -45,9 +45,9 @@ pub(super) enum Input {
     RepeatControl,
     /// This unverified address belongs to another peer.
     Disown(IpAddr),
-    /// Likewise, verified or not.
+    /// This address, verified or not, belongs to another peer.
     Lose(IpAddr),
-    /// Another peer needs its place.
+    /// Another peer needs the place of this association.
     Displace,
 }
 

@@ -66,9 +66,9 @@ pub(super) struct FlowKey {
 struct Slot {
     generation: u32,
     association: Option<Box<Association>>,
-    /// Its keys in `by_peer`: its verified addresses. Most have one.
+    /// Keys of the association in `by_peer`: its verified addresses. Most associations have one.
     keys: SmallVec<[Key; 1]>,
-    /// Its keys in `claims`.
+    /// Keys of the association in `claims`.
     claims: LazyBox<Vec<(Key, u32)>>,
     /// Links of `to_transmit` and `ready`.
     transmits: QueueLink,
@@ -245,7 +245,7 @@ impl AssociationTable {
             return false;
         }
         self.slots.of_mut(slot).keys.push(key);
-        // Its packets come next.
+        // The next packets probably belong to the same association.
         self.last = Some((key, slot));
         if self.claims.is_empty() {
             return true;

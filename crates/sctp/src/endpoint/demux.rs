@@ -201,8 +201,9 @@ impl Endpoint {
             };
         };
         if association.is_closed() {
-            // Its final packet contains all information for the peer; a bare ABORT for a packet
-            // that arrives meanwhile would overtake it, and its error cause would be lost.
+            // The final packet of the association contains all information for the peer; a bare
+            // ABORT for a packet that arrives meanwhile would overtake it, and its error cause
+            // would be lost.
             if association.has_last_words() {
                 return self.discards.count(DiscardReason::OutOfTheBlue);
             }

@@ -119,7 +119,7 @@ impl DerefMut for DetachedAssociation {
 }
 
 impl DetachedAssociation {
-    /// Its identifier at the endpoint.
+    /// Identifier of the association at the endpoint.
     pub fn id(&self) -> AssociationId {
         self.id
     }

@@ -38,11 +38,11 @@ pub(crate) struct Offer {
     pub(crate) cookie: Option<Bytes>,
     /// Extensions that the peer supports.
     pub(crate) extensions: Extensions,
-    /// Its AUTH parameters, if this endpoint supports AUTH.
+    /// AUTH parameters of the peer, if this endpoint supports AUTH.
     pub(crate) auth: Option<AuthParameters>,
-    /// Its DTLS Key Management Parameter, if this endpoint offers the DTLS chunk.
+    /// DTLS Key Management Parameter of the peer, if this endpoint offers the DTLS chunk.
     pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
-    /// Its optional parameters.
+    /// Optional parameters of the peer.
     pub(crate) remarks: OptionalParameters,
     /// Requested increase of the cookie lifetime, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
@@ -79,7 +79,7 @@ pub(crate) enum OfferError {
     Malformed,
     /// The peer sent a host name; the complete parameter.
     HostName(Bytes),
-    /// Its AUTH parameters are invalid (RFC 4895 §6.1); the reason sent to the peer.
+    /// The AUTH parameters of the peer are invalid (RFC 4895 §6.1); the reason sent to the peer.
     BadAuth(&'static str),
     /// The peer does not offer AUTH, which this end requires.
     NoAuth,

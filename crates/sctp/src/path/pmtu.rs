@@ -25,7 +25,7 @@ use super::black_hole::{Comparison, Kind, Verdict};
 /// Lost probes of one size before it is considered too large (MAX_PROBES, RFC 8899 §5.1.2), on a
 /// path with few losses.
 const MAX_PROBES: u32 = 3;
-/// The same on a path with many losses.
+/// Maximum number of probes of one size on a path with many losses.
 const MAX_PROBES_IF_LOSSY: u32 = 8;
 /// Probability of considering a working size too large.
 const MISTAKES: f64 = 0.001;

@@ -10,7 +10,7 @@ macro_rules! states {
             /// All states.
             pub const ALL: &'static [PathState] = &[$(PathState::$variant),*];
 
-            /// Its name in reports.
+            /// Name of the state in reports.
             pub const fn name(self) -> &'static str {
                 match self { $(PathState::$variant => $name),* }
             }

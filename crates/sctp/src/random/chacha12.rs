@@ -73,7 +73,7 @@ mod x86 {
         written(begin, now)
     }
 
-    /// The same, with one instruction per rotation.
+    /// Computes the same block with one instruction per rotation.
     #[target_feature(enable = "avx2,avx512f,avx512vl")]
     #[inline]
     pub(super) fn two_by_rotations(seed: &[u8; 32], number: u64) -> BlockPair {

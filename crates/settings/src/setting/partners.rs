@@ -41,7 +41,7 @@ impl Partners {
 pub struct Partner {
     /// Name of the setting that must be on.
     pub setting: &'static str,
-    /// Its value must be one of these words.
+    /// The value of that setting must be one of these words.
     pub words: Words,
 }
 

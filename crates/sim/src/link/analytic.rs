@@ -25,7 +25,7 @@ use crate::scheduler::EventKey;
 
 /// An admitted packet, with its computed passage. One cache line.
 struct Passage {
-    /// Its arrival at the far end, if it has one and is stored here.
+    /// Arrival of the packet at the far end, if it arrives and is stored here.
     arrival: EventKey,
     packet: Option<Parcel>,
     departure: Departure,

@@ -213,7 +213,7 @@ impl Lane {
         }
     }
 
-    /// Its probes, if any are enabled.
+    /// Probes of this direction, if any are enabled.
     #[inline]
     pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
         match self {

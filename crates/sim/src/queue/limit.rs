@@ -9,7 +9,7 @@ use crate::error::BuildError;
 pub struct Occupancy {
     /// Packets.
     pub packets: usize,
-    /// Their bytes on the wire.
+    /// Bytes of these packets on the wire.
     pub bytes: u64,
 }
 

@@ -13,7 +13,7 @@ use crate::agent::Agent;
 pub struct UdpSinkStats {
     /// Datagrams with a correct checksum, including duplicates.
     pub received: u64,
-    /// Their payload, bytes.
+    /// Payload of the received packets, bytes.
     pub bytes: u64,
     /// Datagrams with a wrong checksum or length.
     pub corrupted: u64,

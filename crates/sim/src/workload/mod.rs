@@ -178,7 +178,7 @@ pub struct Facts {
     pub paced: bool,
     /// The workload never ends.
     pub endless: bool,
-    /// Its messages are answered, so the transport must carry data in both directions.
+    /// The messages of the flow are answered, so the transport must carry data in both directions.
     pub answered: bool,
     /// The mean time between two messages, nanoseconds, if it is known.
     pub gap: Option<Nanos>,

@@ -59,7 +59,7 @@ pub(super) enum Phase {
     Listening,
     /// Connecting.
     Connecting,
-    /// Its association is established, or was.
+    /// The association of the socket is established, or was.
     Connected,
     /// Association failed, or could not be set up.
     Failed,
@@ -446,7 +446,7 @@ impl SocketAssociation {
             let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
             let socket = self.owner().await.ok_or_else(gone)?;
             let _turn = socket.turn.lock().await;
-            // Another socket may have become its owner meanwhile.
+            // Another socket may have become the owner of the association meanwhile.
             if !self.is_owned_by(&socket) {
                 continue;
             }

@@ -65,7 +65,7 @@ pub(super) struct AccurateReceiver {
     pub withdrawn: bool,
     /// The ECN field of the SYN or SYN-ACK of this end was changed to another value (§3.2.2.3).
     mangled: bool,
-    /// It arrived with CE.
+    /// The SYN arrived with CE.
     syn_marked: bool,
     /// The client reports nothing (§3.2.2.1 note 1).
     pub unusable: bool,

@@ -139,8 +139,8 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
-            // Its ECN flags are processed because a peer that received no answer retries without
-            // ECN.
+            // The ECN flags of a repeated SYN are processed because a peer that received no answer
+            // retries without ECN.
             let support = self.ecn_support();
             if !self.ecn.on_syn_again(flags, ecn, support) {
                 self.schedule_reset();

@@ -20,7 +20,7 @@ pub(crate) struct AccurateReport {
     /// The ACE field.
     pub ace: u8,
     pub option: Option<AccurateEcn>,
-    /// Its timestamp is newer than that of all segments before.
+    /// The timestamp of the segment is newer than those of all earlier segments.
     pub newer: bool,
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Outcome {
     pub sample: bool,
     /// The acknowledgement restarts the retransmission timer if it advanced the cumulative point.
     pub restart_timer: bool,
-    /// It ends the backoff, although no RTT was measured.
+    /// The acknowledgement ends the backoff, although no RTT was measured.
     pub end_backoff: bool,
     /// The acknowledgement is a duplicate by the definition of the algorithm.
     pub duplicate: bool,

@@ -133,7 +133,7 @@ impl<B> Data<B> {
         }
     }
 
-    /// The same chunk with other user data.
+    /// This chunk with other user data.
     #[inline(always)]
     pub fn with<C>(&self, user_data: C) -> Data<C> {
         Data {

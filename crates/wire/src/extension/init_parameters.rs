@@ -66,7 +66,7 @@ impl InitParameter {
         }
     }
 
-    /// The same as an entry of [`Parameters`](crate::Parameters).
+    /// The list as an entry of [`Parameters`](crate::Parameters).
     ///
     /// # Errors
     /// The list is longer than the maximum length.

@@ -22,7 +22,7 @@ pub(super) fn path_json(path: &PathStatus) -> Value {
     })
 }
 
-/// The same as text.
+/// The state of a path as text.
 pub(super) fn path_text(path: &PathStatus) -> String {
     let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
     let milliseconds = |time: Duration| format!("{:.3} ms", time.as_secs_f64() * 1e3);

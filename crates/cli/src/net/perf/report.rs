@@ -377,7 +377,7 @@ fn start(arguments: &Perf, peers: &Peers) -> Value {
     })
 }
 
-/// The same as text, with the column headings.
+/// The heading as text, with the column headings.
 fn heading(arguments: &Perf, peers: &Peers) -> String {
     let direction = match (arguments.bidir, arguments.reverse) {
         (true, _) => "to and from",

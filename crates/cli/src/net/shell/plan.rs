@@ -115,7 +115,7 @@ impl Plan {
         })
     }
 
-    /// The same by the name of the node.
+    /// Like the method above, by the name of the node.
     fn named_host(&mut self, argument: &str, name: &str) -> Result<usize, Failure> {
         let node = self.named(argument, name)?;
         if !self.is_linked(node) {
@@ -190,7 +190,7 @@ impl Plan {
         &self.command
     }
 
-    /// The other commands.
+    /// The commands of `--run`.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }

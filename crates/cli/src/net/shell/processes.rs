@@ -65,7 +65,7 @@ impl MainCommand {
     /// Sends it a signal. The process was not reaped yet, so that its process id cannot have been
     /// reused.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended at this moment.
+        // The child may have ended at this moment.
         let _ = kill(pid(&self.child), signal);
     }
 }
@@ -150,7 +150,7 @@ impl Processes {
         // A server whose client has ended may be about to end.
         self.wait(LINGER);
         for started in self.started.iter().filter(|it| it.status.is_none()) {
-            // It may have ended at this moment.
+            // The process may have ended at this moment.
             let _ = killpg(pid(&started.child), Signal::SIGTERM);
         }
         self.wait(SHUTDOWN_TIMEOUT);

@@ -19,7 +19,7 @@ use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 #[derive(Debug)]
 pub(super) struct WatchedSocket {
     socket: AsyncFd<UdpSocket>,
-    /// The same socket, while it is full.
+    /// A second descriptor of the socket, while the socket is full.
     full: Mutex<Option<AsyncFd<OwnedFd>>>,
     handle: Handle,
 }

@@ -234,7 +234,8 @@ impl Association {
         }
         if !self.paths.has_verified() {
             self.pending_control.set(ControlTask::NoVerifiedPath);
-            // Also uses addresses that have not answered so far, because one of them must work.
+            // This search also uses addresses that have not answered so far, because one of them
+            // must work.
             for other in self.path_ids() {
                 self.request_heartbeat(other);
             }

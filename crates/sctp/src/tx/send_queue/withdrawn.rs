@@ -8,7 +8,7 @@ use crate::stream_scheduler::{Discipline, QueueId};
 use super::{Fragment, Message, Queued, SendQueue, Started, Unsent};
 
 impl Queued {
-    /// The same, removed from the queue of that stream.
+    /// The message as unsent, removed from the queue of that stream.
     pub(super) fn unsent(self, stream: Option<u16>) -> Unsent {
         Unsent {
             stream,
