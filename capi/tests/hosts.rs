@@ -104,7 +104,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended.
+        // The host may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -156,7 +156,7 @@ fn iperf3_measures_either_way_and_over_several_associations() {
     // With only --nstreams, version 3.12 sends one message and stops; with -b 0 in addition, it
     // continues.
     for options in ["-n 4M", "-n 4M -R", "-n 4M -P 3", "-n 4M --nstreams 8 -b 0"] {
-        // Its two ends also communicate over TCP, at the same port.
+        // The two ends of the program also communicate over TCP, at the same port.
         let script = |port: u16| {
             format!(
                 "exec {{server}}< <(exec stdbuf -oL iperf3 -s -1 -p {port})

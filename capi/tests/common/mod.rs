@@ -91,7 +91,7 @@ pub fn run(command: &mut Command) -> Output {
     run_with(command, &[library()])
 }
 
-/// Same, with these libraries preloaded in front of others.
+/// Runs the command with these libraries preloaded in front of others.
 pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
     run_at(command, preload, encapsulated(&[]))
 }
@@ -107,7 +107,7 @@ pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     })
 }
 
-/// Same, with a host of this configuration, in the network namespace of this thread.
+/// Runs the command with a host of this configuration, in the network namespace of this thread.
 pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Output {
     run_by(command, preload, config, false).0
 }
@@ -147,7 +147,8 @@ fn run_by(
         }
         let child = command.output();
         let output = tokio::time::timeout(TIMEOUT, child).await;
-        // Its last data is still in transit; the wait for an unresponsive peer is short.
+        // The last data of the program is still in transit; the wait for an unresponsive peer is
+        // short.
         let _ = tokio::time::timeout(LAST_WORDS, idle).await;
         (output, missed.borrow().clone())
     });

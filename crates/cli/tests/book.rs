@@ -41,7 +41,7 @@ enum Step {
 enum End {
     /// By itself, with this status.
     Status(i32),
-    /// It serves, and is ended by the test.
+    /// The command serves until the test ends it.
     Served,
 }
 

@@ -123,7 +123,7 @@ fn a_handover_drops_packets_or_holds_them() {
     // 100 messages per second; those of the last 37 ms have not arrived.
     assert!((196.0..=197.0).contains(&free), "{free}");
     assert_eq!(free, held);
-    // Those sent in 300 ms, and those that arrive during that time and were sent in the 32 ms
+    // Messages sent in 300 ms, and those that arrive during that time and were sent in the 32 ms
     // before.
     let lost = free - dropped;
     assert!((32.0..=35.0).contains(&lost), "{lost}");

@@ -20,13 +20,13 @@ struct Search<'a> {
 /// The finding for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// It changes the events in that world.
+    /// The setting changes the events in that world.
     Effect(Depth, usize),
-    /// It changes nothing.
+    /// The setting changes nothing.
     Nothing,
-    /// It allows a spec something that is an error without it.
+    /// The setting allows a spec something that is an error otherwise.
     Admits,
-    /// It is an error in every spec here.
+    /// The setting is an error in every spec here.
     Refused,
 }
 

@@ -115,7 +115,7 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
             "25 s" => 5.0,
             _ => 10.0,
         };
-        // It should end with the window of 64 KiB in each round trip of 512 ms.
+        // The upload should end with the window of 64 KiB in each round trip of 512 ms.
         assert!(value(record, "upload", "goodput") > 950e3, "{name}");
         if gap == 0.0 {
             // Lost data is detected by duplicate acknowledgements, within a round trip or two.

@@ -357,7 +357,7 @@ fn a_flow_whose_packets_are_too_large_says_so() {
     assert!(dropped.is_some_and(|it| it > 10), "{failure}");
 }
 
-/// Its tables have zeros, and the run should name the kind of failure.
+/// The tables of such a run have zeros, and the run should name the kind of failure.
 #[test]
 fn a_flow_that_delivers_nothing_says_so() {
     let all = "loss = { model = \"bernoulli\", probability = 1 }";

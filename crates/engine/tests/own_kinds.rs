@@ -59,7 +59,7 @@ kind! {
 }
 
 kind! {
-    /// It has no parameters.
+    /// The kind has no parameters.
     struct Two {}
     /// Drop-tail of two packets.
     static TWO: KindEntry<Box<dyn QueueDiscipline>> =

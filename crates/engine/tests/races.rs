@@ -74,7 +74,7 @@ fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
 fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     let controls = registry::all(protocol).into_iter();
     let both = controls.flat_map(|it| {
-        // It has no effect without the switch of its name.
+        // The algorithm has no effect without the switch of its name.
         let switch = if it.name == "rsctp" { ", rsctp = true" } else { "" };
         [false, true].map(|rack| {
             format!(

@@ -156,7 +156,7 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
         };
         let count = random.below(6);
         let talks = converse(&up, u32::from(host) * 1_000 + turn, count);
-        // It may be cancelled at any await.
+        // The call may be cancelled at any await.
         let patience = Duration::from_micros(random.below(5).into());
         let whole = match random.below(3) {
             0 => tokio::time::timeout(patience, talks).await.unwrap_or(false),
@@ -236,8 +236,8 @@ async fn play(seed: u64) {
     for life in lives {
         former.push(life.await.expect("no panic"));
     }
-    // They are gone for good; a later client with the same address may meet their remains, and must
-    // succeed all the same.
+    // The former endpoints have ended for good; a later client with the same address may meet their
+    // remains, and must succeed all the same.
     drop(former);
     for host in hosts {
         let fresh = client_with(&switch, host, 0, |it| it);
@@ -373,7 +373,7 @@ fn endpoints_are_added_and_removed_while_another_sends() {
                         }
                     };
                     if random.below(3) > 0 {
-                        // It ends in the middle of it, or is kept by its association.
+                        // The endpoint ends during the handshake, or is kept by its association.
                         let up = own.connect(peer.clone()).await;
                         drop(own);
                         if let Ok(up) = up {

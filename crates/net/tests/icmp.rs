@@ -120,7 +120,7 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         let client = Endpoint::bind(home(0).with(|it| it.port = 0)).expect("loopback");
         let peer = || Peer::from((LOOPBACK, 5_001)).over_udp(port);
         let association = client.connect(peer()).await.expect("it listens");
-        // Its sockets are closed, so it can send nothing any more.
+        // The sockets of the server are closed, so it can send nothing any more.
         tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(std::time::Duration::from_secs(60));
             drop(server);

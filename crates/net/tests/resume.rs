@@ -101,7 +101,7 @@ fn a_path_resumes_after_a_failover() {
         let unused = Some(ResumePhase::Reconnaissance);
         assert_eq!(phases(&association), [unused, unused]);
         first_is_cut.store(true, Ordering::Relaxed);
-        // Its window is full when data is acknowledged, so the phase ends.
+        // The window of the resumed transfer is full when data is acknowledged, so the phase ends.
         while phases(&association)[1] == unused {
             let message = pattern(1, 60_000);
             let sent = association.send(message, SendOptions::default()).await;

@@ -70,7 +70,7 @@ fn each_wrong_certificate_ends_the_attempt() {
             }),
             // The other end has no certificate.
             bind(Config::default().with_preshared_secret(preshared::Settings::new(&[7; 16]))),
-            // It has no protection.
+            // The other end has no protection.
             bind(Config::default()),
         ];
         for client in wrong {

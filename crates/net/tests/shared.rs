@@ -209,7 +209,7 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
         association.shutdown().await.expect("graceful");
         assert_eq!(accepted.recv().await, Ok(None));
         drop(accepted);
-        // Then the sockets are closed, and the port is free.
+        // After the last endpoint the sockets are closed, and the port is free.
         while std::net::UdpSocket::bind((LOOPBACK, udp_port)).is_err() {
             tokio::task::yield_now().await;
         }

@@ -109,7 +109,7 @@ fn data_of_a_camping_attacker_is_not_delivered_to_its_victims_association() {
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
     let served = beside(&world, camped);
     assert_eq!(texts(&mut world, served), [b""; 0]);
-    // Its data belongs to an association with only its own address.
+    // The data of the camper belongs to an association with only its own address.
     assert_eq!(addresses(&world, camped), [CAMPER]);
     assert_eq!(texts(&mut world, camped), [b"delete everything"]);
 }

@@ -209,7 +209,7 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     // An ABORT with the right tag is processed.
     assert_eq!(pair.a().state(), AssociationState::Established);
     assert_eq!(discarded(&pair.world, A, DiscardReason::BadTagAbort), 1);
-    // So is an ABORT to an address that the peer knows, or if no other address is left.
+    // The ABORT is also accepted to an address that the peer knows, or if no other address is left.
     let mut known = Pair::new();
     known.silence();
     known.change(&[Add(new()), Remove(old())]);

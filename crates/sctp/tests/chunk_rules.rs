@@ -237,7 +237,8 @@ fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// Likewise after a COOKIE ECHO, which is the first chunk of its packet.
+/// Chunks that must be alone are ignored after a COOKIE ECHO, which is the first chunk of its
+/// packet.
 #[test]
 fn chunks_that_must_be_alone_are_ignored_after_a_cookie_echo() {
     let mut world = World::new(anabranch_sctp::Config::default());

@@ -481,7 +481,7 @@ fn the_peer_of_a_detached_association_restarts() {
     net.send(client, id, "new".into());
     net.run_for(SECOND);
     assert_eq!(net.read(client, id), ["new"]);
-    // Its tag has changed, and is found by a further restart.
+    // The tag of the association has changed, and is found by a further restart.
     net.up(2, 1);
     assert_eq!(net.only_worker().output, ["restarted", "new", "restarted"]);
 }

@@ -217,7 +217,7 @@ fn a_dtls_chunk_with_another_chunk_is_discarded() {
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
     assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
-    // Likewise before protection is required, in any position.
+    // The packets are also dropped before protection is required, in any position.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
         true => Fate::Drop,

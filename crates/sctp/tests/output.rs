@@ -157,7 +157,7 @@ fn a_receipt_is_before_the_message_behind_its_sack() {
     assert_eq!(all.collect::<Vec<_>>(), ["receipt 5", "answer"]);
 }
 
-/// Likewise if all chunks arrive in one packet.
+/// The messages should be the same if all chunks arrive in one packet.
 #[test]
 fn a_reset_is_between_what_shares_its_packet() {
     let (mut world, [a, z]) = up(resettable());

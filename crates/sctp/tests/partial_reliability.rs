@@ -262,7 +262,8 @@ fn a_long_message_is_abandoned_whole() {
     for unordered in [false, true] {
         let mut world = World::new(partial());
         let (a, z) = world.established();
-        // Its second chunk is lost permanently; much more of it waits in the queue.
+        // The second chunk of the message is lost permanently; much more of the message waits in
+        // the queue.
         world.fate = lose_data(|number| number == 1);
         let long = (vec![1; 60_000], unordered);
         offer(&mut world, a, 1, long, &NEVER_AGAIN).expect("room");

@@ -120,7 +120,7 @@ fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     Hosts::take(&mut hosts.client, hosts.now, acks);
     assert_eq!(hosts.state(first), AssociationState::CookieEchoed);
     assert_eq!(hosts.state(second), AssociationState::CookieWait);
-    // Its COOKIE ECHO is lost, and its user aborts it.
+    // The COOKIE ECHO of the first association is lost, and the user aborts this association.
     Hosts::sent(&mut hosts.client, hosts.now);
     let association = hosts.client.association_mut(first).expect("not released");
     association

@@ -220,7 +220,7 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
     rig.data(4, 2, 1, "BE");
     assert_eq!(rig.text(), "0;2;4;");
     rig.data(1, 1, 1, "BE");
-    // It is reported without another request.
+    // The reset is reported without another request.
     let performed = ReConfigParameter::Response {
         response: rig.number(0),
         result: Performed,
@@ -243,7 +243,7 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     }
     let another = rig.outgoing(1, 1, &[2]);
     assert_eq!(rig.ask(&[another]), [AlreadyInProgress]);
-    // The same request with a new number replaces it.
+    // The same request with a new number replaces the deferred one.
     let again = rig.outgoing(2, 1, &[1]);
     assert_eq!(rig.ask(&[again]), [InProgress]);
     rig.data(0, 3, 0, "BE");

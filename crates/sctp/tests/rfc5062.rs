@@ -111,7 +111,7 @@ fn one_packet_draws_one_packet() {
         assert_eq!(world.state(Z, id), AssociationState::Established);
         assert!(world.endpoints[Z].discards().of(DiscardReason::RateLimited) > 0);
     }
-    // Likewise out of the blue.
+    // A packet out of the blue should have the same result.
     let mut world = alone();
     let path = anabranch_transport::Path::new(address(Z, 0), ATTACKER);
     world.inject_from(Z, path, raw_packet(A, 9, &heartbeat(4).repeat(1_000)));

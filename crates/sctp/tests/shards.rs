@@ -297,7 +297,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             let begun = world.connect(client);
             world.log.push(format!("begun: {begun}"));
         }
-        // It loses its state, and perhaps an address; or it claims a foreign one.
+        // The client loses its state, and perhaps an address; or it claims a foreign one.
         2 => {
             let own = [0, 1].map(|network| of_client(client, network));
             let addresses = match which % 4 {
@@ -456,7 +456,8 @@ fn a_peer_that_restarts_from_another_address_finds_its_association() {
         let addresses = vec![of_client(0, 1), of_client(0, 0)];
         world.clients[0] = world.fresh(addresses, 77);
         let now = world.now;
-        // It connects to the address on the other network, and thus from its own address there.
+        // The client connects to the address on the other network, and thus from its own address
+        // there.
         let begun = world.clients[0].connect(now, &[of_server(1)], SERVER_PORT);
         world.log.clear();
         world.settle();

@@ -172,7 +172,7 @@ fn one_address_has_all_places_until_another_needs_one() {
     let displaced = |it: &CloseReason| *it == CloseReason::Displaced;
     assert_eq!(net.closed.iter().filter(|it| displaced(it)).count(), 15);
     assert!(net.open(all[0]) && net.open(all[1]), "silent ones go first");
-    // Its share is two of 16: it has exactly these now, and keeps them.
+    // The share of the peer is two of 16: it has exactly these now, and keeps them.
     let (_, up) = net.call(host(99), 5_000);
     assert!(!up);
     assert!(net.open(all[0]) && net.open(all[1]));

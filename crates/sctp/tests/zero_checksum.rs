@@ -32,7 +32,7 @@ fn is_zero(bytes: &Bytes) -> bool {
     checksum::is_zero(bytes)
 }
 
-/// The same packet without its checksum.
+/// The packet without its checksum.
 fn without(bytes: &Bytes) -> Bytes {
     let mut bytes = bytes.to_vec();
     bytes[8..12].fill(0);

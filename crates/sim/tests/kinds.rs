@@ -11,7 +11,7 @@ fn sample(setting: &Setting) -> Option<Datum> {
     if let Fallback::Is(_) | Fallback::Nothing = setting.fallback {
         return None;
     }
-    // Its lower limit depends on the table of MODCODs.
+    // The lower limit of `clear_sky` depends on the table of MODCODs.
     if setting.name == "clear_sky" {
         return Some(Datum::Real(10.0));
     }

@@ -76,7 +76,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // It has ended already if the test succeeded.
+        // The process has ended already if the test succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

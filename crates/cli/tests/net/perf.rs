@@ -60,7 +60,7 @@ fn perf_counts_what_the_sink_got() {
         said.contains("600 messages") && said.contains("closed gracefully"),
         "{said}"
     );
-    // Its output is a results directory.
+    // The traced output is a results directory.
     let shown = run(here, &["show", "traced"]);
     let shown = text(&shown.stdout);
     assert!(

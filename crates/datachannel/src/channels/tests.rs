@@ -231,7 +231,7 @@ fn nothing_overtakes_the_opening() {
     a.channels.send(0, id, text("late")).unwrap();
     a.pump();
     assert!(a.pipe.waiting[0].unordered);
-    // The other end needs no acknowledgement; its DATA_CHANNEL_ACK is ordered.
+    // The accepting end needs no acknowledgement before it sends; its DATA_CHANNEL_ACK is ordered.
     b.channels.send(0, id, text("back")).unwrap();
     b.pump();
     assert!(b.pipe.waiting[0].unordered);

@@ -1,4 +1,4 @@
-//! The same check for the kinds of links and flows: queues, losses, delays, workloads. With its
+//! Checks of effects for the kinds of links and flows: queues, losses, delays, workloads. With its
 //! requirements met, every parameter should change which packets pass.
 
 use anabranch_engine::kinds::Standard;

@@ -392,7 +392,7 @@ loss = { model = "bernoulli", probability = 0.005 }
 pub enum Depth {
     /// Each packet on each link: when it was sent, and its bytes.
     Packets,
-    /// Also what both ends tell: samples of every probe.
+    /// Also the output of both ends: samples of every probe.
     Told,
 }
 

@@ -55,7 +55,7 @@ fn judged(
 /// Evidence that distinguishes the worlds of a paper.
 struct Evidence {
     paper: &'static str,
-    /// Its tables and claims.
+    /// Tables and claims.
     only: &'static [&'static str],
     /// Fewer points than in the paper, to keep the test short.
     set: &'static [&'static str],

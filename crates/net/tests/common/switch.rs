@@ -101,7 +101,7 @@ pub fn shards(count: usize) -> (Arc<Mutex<Switch>>, Vec<Shard>) {
     (switch, shards)
 }
 
-/// The same, bound.
+/// Binds servers at a switch.
 pub fn servers(count: usize) -> (Arc<Mutex<Switch>>, Vec<Endpoint>) {
     let (switch, shards) = shards(count);
     let servers = shards.into_iter().map(|it| it.bind().expect("bound"));
@@ -113,7 +113,7 @@ pub fn client(switch: &Arc<Mutex<Switch>>, host: u8, first: u8) -> Endpoint {
     client_with(switch, host, first, without_timers)
 }
 
-/// The same, with other settings.
+/// Binds a client with other settings.
 pub fn client_with(
     switch: &Arc<Mutex<Switch>>,
     host: u8,

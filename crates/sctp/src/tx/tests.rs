@@ -432,7 +432,8 @@ fn a_timeout_marks_all_and_sends_one_packet() {
         );
         assert_eq!(rig.probe(Probe::Timeout), [0.0], "{name}");
         rig.now += 500 * MILLISECOND;
-        // It arrives; slow start from one segment: two may be in flight, retransmissions first.
+        // The retransmission arrives; slow start from one segment: two may be in flight,
+        // retransmissions first.
         assert_eq!(rig.sack_and_drain(1, &[])[0], 1, "{name}");
         assert_eq!(
             rig.paths.get(PathId(0)).rto.srtt(),

@@ -43,7 +43,7 @@ pub enum Fate {
     Duplicate,
     /// A router marks it if it is ECN-capable.
     Mark,
-    /// It arrives later by this time.
+    /// The packet arrives later by this time.
     Late(Nanos),
     /// One byte is flipped.
     Corrupt,
@@ -483,7 +483,7 @@ pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// Same packet with another verification tag.
+/// The packet with another verification tag.
 pub fn retag(bytes: &Bytes, verification_tag: u32) -> Bytes {
     let mut out = bytes.to_vec();
     out[4..8].copy_from_slice(&verification_tag.to_be_bytes());

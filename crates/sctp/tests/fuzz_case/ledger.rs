@@ -40,7 +40,7 @@ struct Order {
 /// Association that reads the messages of a serial.
 #[derive(Debug)]
 struct Reader {
-    /// Its id, and the number of times that its host lost its state before.
+    /// Id of the association, and the number of times that its host lost its state before.
     who: (AssociationId, u32),
     /// Next number, by stream.
     next: BTreeMap<u16, u32>,

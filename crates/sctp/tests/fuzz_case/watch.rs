@@ -94,7 +94,7 @@ impl Known {
         data
     }
 
-    /// Likewise for a chunk of an extension.
+    /// Records a chunk of an extension.
     fn learn_extension(&mut self, host: usize, raw: RawChunk) -> bool {
         match Extension::decode(raw).expect("sound") {
             Extension::IData(chunk) => {

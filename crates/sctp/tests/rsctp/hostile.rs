@@ -112,7 +112,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(windows(&world), before, "{bandwidth} {loss}");
         assert_eq!(count(&world, DiscardReason::HeartbeatReport), reports + 1);
-        // It cannot be sent twice.
+        // The answer cannot be sent twice.
         let nonces = count(&world, DiscardReason::HeartbeatNonce);
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(count(&world, DiscardReason::HeartbeatNonce), nonces + 1);

@@ -506,7 +506,7 @@ fn a_restarted_setup_has_a_new_tag() {
         );
         assert_eq!(sent.initial_tsn, script.first);
         assert!(!tags.contains(&sent.initiate_tag));
-        // It is retransmitted unchanged.
+        // The INIT is retransmitted unchanged.
         let again = script.expect_within(SECOND, "INIT");
         assert_eq!(again, [Chunk::Init(sent.clone())]);
         script.say(&[&init_ack_with(&[cookie()])]);

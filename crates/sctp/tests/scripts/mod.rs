@@ -181,7 +181,7 @@ impl Script {
         script
     }
 
-    /// It connects, and its COOKIE ECHO was sent.
+    /// The tested endpoint connects, and has sent its COOKIE ECHO.
     fn cookie_echoed(config: Config) -> Self {
         let mut script = Self::calling(config);
         script.say(&[&init_ack_with(&[cookie()])]);
@@ -189,7 +189,7 @@ impl Script {
         script
     }
 
-    /// It has connected, and is established.
+    /// The tested endpoint has connected, and is established.
     fn called(config: Config) -> Self {
         let mut script = Self::cookie_echoed(config);
         script.say(&[&Chunk::CookieAck]);

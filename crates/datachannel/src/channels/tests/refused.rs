@@ -142,7 +142,7 @@ fn a_reset_of_all_streams_covers_those_that_were_refused() {
         assert_eq!(a.channels.take_all_reset(), expected);
         a.channels.handle_reset(5);
     }
-    // Its response to the reset of this side was lost.
+    // The peer's response to the reset of this side was lost.
     a.channels.handle_message(5, 50, sound());
     assert_eq!(a.events().len(), 1);
 }

@@ -85,7 +85,7 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
         handle.spawn(Box::pin(async move {
             timer.as_mut().await;
             assert!(handle_of_task.now() >= begin + Duration::from_millis(millis));
-            // It stays ready.
+            // The timer stays ready.
             timer.await;
             let mut order = order.lock().expect("no panic");
             order.push(millis);

@@ -51,8 +51,8 @@ fn equal_signals_destroy_each_other() {
     );
 }
 
-/// The same with A 16 times stronger at B: its frame is captured. If the weaker signal arrived
-/// first, both are lost.
+/// The same situation with A 16 times stronger at B: its frame is captured. If the weaker signal
+/// arrived first, both are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
     // 10 m and 40 m: powers 16 : 1, delays 33 ns and 133 ns.
@@ -123,8 +123,8 @@ fn hidden_stations_collide() {
     );
 }
 
-/// The same with RTS: C hears B's CTS, is silent until the end of the ACK, and no data frame is
-/// lost.
+/// The same situation with RTS: C hears B's CTS, is silent until the end of the ACK, and no data
+/// frame is lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
     let parameters = Parameters {
