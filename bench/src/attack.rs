@@ -67,8 +67,8 @@ impl Attack {
         }
     }
 
-    /// Whether it sends at full speed and therefore occupies a processor that the server and its
-    /// other clients lack.
+    /// Whether the attack sends at full speed and therefore occupies a processor that the server
+    /// and its other clients lack.
     pub fn takes_a_processor(self) -> bool {
         matches!(self, Attack::Inits | Attack::Repeats)
     }

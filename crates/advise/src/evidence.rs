@@ -211,13 +211,13 @@ pub enum Limit {
 pub struct TestedSetting {
     /// The setting.
     pub setting: Setting,
-    /// Whether it is a deciding setting, which has more runs than others.
+    /// Whether this is a deciding setting, which has more runs than others.
     pub decides: bool,
     /// Goodput, bit/s.
     pub goodput: Summary,
     /// Goodput relative to that of the best candidate without limit, by replication.
     pub share: Summary,
-    /// Whether it reaches the requested share with confidence.
+    /// Whether the setting reaches the requested share with confidence.
     pub answer: Answer,
     /// Limiting factor.
     pub limit: Limit,
@@ -237,7 +237,7 @@ pub struct TestedSetting {
 pub struct Drift {
     /// Mean, and half width of its 95 % interval.
     pub mean: (f64, f64),
-    /// Whether it is significant, which means that the runs have not reached a steady state.
+    /// Whether the drift is significant, which means that the runs have not reached a steady state.
     pub surely: bool,
 }
 

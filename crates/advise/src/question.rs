@@ -37,9 +37,9 @@ impl fmt::Display for Control {
 }
 
 impl Control {
-    /// Whether it is the sender of stacks that follow a standard: the congestion control of the
-    /// protocol itself (additive increase, halving after a loss) with the rules of an RFC. The
-    /// registry lists it before algorithms that build on it.
+    /// Whether the control is the sender of stacks that follow a standard: the congestion control
+    /// of the protocol itself (additive increase, halving after a loss) with the rules of an RFC.
+    /// The registry lists it before algorithms that build on it.
     pub fn is_standard(&self) -> bool {
         let own = registry::all(Protocol::Sctp).first().copied();
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);

@@ -33,7 +33,7 @@ pub struct WarmUp {
     pub begin: Span,
     /// Measured duration of the longest runs.
     pub seen: Span,
-    /// Whether these were long enough for a reliable result.
+    /// Whether the runs were long enough for a reliable result.
     pub surely: bool,
     /// Number of runs.
     pub runs: u64,

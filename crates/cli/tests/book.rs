@@ -165,7 +165,7 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
                     End::Status(status) => format!(
                         "{{ {command}\n}} > {log} 2>&1\nended=$?\necho $ended > {log}.status\n[ $ended = {status} ] || exit 1\n"
                     ),
-                    // Until it has printed the expected lines, or has ended.
+                    // The command runs until it has printed the expected lines, or has ended.
                     End::Served => format!(
                         ": > {log}\n( exec {command} ) >> {log} 2>&1 &\nserver=$!\n\
                          while kill -0 $server && [ $(wc -l < {log}) -lt {} ]; do sleep 0.05; done\n\

@@ -49,7 +49,7 @@ impl HyStart {
         self.done = true;
     }
 
-    /// Whether it has been disabled.
+    /// Whether HyStart has been disabled.
     pub fn is_done(&self) -> bool {
         self.done
     }

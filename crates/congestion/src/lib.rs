@@ -395,9 +395,9 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
-    /// Whether it responds to the fraction of marked bytes: receivers must echo each mark, until
-    /// the next packet without one (RFC 8257 §3.2). A sender must check this before it sends the
-    /// first packet, and must also echo marks accordingly as a receiver.
+    /// Whether the control responds to the fraction of marked bytes: receivers must echo each mark,
+    /// until the next packet without one (RFC 8257 §3.2). A sender must check this before it sends
+    /// the first packet, and must also echo marks accordingly as a receiver.
     fn counts_marks(&self) -> bool {
         false
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reliability {
-    /// Until it arrives.
+    /// A message is retransmitted until it arrives.
     #[default]
     Reliable,
     /// At most this many times.
@@ -127,7 +127,7 @@ impl Payload {
         }
     }
 
-    /// Whether it is empty. An empty message is delivered like any other.
+    /// Whether the message is empty. An empty message is delivered like any other.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -359,7 +359,7 @@ fn one_that_reads_nothing() {
     assert!(world.ends[1].is_held_back());
     let buffered = world.ends[0].channels().buffered_amount(id);
     assert!(buffered > 6 << 20, "{buffered}");
-    // When it reads, the rest should arrive.
+    // When the receiver reads again, the rest should arrive.
     world.reads = true;
     world.run_until(|world| {
         world.collect();

@@ -47,7 +47,7 @@ impl Drop for KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// Creates it from keys that were agreed on elsewhere.
+    /// Creates key material from keys that were agreed on elsewhere.
     ///
     /// # Errors
     /// A key does not have the length that `suite` requires.
@@ -79,8 +79,8 @@ impl KeyMaterial {
         })
     }
 
-    /// Derives it from a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn" (RFC 9147
-    /// §4.2.3).
+    /// Derives key material from a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn"
+    /// (RFC 9147 §4.2.3).
     pub fn from_secret(suite: Suite, secret: &[u8]) -> Self {
         let mut key = Zeroizing::new(vec![0; suite.key_len()]);
         let mut sequence_key = Zeroizing::new(vec![0; suite.key_len()]);

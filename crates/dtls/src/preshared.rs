@@ -140,8 +140,8 @@ pub struct Preshared {
 }
 
 impl Preshared {
-    /// Creates it for one association; its random numbers are derived from `seed`, which must be
-    /// secret and different for each association.
+    /// Creates the method for one association; its random numbers are derived from `seed`, which
+    /// must be secret and different for each association.
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
         let policy = Policy {
             restart: settings.restart,

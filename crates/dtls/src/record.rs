@@ -126,7 +126,7 @@ impl std::fmt::Debug for OpeningKey {
 }
 
 impl SealingKey {
-    /// Creates it from `material`, for `epoch`.
+    /// Creates a sealer from `material`, for `epoch`.
     pub fn new(material: &KeyMaterial, epoch: u64) -> Self {
         Self {
             suite: material.suite(),
@@ -184,7 +184,7 @@ impl SealingKey {
 }
 
 impl OpeningKey {
-    /// Creates it from `material`, with a replay window of `window` records.
+    /// Creates an opener from `material`, with a replay window of `window` records.
     pub fn new(material: &KeyMaterial, window: usize) -> Self {
         Self {
             suite: material.suite(),

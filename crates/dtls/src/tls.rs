@@ -83,7 +83,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Creates it for one association.
+    /// Creates the method for one association.
     pub fn new(settings: Arc<Settings>) -> Self {
         let policy = Policy {
             restart: settings.restart,

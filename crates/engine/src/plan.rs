@@ -189,7 +189,7 @@ impl Unit<'_> {
         }
     }
 
-    /// Whether it records samples.
+    /// Whether the run records samples.
     pub fn records(&self) -> bool {
         let mut records = self.point.records().iter();
         records.any(|record| record.wants(self.replication))

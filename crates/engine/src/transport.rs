@@ -162,7 +162,8 @@ pub trait Transport: Debug + Send + Sync {
         false
     }
 
-    /// Whether it needs links without corruption, because it does not detect damaged packets.
+    /// Whether the transport needs links without corruption, because it does not detect damaged
+    /// packets.
     fn needs_sound_links(&self) -> bool {
         false
     }

@@ -307,7 +307,7 @@ impl EndpointState {
 /// The state of an endpoint under its lock. Deferred work is done when the lock is released.
 #[derive(Debug)]
 pub(crate) struct StateGuard<'a> {
-    /// Present until it is dropped.
+    /// The lock; present until the guard is dropped.
     state: Option<MutexGuard<'a, EndpointState>>,
     shared: &'a EndpointShared,
 }

@@ -14,8 +14,8 @@ pub struct Edge {
     pub via: u32,
     /// Delay of a packet on the edge, seconds.
     pub delay: f64,
-    /// Whether it is a ground link. A station does not forward packets from one ground link to
-    /// another, unless stations relay.
+    /// Whether the edge is a ground link. A station does not forward packets from one ground link
+    /// to another, unless stations relay.
     pub ground: bool,
 }
 

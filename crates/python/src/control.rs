@@ -189,7 +189,7 @@ struct PythonControl {
     base: Py<Base>,
     /// `None` after an exception: the run has failed, and ends with the protocol's own windows.
     object: Option<Py<PyAny>>,
-    /// Whether it is called for each sent packet, which is expensive.
+    /// Whether the control is called for each sent packet, which is expensive.
     has_on_sent: bool,
     cwnd: f64,
     ssthresh: f64,

@@ -15,7 +15,7 @@ use crate::{Outputs, unit};
 pub struct Terminal {
     /// Width in characters.
     pub width: usize,
-    /// Whether it displays colours.
+    /// Whether the terminal displays colours.
     pub colours: bool,
 }
 

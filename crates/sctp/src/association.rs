@@ -131,7 +131,7 @@ pub struct Association {
     /// Last known path of new data, and the primary path of which the user was notified.
     active_path: PathId,
     known_primary: PathId,
-    /// Present if both ends use RSCTP.
+    /// RSCTP state; present if both ends use RSCTP.
     rsctp: Option<Box<Rsctp>>,
     verifying: Verifying,
     /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown. Cached as long as
@@ -140,12 +140,12 @@ pub struct Association {
     control: ControlCounters,
     /// The peer's addresses changed, and the endpoint must update its table.
     addresses_changed: bool,
-    /// Present if both ends use ECN.
+    /// ECN state; present if both ends use ECN.
     marks: Option<Box<Marks>>,
     checksum_mode: ChecksumMode,
-    /// Present if this side offers AUTH.
+    /// AUTH state; present if this side offers AUTH.
     auth: Option<Box<Authenticator>>,
-    /// Present if this side offers or uses the DTLS chunk.
+    /// State of the DTLS chunk; present if this side offers or uses the DTLS chunk.
     dtls: Option<Box<DtlsChunk>>,
     pending_control: PendingControl,
     readable_notified: bool,

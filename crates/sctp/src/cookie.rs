@@ -122,7 +122,7 @@ impl Cookie {
         FIXED_LEN + paths + addresses
     }
 
-    /// Appends it to `out`, whose length must be a multiple of 4.
+    /// Appends the cookie to `out`, whose length must be a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
         // In place, so that memory is reserved once.
         let (begin, usual) = (out.len(), self.usual_len());

@@ -126,9 +126,10 @@ pub struct Endpoint {
     may_begin: usize,
     answers_for_other_ports: bool,
     max_associations: usize,
-    /// Present while the maximum number of associations is reached.
+    /// Shares of peers; present while the maximum number of associations is reached.
     shares: Option<Box<Shares>>,
-    /// Present if the user decides about incoming associations.
+    /// Incoming associations without a decision; present if the user decides about incoming
+    /// associations.
     undecided: Option<Box<PendingIncoming>>,
     racers: ConnectAttempts,
     table: AssociationTable,

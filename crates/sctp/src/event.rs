@@ -235,8 +235,8 @@ pub struct UndeliveredMessage {
     pub context: u32,
     /// The cause.
     pub cause: UndeliveredCause,
-    /// Whether some of it was sent. If all of it was sent, it may have reached the peer; otherwise
-    /// it did not.
+    /// Whether a part of the message was sent. If all of it was sent, it may have reached the peer;
+    /// otherwise it did not.
     pub sent: bool,
 }
 

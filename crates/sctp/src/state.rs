@@ -32,9 +32,9 @@ pub(crate) struct Tcb {
     pub(crate) peer: Peer,
     /// Negotiated extensions.
     pub(crate) extensions: Extensions,
-    /// Present if both ends support RE-CONFIG.
+    /// RE-CONFIG state; present if both ends support RE-CONFIG.
     pub(crate) reconfig: Option<Box<ReconfigState>>,
-    /// Present if both ends support ASCONF.
+    /// ASCONF state; present if both ends support ASCONF.
     pub(crate) addresses: Option<Box<AsconfState>>,
     pub(crate) stage: EstablishedState,
 }

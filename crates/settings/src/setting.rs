@@ -156,7 +156,7 @@ impl Variant {
         }
     }
 
-    /// Whether these are its parameters, each in its range.
+    /// Whether `parameters` are those of this kind, each in its range.
     pub(crate) fn holds(&self, parameters: &[(String, Datum)]) -> bool {
         parameters.iter().all(|(name, datum)| {
             let known = self.parameters.iter().find(|known| known.name == name);

@@ -83,7 +83,7 @@ pub struct SendMarker {
 }
 
 impl SendMarker {
-    /// Reports it.
+    /// Reports that data is sent over the association.
     pub fn tell(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Ignored if the association is not recorded.

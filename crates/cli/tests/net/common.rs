@@ -37,7 +37,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Starts it, and waits for its first line.
+    /// Starts the command, and waits for its first line.
     pub fn start(directory: &Path, arguments: &[&str]) -> Self {
         let mut child = anabranch(directory, arguments)
             .stdout(Stdio::piped())

@@ -41,7 +41,7 @@ pub(super) struct SpaceRequest {
 }
 
 impl SpaceRequest {
-    /// Whether it is waiting without a reservation.
+    /// Whether the channel is waiting without a reservation.
     pub(super) fn is_waiting(&self) -> bool {
         self.ticket.is_some() && self.reserved_until.is_none()
     }

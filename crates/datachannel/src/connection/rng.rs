@@ -15,7 +15,7 @@ impl std::fmt::Debug for RandomSeed {
 }
 
 impl RandomSeed {
-    /// Creates it from these bytes.
+    /// Creates a generator from these bytes.
     pub fn new(seed: [u8; 32]) -> Self {
         Self(seed)
     }

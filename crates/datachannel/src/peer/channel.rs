@@ -145,7 +145,8 @@ impl DataChannel {
             .await;
     }
 
-    /// Closes it after the queued messages are sent. Messages that have arrived can still be read.
+    /// Closes the channel after the queued messages are sent. Messages that have arrived can still
+    /// be read.
     pub fn close(&self) {
         self.shared
             .ask(|state, now| state.connection.close_channel(now, self.id));

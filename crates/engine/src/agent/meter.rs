@@ -107,7 +107,7 @@ impl Meter {
         self
     }
 
-    /// Whether it measures the samples of this probe only.
+    /// Whether the meter measures the samples of this probe only.
     fn is_of(&self, wanted: Probe) -> bool {
         matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
     }

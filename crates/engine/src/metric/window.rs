@@ -54,7 +54,7 @@ impl FromParameters for TimeWindows {
 }
 
 impl TimeWindows {
-    /// Whether it is the whole run.
+    /// Whether the window is the whole run.
     pub fn is_whole(&self) -> bool {
         self.windows.iter().all(|(_, window)| window.is_none())
     }

@@ -152,7 +152,7 @@ struct Source {
     path: Path,
     /// Whether each message starts with its offer time.
     stamped: bool,
-    /// Whether it also carries its number.
+    /// Whether each message also carries its number.
     numbered: bool,
     /// Messages and pieces of transfers handed over.
     accepted: u64,

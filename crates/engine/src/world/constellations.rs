@@ -100,7 +100,7 @@ impl<'a> ConstellationRecorder<'a> {
         })
     }
 
-    /// When it takes the next samples.
+    /// Time of the next samples.
     pub fn next(&self) -> Nanos {
         self.next
     }

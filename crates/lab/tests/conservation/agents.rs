@@ -221,7 +221,7 @@ impl Agent for SctpSource {
 /// An SCTP endpoint that listens and checks received messages.
 pub struct SctpSink {
     pub endpoint: Endpoint,
-    /// Whether it reads partially received messages.
+    /// Whether the agent reads partially received messages.
     pub in_parts: bool,
     /// Received parts of incomplete messages by stream.
     pub begun: BTreeMap<u16, BytesMut>,

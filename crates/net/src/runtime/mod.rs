@@ -72,7 +72,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
 
 /// A timer of a [`Runtime`]: ready from its expiry on until it is set again.
 pub trait Timer: Future<Output = ()> + Send {
-    /// Sets it to expire at `at` instead. A waiting task is woken at the new time.
+    /// Sets the timer to expire at `at` instead. A waiting task is woken at the new time.
     fn reset(self: Pin<&mut Self>, at: Instant);
 }
 

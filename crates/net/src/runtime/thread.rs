@@ -179,7 +179,7 @@ impl ThreadRuntime {
 }
 
 impl Core {
-    /// Polls the system until there is an event, or the time for that is over. A task that is put
+    /// Polls the system until there is an event, or the polling time is over. A task that is put
     /// into the queue meanwhile rings.
     #[allow(
         clippy::disallowed_methods,

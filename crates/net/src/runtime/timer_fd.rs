@@ -29,7 +29,7 @@ pub(super) fn set(fd: impl AsFd, after: Duration) {
     settle(fd, Timespec::try_from(after).unwrap_or(ZERO));
 }
 
-/// Disarms it.
+/// Disarms the timer.
 #[cfg(feature = "tokio")]
 pub(super) fn unset(fd: impl AsFd) {
     settle(fd, ZERO);

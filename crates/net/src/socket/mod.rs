@@ -337,7 +337,7 @@ impl Sockets {
         self.all.push(socket);
     }
 
-    /// Closes them all.
+    /// Closes all sockets.
     pub(crate) fn close(&mut self) {
         self.all.clear();
         self.icmp.clear();

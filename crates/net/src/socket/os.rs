@@ -141,7 +141,7 @@ impl Bound {
         share(&self.socket).map_err(|source| self.failed(source))
     }
 
-    /// Has it watched by a runtime.
+    /// Registers the socket to be watched by a runtime.
     ///
     /// # Errors
     /// The error of the system or of the runtime.

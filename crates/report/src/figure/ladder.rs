@@ -31,7 +31,7 @@ pub struct Segment {
     pub departed: f64,
     /// Outcome of the transmission.
     pub fate: Fate,
-    /// Whether it is a retransmission.
+    /// Whether the packet is a retransmission.
     pub again: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct Ack {
     pub departed: f64,
     /// Time of arrival.
     pub arrived: f64,
-    /// Whether it repeats the previous one.
+    /// Whether the acknowledgement repeats the previous acknowledgement.
     pub duplicate: bool,
 }
 

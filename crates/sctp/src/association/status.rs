@@ -67,7 +67,7 @@ impl Association {
         }
     }
 
-    /// Reports it to the user.
+    /// Reports the peer's adaptation layer indication to the user.
     pub(super) fn tell_adaptation(&mut self) {
         if let Some(indication) = self.peer_adaptation_layer() {
             self.events

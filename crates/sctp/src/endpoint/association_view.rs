@@ -39,8 +39,8 @@ pub(super) struct AssociationView {
     pub(super) uses_asconf: bool,
     /// DTLS chunks of its peer can be processed.
     pub(super) takes_dtls: bool,
-    /// Present once it is closed and has sent its last packet: until this time, data that arrives
-    /// is late.
+    /// Present once the association is closed and has sent its last packet: until this time, data
+    /// that arrives is late.
     pub(super) late_data_until: Option<Nanos>,
 }
 

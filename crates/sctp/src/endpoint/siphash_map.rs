@@ -28,7 +28,7 @@ use siphasher::sip::SipHasher13;
 /// less than an eighth full is rebuilt for the remaining entries, and an empty table is freed.
 pub(super) struct SipHashMap<K> {
     few: Option<(K, u32)>,
-    /// Present for several entries; `few` is then empty.
+    /// A table, present for several entries; `few` is then empty.
     many: Option<Box<Many<K>>>,
 }
 

@@ -79,7 +79,7 @@ impl OptionalParameters {
         }
     }
 
-    /// Encodes them for a cookie.
+    /// Encodes the parameters for a cookie.
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         let bit = |said: bool, bit: u8| if said { bit } else { 0 };
         out.put_u8(

@@ -60,7 +60,7 @@ struct Sent {
 /// An answered HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeartbeatResult {
-    /// When it was sent.
+    /// Time at which the HEARTBEAT was sent.
     pub(crate) at: Nanos,
     pub(crate) role: Role,
     /// DATA bytes that the path carried between the previously answered HEARTBEAT and this one.

@@ -70,7 +70,7 @@ impl Streams {
         }
     }
 
-    /// Splits it into lists of at most `most`.
+    /// Splits the list into lists of at most `most`.
     pub(crate) fn split(self, most: usize) -> Vec<Self> {
         match &self.0 {
             Some(list) if list.len() > most => {

@@ -28,8 +28,8 @@ pub(crate) struct LazySender {
 }
 
 impl LazySender {
-    /// Creates it for these settings. The sender exists at once if it acts on its own (several
-    /// paths in use, an adaptive number of streams) or uses optional recovery algorithms
+    /// Creates a sender for these settings. The sender exists at once if it acts on its own
+    /// (several paths in use, an adaptive number of streams) or uses optional recovery algorithms
     /// ([`OptionalRecovery`]).
     #[inline(always)] // for each association a call and copies less
     pub(crate) fn new(config: &Config, initial_tsn: Tsn) -> Self {

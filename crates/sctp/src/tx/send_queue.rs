@@ -92,7 +92,7 @@ struct Queued {
     immediate: bool,
     /// The user's context value.
     context: u32,
-    /// When it is abandoned, and its receipt.
+    /// Rule for abandoning the message, and its receipt.
     terms: Option<Box<PrPolicy>>,
     course: Option<Box<MessageRoute>>,
 }
@@ -172,7 +172,7 @@ pub(super) struct SendQueue {
     bytes: usize,
     /// Number of queued messages, including partly sent and deferred ones.
     messages: usize,
-    /// While streams are being reset.
+    /// Messages that are deferred while streams are being reset.
     deferred: Option<Box<DeferredMessages>>,
     /// Bytes of messages deferred by a reset.
     behind: usize,

@@ -7,8 +7,8 @@ use super::outstanding::Outstanding;
 use crate::path::Paths;
 
 impl Sender {
-    /// Defers messages queued for `streams` and without a stream from now on; `None` means any
-    /// stream.
+    /// Defers messages that are queued for `streams` from now on, and messages without a stream;
+    /// `None` means all streams.
     pub(crate) fn hold(&mut self, streams: Option<&[u16]>) {
         self.queue.hold(streams);
     }

@@ -140,7 +140,7 @@ impl Answers {
         self.bytes += bytes;
     }
 
-    /// Checks them against the `len` bytes of the packet that caused them.
+    /// Checks the counters against the `len` bytes of the packet that caused them.
     pub(super) fn check(&self, len: usize) {
         let Self { packets, bytes } = *self;
         assert!(packets <= MAX_ANSWERS, "{packets} answers to one packet");

@@ -80,7 +80,7 @@ pub(crate) struct Router {
 #[derive(Debug)]
 enum MadeBy {
     FewestLinks(FewestLinks),
-    /// Includes the tree of each table.
+    /// Routes that follow the satellites, with the tree of each routing table.
     Moving(Box<Moving>, Vec<Tree>),
 }
 

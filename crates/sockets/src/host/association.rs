@@ -193,7 +193,7 @@ impl<S> OwnedAssociation<S> {
         counts[usize::from(sent)] += 1;
     }
 
-    /// Marks it as established.
+    /// Marks the association as established.
     pub(super) fn set_established(&self, association: Association) {
         if let Some(status) = association.status() {
             let _ = self
@@ -215,7 +215,7 @@ impl<S> OwnedAssociation<S> {
         self.error.get().copied().unwrap_or(libc::ECONNREFUSED)
     }
 
-    /// Marks it as ended.
+    /// Marks the association as ended.
     pub(super) fn end(&self) {
         self.progress.send_replace(SetupState::Ended);
         self.owner.send_replace(Owner::None);
@@ -326,7 +326,7 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Gives it to the socket, which is not notified of its end.
+    /// Gives the association to the socket, which is not notified of its end.
     pub(super) fn assign(&self, socket: &Arc<S>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));

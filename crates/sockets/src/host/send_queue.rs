@@ -17,9 +17,10 @@ use crate::frame::Frame;
 
 /// Queued bytes above which a program gets no more buffer space.
 pub(super) const MAX_QUEUED: usize = 256 << 10;
-/// Bytes in addition to [`MAX_QUEUED`] and one message above which the descriptor is not read.
-/// Messages that were granted space and are still in the descriptor can arrive: 208 KiB from one
-/// thread (`net.core.wmem_default`), and one message from each further thread.
+/// Margin in bytes: the descriptor is not read while the queue has more than [`MAX_QUEUED`], one
+/// message and this margin. Messages that were granted space and are still in the descriptor can
+/// arrive: 208 KiB from one thread (`net.core.wmem_default`), and one message from each further
+/// thread.
 const QUEUE_MARGIN: usize = 1 << 20;
 /// Bytes counted for each job in addition to its message.
 const JOB_OVERHEAD: usize = 256;

@@ -47,7 +47,8 @@ impl Heartbeat {
             .ok_or(DecodeError::NoHeartbeatInfo { kind })
     }
 
-    /// Writes it as a chunk of type `kind`. HEARTBEAT and HEARTBEAT ACK have the same format.
+    /// Writes the HEARTBEAT as a chunk of type `kind`. HEARTBEAT and HEARTBEAT ACK have the same
+    /// format.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
         let length = Self::HEADER + self.info.len();
         out.extend_from_slice(&chunk_header(kind, 0, length));

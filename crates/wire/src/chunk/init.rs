@@ -101,7 +101,7 @@ impl Init {
         bytes
     }
 
-    /// Writes it as a chunk of type `kind`.
+    /// Writes the chunk as a chunk of type `kind`.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
         out.extend_from_slice(&self.before_parameters(kind, self.length()));
         out.extend_from_slice(self.parameters.as_bytes());

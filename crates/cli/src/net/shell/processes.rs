@@ -62,8 +62,8 @@ impl MainCommand {
         code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1)
     }
 
-    /// Sends it a signal. The process was not reaped yet, so that its process id cannot have been
-    /// reused.
+    /// Sends a signal to the process. The process was not reaped yet, so that its process id cannot
+    /// have been reused.
     pub fn signal(&self, signal: Signal) {
         // The child may have ended at this moment.
         let _ = kill(pid(&self.child), signal);

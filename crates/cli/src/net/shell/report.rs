@@ -30,7 +30,7 @@ impl Report {
         }
     }
 
-    /// As JSON.
+    /// The report as JSON.
     pub fn json(&self) -> String {
         let TunReport {
             hosts,

@@ -121,7 +121,7 @@ fn a_server_that_does_not_read_stops_the_client() {
     let most = window + (32 << 10) + 1460 + window;
     assert!(acknowledged <= most, "{acknowledged} of {most}");
     assert!(acknowledged > window + (32 << 10), "{acknowledged}");
-    // When it reads again, all data should arrive.
+    // When the client reads again, all data should arrive.
     let mut read = 0;
     for _ in 0..60_000 {
         line.step();

@@ -26,7 +26,7 @@ impl Reader {
         }
     }
 
-    /// Whether it has finished the last data.
+    /// Whether the application has finished reading the last data.
     pub fn is_ready(&self, now: Nanos) -> bool {
         self.busy_until <= now
     }

@@ -54,7 +54,7 @@ impl Flag {
     }
 }
 
-/// Sets it when it is dropped.
+/// Sets the flag when this value is dropped.
 struct Falls(Arc<Flag>);
 
 impl Drop for Falls {
