@@ -32,7 +32,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
         Property::OwnWindow,
         Property::AbsoluteScale,
     ],
-    make: &|base, _| Box::new(Bbr::new(base)),
+    make: &|base, numbers| Box::new(Bbr::new(base, numbers.get())),
 };
 
 /// Fraction of the estimated bandwidth that is left free (PacingMarginPercent).
@@ -43,6 +43,38 @@ const MAX_QUANTUM: f64 = 65_536.0;
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 /// MinPipeCwnd, segments.
 const MIN_WINDOW: f64 = 4.0;
+
+/// The gains of BBR version 3, and the loss rate that it tolerates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BbrParameters {
+    /// StartupPacingGain.
+    pub startup_gain: f64,
+    /// DefaultCwndGain: the cwnd gain of all states except ProbeBW_UP and ProbeRTT.
+    pub cwnd_gain: f64,
+    /// Pacing gain of ProbeBW_UP.
+    pub probe_gain: f64,
+    /// LossThresh: tolerated loss rate while probing, as a fraction of the bytes in flight.
+    pub loss_threshold: f64,
+}
+
+impl Default for BbrParameters {
+    /// The values of the draft: 2.77, 2, 1.25 and 2 %.
+    fn default() -> Self {
+        Self {
+            startup_gain: 2.77,
+            cwnd_gain: 2.0,
+            probe_gain: 1.25,
+            loss_threshold: 0.02,
+        }
+    }
+}
+
+impl BbrParameters {
+    /// IsInflightTooHigh.
+    fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
+        lost as f64 > tx_in_flight as f64 * self.loss_threshold
+    }
+}
 
 /// The rate sample (RS) of the current acknowledgement, and the state of the flow (C).
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +90,7 @@ struct Sample {
 #[derive(Clone, Debug)]
 pub struct Bbr<Base> {
     base: Base,
+    parameters: BbrParameters,
     initial_cwnd: f64,
     cwnd: f64,
     prior_cwnd: f64,
@@ -88,15 +121,16 @@ pub struct Bbr<Base> {
 
 impl<Base: WindowControl> Bbr<Base> {
     /// A controller for a new path.
-    pub fn new(base: Base) -> Self {
+    pub fn new(base: Base, parameters: BbrParameters) -> Self {
         let initial_cwnd = base.cwnd_exact();
         let state = State::Startup;
         Self {
             base,
+            parameters,
             initial_cwnd,
             cwnd: initial_cwnd,
             prior_cwnd: 0.0,
-            pacing_rate: state.pacing_gain() * initial_cwnd / time::seconds(NOMINAL_RTT),
+            pacing_rate: state.pacing_gain(&parameters) * initial_cwnd / time::seconds(NOMINAL_RTT),
             state,
             cycle: Cycle::default(),
             probe_rtt: ProbeRtt::default(),
@@ -201,7 +235,8 @@ impl<Base: WindowControl> Bbr<Base> {
 
     /// SetCwnd.
     fn set_cwnd(&mut self, rs: &RateSample) {
-        let cap = self.bdp(self.bw, self.state.cwnd_gain()) + self.extra_acked.get();
+        let cap =
+            self.bdp(self.bw, self.state.cwnd_gain(&self.parameters)) + self.extra_acked.get();
         let most = self.with_budget(cap);
         let grown = self.cwnd + rs.newly_acked as f64;
         if self.full_bw.reached {
@@ -280,7 +315,7 @@ impl<Base: WindowControl> CongestionControl for Bbr<Base> {
         }
         self.update_model(&sample);
         self.leave_recovery(ack.in_recovery);
-        self.set_pacing_rate(self.state.pacing_gain());
+        self.set_pacing_rate(self.state.pacing_gain(&self.parameters));
         self.set_cwnd(&rs);
     }
 

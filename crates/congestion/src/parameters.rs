@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 
 use crate::algorithm::ParameterLookup;
+use crate::bbr::BbrParameters;
 use crate::bbr1::Bbr1Parameters;
 use crate::binomial::BinomialParameters;
 use crate::cubic::CubicParameters;
@@ -12,6 +13,8 @@ use crate::westwood_rate::RateParameters;
 /// The parameters of all algorithms that a spec can set; each algorithm reads only its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AlgorithmParameters {
+    /// Parameters of `bbr`.
+    pub bbr: BbrParameters,
     /// Parameters of `bbr1`.
     pub bbr1: Bbr1Parameters,
     /// Parameters of `binomial`.
@@ -25,10 +28,11 @@ pub struct AlgorithmParameters {
 }
 
 impl Default for AlgorithmParameters {
-    /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the values of RSCTP's
-    /// paper.
+    /// BBR with the values of the drafts, SQRT, CUBIC with all of RFC 9438, the estimate of
+    /// Westwood+, and the values of RSCTP's paper.
     fn default() -> Self {
         Self {
+            bbr: BbrParameters::default(),
             bbr1: Bbr1Parameters::default(),
             binomial: BinomialParameters::default(),
             cubic: CubicParameters::default(),
@@ -40,7 +44,8 @@ impl Default for AlgorithmParameters {
 
 impl ParameterLookup for AlgorithmParameters {
     fn find(&self, of: TypeId) -> Option<&dyn Any> {
-        let all: [&dyn Any; 5] = [
+        let all: [&dyn Any; 6] = [
+            &self.bbr,
             &self.bbr1,
             &self.binomial,
             &self.cubic,

@@ -41,6 +41,32 @@ settings! {
     pub struct Config {
         /// Congestion control algorithm, on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
+        /// BBR version 3: the pacing gain of Startup. 2.77 (4 ln 2) doubles the rate per round
+        /// trip.
+        bbr_startup_gain: f64 = 2.77, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, StartupPacingGain", needs congestion = "bbr";
+        /// BBR version 3: the cwnd gain of all states except ProbeBW_UP and ProbeRTT, in
+        /// bandwidth-delay products.
+        bbr_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, DefaultCwndGain", needs congestion = "bbr";
+        /// BBR version 3: the pacing gain of ProbeBW_UP.
+        bbr_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, ProbeBW_UP", needs congestion = "bbr";
+        /// BBR version 3: the loss rate of a round trip above which a probe ends and bounds the
+        /// bytes in flight. Version 1 has no such bound.
+        bbr_loss_threshold: f64 = 0.02, Kind::Number { least: 0.0, most: 0.5, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, LossThresh", needs congestion = "bbr";
+        /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse. 2 / ln 2
+        /// doubles the rate per round trip.
+        bbr1_high_gain: f64 = 2.885_390_081_777_927, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, BBRHighGain", needs congestion = "bbr1";
+        /// BBR version 1: the cwnd gain of ProbeBW, in bandwidth-delay products.
+        bbr1_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, cwnd_gain", needs congestion = "bbr1";
+        /// BBR version 1: the pacing gain of the phase that probes for bandwidth; the gain of the
+        /// next phase is 2 minus this gain.
+        bbr1_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 1.9, above: true, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, pacing_gain", needs congestion = "bbr1";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
         /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
         /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
@@ -287,8 +313,9 @@ settings! {
         priority: Option<u32> = None;
         /// The profile: the RFC that is followed, and the switches that differ from it.
         profile: Profile = Profile::default();
-        /// Parameters of algorithms, except those of `binomial` and `rsctp`, which are switches of
-        /// the profile.
+        /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
+        /// which are settings, and those of `binomial` and `rsctp`, which are switches of the
+        /// profile.
         tuning: AlgorithmParameters = AlgorithmParameters::default();
         /// Observe the paths, and start on one from saved parameters if the driver
         /// [supplies](crate::Association::resume) them (Careful Resume, RFC 9959).

@@ -1,5 +1,7 @@
 //! Configuration of a connection.
 
+use anabranch_congestion::bbr::BbrParameters;
+use anabranch_congestion::bbr1::Bbr1Parameters;
 use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::registry::{needs_rate_samples, own_window, paces_itself};
@@ -27,6 +29,32 @@ settings! {
     pub struct Config {
         /// Congestion control algorithm. A program can add its own.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
+        /// BBR version 3: the pacing gain of Startup. 2.77 (4 ln 2) doubles the rate per round
+        /// trip.
+        bbr_startup_gain: f64 = 2.77, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, StartupPacingGain", needs congestion = "bbr";
+        /// BBR version 3: the cwnd gain of all states except ProbeBW_UP and ProbeRTT, in
+        /// bandwidth-delay products.
+        bbr_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, DefaultCwndGain", needs congestion = "bbr";
+        /// BBR version 3: the pacing gain of ProbeBW_UP.
+        bbr_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, ProbeBW_UP", needs congestion = "bbr";
+        /// BBR version 3: the loss rate of a round trip above which a probe ends and bounds the
+        /// bytes in flight. Version 1 has no such bound.
+        bbr_loss_threshold: f64 = 0.02, Kind::Number { least: 0.0, most: 0.5, above: true, step: 0.0 },
+            "draft-ietf-ccwg-bbr-06, LossThresh", needs congestion = "bbr";
+        /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse. 2 / ln 2
+        /// doubles the rate per round trip.
+        bbr1_high_gain: f64 = 2.885_390_081_777_927, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, BBRHighGain", needs congestion = "bbr1";
+        /// BBR version 1: the cwnd gain of ProbeBW, in bandwidth-delay products.
+        bbr1_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, cwnd_gain", needs congestion = "bbr1";
+        /// BBR version 1: the pacing gain of the phase that probes for bandwidth; the gain of the
+        /// next phase is 2 minus this gain.
+        bbr1_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 1.9, above: true, step: 0.0 },
+            "draft-cardwell-iccrg-bbr-congestion-control-00, pacing_gain", needs congestion = "bbr1";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
         /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
         /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
@@ -73,7 +101,8 @@ settings! {
     beside {
         /// Switches: choices in which RFCs and implementations differ.
         profile: Profile = Profile::default();
-        /// Parameters of the congestion control algorithms.
+        /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
+        /// which are settings.
         tuning: AlgorithmParameters = AlgorithmParameters::default();
         /// Observe the path, and start from saved parameters if the driver
         /// [supplies](crate::Connection::resume) them (Careful Resume, RFC 9959).
@@ -183,11 +212,29 @@ impl Config {
         Ok(())
     }
 
+    /// Parameters of the congestion control algorithms: those that are settings, and others.
+    fn algorithm_parameters(&self) -> AlgorithmParameters {
+        AlgorithmParameters {
+            bbr: BbrParameters {
+                startup_gain: self.bbr_startup_gain,
+                cwnd_gain: self.bbr_cwnd_gain,
+                probe_gain: self.bbr_probe_gain,
+                loss_threshold: self.bbr_loss_threshold,
+            },
+            bbr1: Bbr1Parameters {
+                high_gain: self.bbr1_high_gain,
+                cwnd_gain: self.bbr1_cwnd_gain,
+                probe_gain: self.bbr1_probe_gain,
+            },
+            ..self.tuning
+        }
+    }
+
     /// Parameters for creating congestion controllers.
     pub(crate) fn control(&self) -> Congestion {
         Congestion {
             algorithm: self.congestion,
-            tuning: self.tuning,
+            tuning: self.algorithm_parameters(),
             rate_limited_increase: self.rate_limited_increase,
             careful_resume: self.careful_resume,
             saved_parameters: None,
@@ -283,6 +330,30 @@ mod tests {
             error.to_string(),
             "`pacing`: found 1.25; expected off, the default: it has no effect with `congestion = \"bbr\"` or `congestion = \"bbr1\"`"
         );
+        let control = |name| {
+            let algorithms = anabranch_congestion::registry::by_name(Protocol::Tcp, name);
+            algorithms.expect("a control")
+        };
+        for (name, own, setting) in [
+            ("bbr", true, "bbr_loss_threshold"),
+            ("bbr1", false, "bbr_loss_threshold"),
+            ("bbr1", false, "bbr_startup_gain"),
+            ("bbr", false, "bbr1_high_gain"),
+            ("bbr1", true, "bbr1_high_gain"),
+            ("cubic", false, "bbr_cwnd_gain"),
+            ("newreno", false, "bbr1_probe_gain"),
+        ] {
+            let mut config = Config::default().with(|it| it.congestion = control(name));
+            let value = if setting == "bbr_loss_threshold" {
+                "0.1"
+            } else {
+                "1.5"
+            };
+            config.set(setting, value).expect("a value in the range");
+            let error = config.check_effects().err();
+            let refused = error.as_ref().map(|it| it.setting());
+            assert_eq!(refused, (!own).then_some(setting), "{name} {setting}");
+        }
         let error =
             with(|it| (it.profile.duplicate_threshold, it.profile.limited_transmit) = (1, false));
         let text = error

@@ -3,7 +3,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use super::phases::{LOSS_THRESHOLD, State, too_high};
+use super::phases::State;
 use super::{Bbr, WindowControl};
 use crate::rate_sample::{LostPacket, RateSample};
 
@@ -261,10 +261,10 @@ impl Default for LongTerm {
 }
 
 /// InflightAtLoss: the bytes in flight at which the losses exceeded the threshold.
-fn inflight_at_loss(lost: &LostPacket) -> f64 {
+fn inflight_at_loss(lost: &LostPacket, threshold: f64) -> f64 {
     let before = lost.tx_in_flight.saturating_sub(lost.size) as f64;
     let lost_before = lost.lost.saturating_sub(lost.size) as f64;
-    before + (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD)
+    before + (threshold * before - lost_before) / (1.0 - threshold)
 }
 
 impl<Base: WindowControl> Bbr<Base> {
@@ -300,8 +300,10 @@ impl<Base: WindowControl> Bbr<Base> {
     pub(super) fn handle_lost(&mut self, lost: &LostPacket) {
         self.note_loss(lost.total_delivered);
         self.short.runs += u32::from(!lost.adjacent);
-        if self.long.probe_sample && too_high(lost.lost, lost.tx_in_flight) {
-            self.handle_too_high(inflight_at_loss(lost), lost.app_limited);
+        let too_high = self.parameters.too_high(lost.lost, lost.tx_in_flight);
+        if self.long.probe_sample && too_high {
+            let at_loss = inflight_at_loss(lost, self.parameters.loss_threshold);
+            self.handle_too_high(at_loss, lost.app_limited);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Nanos, time};
 
-use super::{Bbr, Sample, WindowControl};
+use super::{Bbr, BbrParameters, Sample, WindowControl};
 
 /// Number of contiguous ranges of lost data in a round trip that ends Startup
 /// (BBRStartupFullLossCnt).
@@ -26,32 +26,24 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// Tolerated loss rate while probing, as a fraction of the bytes in flight (LossThresh).
-pub(super) const LOSS_THRESHOLD: f64 = 0.02;
-
-/// IsInflightTooHigh.
-pub(super) fn too_high(lost: u64, tx_in_flight: u64) -> bool {
-    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
-}
-
 impl State {
     /// BBR.pacing_gain.
-    pub fn pacing_gain(self) -> f64 {
+    pub fn pacing_gain(self, parameters: &BbrParameters) -> f64 {
         match self {
-            State::Startup => 2.77,
+            State::Startup => parameters.startup_gain,
             State::Drain => 0.5,
             State::ProbeDown => 0.9,
             State::ProbeCruise | State::ProbeRefill | State::ProbeRtt => 1.0,
-            State::ProbeUp => 1.25,
+            State::ProbeUp => parameters.probe_gain,
         }
     }
 
     /// BBR.cwnd_gain.
-    pub fn cwnd_gain(self) -> f64 {
+    pub fn cwnd_gain(self, parameters: &BbrParameters) -> f64 {
         match self {
             State::ProbeUp => 2.25,
             State::ProbeRtt => 0.5,
-            _ => 2.0,
+            _ => parameters.cwnd_gain,
         }
     }
 
@@ -125,7 +117,7 @@ impl<Base: WindowControl> Bbr<Base> {
     fn check_startup_loss(&mut self, sample: &Sample) {
         let rs = &sample.rs;
         let a_round = self.short.loss_round_start && self.recovery.is_some();
-        let high = too_high(rs.lost, rs.tx_in_flight);
+        let high = self.parameters.too_high(rs.lost, rs.tx_in_flight);
         if a_round && high && self.short.runs >= STARTUP_RUNS {
             self.long.undo_state = Some(State::Startup);
             (self.full_bw.reached, self.full_bw.now) = (true, true);
@@ -276,7 +268,8 @@ impl<Base: WindowControl> Bbr<Base> {
             }
         }
         let rs = &sample.rs;
-        if too_high(rs.lost, rs.tx_in_flight) || self.long.inflight == f64::INFINITY {
+        if self.parameters.too_high(rs.lost, rs.tx_in_flight) || self.long.inflight == f64::INFINITY
+        {
             return false;
         }
         self.long.inflight = self.long.inflight.max(rs.tx_in_flight as f64);
@@ -288,7 +281,7 @@ impl<Base: WindowControl> Bbr<Base> {
 
     /// ProbeRTTCwnd.
     pub(super) fn probe_rtt_cwnd(&self) -> f64 {
-        let gain = State::ProbeRtt.cwnd_gain();
+        let gain = State::ProbeRtt.cwnd_gain(&self.parameters);
         self.bdp(self.bw, gain).max(self.least_window())
     }
 

@@ -6,11 +6,16 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 use time::{MILLISECOND as MS, SECOND};
 
 fn bbr() -> Bbr<SctpNewReno> {
-    Bbr::new(SctpNewReno::new(SctpParameters {
+    with(BbrParameters::default())
+}
+
+fn with(parameters: BbrParameters) -> Bbr<SctpNewReno> {
+    let base = SctpNewReno::new(SctpParameters {
         unit: SEGMENT,
         initial_cwnd: 10 * SEGMENT,
         ..SctpParameters::default()
-    }))
+    });
+    Bbr::new(base, parameters)
 }
 
 fn bottleneck(flows: usize, room: usize) -> Line<Bbr<SctpNewReno>, State> {
@@ -156,4 +161,68 @@ fn a_timeout_leaves_one_segment_and_a_spurious_one_gives_all_back() {
     assert_eq!(control.cwnd(), SEGMENT);
     control.on_undo(0.0, 0);
     assert_eq!(control.cwnd(), before);
+}
+
+/// Loss rates of 2 % and 5 % of the bytes in flight, with the threshold of the draft and with a
+/// larger one, which lets more bytes be in flight before a loss bounds them.
+#[test]
+fn the_threshold_decides_which_losses_end_a_probe() {
+    let lost = |control: &mut Bbr<SctpNewReno>, size: u64| {
+        control.long.probe_sample = true;
+        control.on_packet_lost(&LostPacket {
+            size,
+            lost: size,
+            tx_in_flight: 100_000,
+            total_delivered: 0,
+            app_limited: false,
+            adjacent: false,
+        });
+        control.long.inflight
+    };
+    for (threshold, size, bounded) in [
+        (0.02, 2_000, false),
+        (0.02, 2_001, true),
+        (0.05, 5_000, false),
+        (0.05, 5_001, true),
+    ] {
+        let mut control = with(BbrParameters {
+            loss_threshold: threshold,
+            ..BbrParameters::default()
+        });
+        let inflight = lost(&mut control, size);
+        assert_eq!(inflight < f64::INFINITY, bounded, "{threshold} {size}");
+        if bounded {
+            // The bytes before the packet, and those after which the rate is the threshold (draft,
+            // InflightAtLoss).
+            let before = (100_000 - size) as f64;
+            let expected = before + threshold * before / (1.0 - threshold);
+            assert!((inflight - expected).abs() < 1.0, "{inflight} {expected}");
+        }
+    }
+}
+
+/// The gains are those of the parameters, and the others are fixed.
+#[test]
+fn gains_are_parameters() {
+    let parameters = BbrParameters {
+        startup_gain: 3.0,
+        cwnd_gain: 2.5,
+        probe_gain: 1.5,
+        loss_threshold: 0.02,
+    };
+    for (state, pacing, cwnd) in [
+        (State::Startup, 3.0, 2.5),
+        (State::Drain, 0.5, 2.5),
+        (State::ProbeDown, 0.9, 2.5),
+        (State::ProbeCruise, 1.0, 2.5),
+        (State::ProbeRefill, 1.0, 2.5),
+        (State::ProbeUp, 1.5, 2.25),
+        (State::ProbeRtt, 1.0, 0.5),
+    ] {
+        let gains = (state.pacing_gain(&parameters), state.cwnd_gain(&parameters));
+        assert_eq!(gains, (pacing, cwnd), "{state:?}");
+    }
+    // The first pace is the gain times the initial window in the nominal round trip of 1 ms.
+    let rate = with(parameters).pacing_rate().expect("a rate");
+    assert_eq!(rate, 3.0 * (10 * SEGMENT) as f64 / 0.001);
 }
