@@ -21,7 +21,7 @@ const (
 	streams = 10
 	header  = 24
 	largest = 262144
-	// Beyond those of WebRTC: pion sends messages of DCEP in order, whatever it is told.
+	// Above the identifiers of WebRTC, because pion always sends messages of DCEP in order.
 	ppidBase = 0x10000
 )
 
@@ -30,7 +30,7 @@ func fail(format string, values ...any) {
 	os.Exit(1)
 }
 
-// arguments are those that all peers know, as key=value.
+// arguments are the arguments that all peers have, as key=value.
 type arguments struct {
 	connects bool
 	text     map[string]string
@@ -68,7 +68,7 @@ func (a arguments) number(key string) uint64 {
 	return n
 }
 
-// message is what workload.h says of it.
+// message is a message as described in workload.h.
 type message struct {
 	index, ordinal, length uint32
 	stream                 uint16
@@ -140,13 +140,13 @@ func (m message) compose() []byte {
 	return out
 }
 
-// checker says whether what has come is right. pion does not tell whether a message came unordered: its flag is believed.
+// checker checks the received messages. pion does not report whether a message was unordered, so the flag in the message is used.
 type checker struct {
 	sync.Mutex
 	expected, count uint32
 	bytes           uint64
 	seen            []bool
-	// Where messages may be given up: of those that may not, how many there are, and how many have come.
+	// With partial reliability: number of messages that must arrive, and how many of them have arrived.
 	partial                 bool
 	reliable, reliableCount uint32
 	next                    [streams]uint32
@@ -200,7 +200,7 @@ func (c *checker) check(stream uint16, ppid uint32, data []byte) {
 	}
 }
 
-// complete tells whether all has come that must.
+// complete reports whether all required messages have arrived.
 func (c *checker) complete() bool {
 	if c.partial {
 		return c.reliableCount == c.reliable
@@ -208,7 +208,7 @@ func (c *checker) complete() bool {
 	return c.count == c.expected
 }
 
-// conclude says at the end what has come, where messages may be given up.
+// conclude prints at the end which messages have arrived, with partial reliability.
 func (c *checker) conclude() {
 	c.Lock()
 	defer c.Unlock()
@@ -217,10 +217,10 @@ func (c *checker) conclude() {
 	}
 }
 
-// expendable messages are never sent again where messages may be given up: those of the streams of odd numbers.
+// expendable messages are never retransmitted in cases with partial reliability: messages of streams with odd numbers.
 func expendable(stream uint16) bool { return stream%2 == 1 }
 
-// read takes the messages of one stream until it ends, by a reset or with the association.
+// read reads the messages of one stream until the stream ends, by a reset or with the association.
 func (c *checker) read(s *sctp.Stream, ended func()) {
 	defer ended()
 	buffer := make([]byte, largest)
@@ -233,7 +233,7 @@ func (c *checker) read(s *sctp.Stream, ended func()) {
 	}
 }
 
-// readAnew takes the messages of streams that were reset: of each, what comes after the reset, once all before it is read.
+// readAnew reads the messages of each stream after its reset, when all messages before the reset are read.
 func (c *checker) readAnew(association *sctp.Association, first [streams]chan struct{}, ended *sync.WaitGroup) {
 	for {
 		s, err := association.AcceptStream()
@@ -248,7 +248,7 @@ func (c *checker) readAnew(association *sctp.Association, first [streams]chan st
 	}
 }
 
-// peerOnly is a UDP socket with one peer, which may not be there yet.
+// peerOnly is a UDP socket with one peer, which may not have started yet.
 type peerOnly struct {
 	*net.UDPConn
 	peer *net.UDPAddr
@@ -288,9 +288,9 @@ func associate(a arguments) *sctp.Association {
 		NetConn: dial(a), LoggerFactory: log, BlockWrite: !flood, MaxReceiveBufferSize: 2 << 20, MaxMessageSize: largest, RTOMax: 10000,
 	}
 	if flood {
-		config.MTU = 1472 // an Ethernet's, as the others have
+		config.MTU = 1472 // that of Ethernet, like the other peers
 	}
-	// Interleaving and partial reliability it always offers.
+	// pion always offers interleaving and partial reliability.
 	fmt.Println("ready")
 	open := sctp.Server
 	if a.connects {
@@ -309,7 +309,7 @@ func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 	count := uint32(a.number("messages"))
 	partial := a.text["speaks"] == "partial"
 	for i := range count {
-		// It heeds what a FORWARD TSN says of the numbers of a stream only while it sends ordered messages there itself.
+		// pion processes the stream numbers of a FORWARD TSN only while it sends ordered messages on that stream itself.
 		m := plan(a.number("seed"), i, partial, &ordinals)
 		s := out[m.stream]
 		kind := sctp.ReliabilityTypeReliable
@@ -324,7 +324,7 @@ func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 	fmt.Printf("sent messages=%d\n", count)
 }
 
-// flood sends messages of one size for a time, as far ahead as a MiB, and shuts down.
+// flood sends messages of one size for a time, with at most 1 MiB queued, and shuts down.
 func flood(a arguments, association *sctp.Association, s *sctp.Stream) {
 	message := make([]byte, a.number("size"))
 	low := make(chan struct{}, 1)
@@ -349,8 +349,8 @@ func flood(a arguments, association *sctp.Association, s *sctp.Stream) {
 	}
 }
 
-// A flood also ends after a silence: where the last packets of a shutdown are lost, the other end is gone and the association stays. A new
-// deadline costs a goroutine, so it is renewed from time to time and not for each message.
+// A flood also ends after a silence: if the last packets of a shutdown are lost, the other end has gone and the association stays. A new
+// deadline costs a goroutine, so it is renewed at intervals and not for each message.
 const (
 	silence = 60 * time.Second
 	renewal = 5 * time.Second
@@ -434,7 +434,7 @@ func main() {
 	}()
 	send(a, association, out)
 	if resets {
-		// One only, and at the end: nothing tells when a reset is done, and before that neither this stream nor another may be reset.
+		// Only one stream is reset, at the end: pion does not report when a reset is done, and no stream may be reset before that.
 		if err := out[0].Close(); err != nil {
 			fail("reset: %v", err)
 		}
@@ -447,7 +447,7 @@ func main() {
 			fail("shutdown: %v", err)
 		}
 	} else if !resets {
-		// Until the association ends. What came before a stream was opened here has opened it: that one is ours too.
+		// Until the association ends. Data that arrived before a stream was opened here has opened that stream, which is ours too.
 		for {
 			s, err := association.AcceptStream()
 			if err != nil {

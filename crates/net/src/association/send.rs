@@ -42,7 +42,8 @@ impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Ref
 
 /// Why a message was not queued. The sender keeps the message.
 enum Unsent {
-    /// The send buffer has no space for the message at present. The value is their number.
+    /// The send buffer has no space for the message at present. The value is the size of the
+    /// message, bytes.
     Full(usize),
     Error(SendError),
 }

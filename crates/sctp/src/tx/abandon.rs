@@ -367,7 +367,8 @@ impl Sender {
         }
     }
 
-    /// Whether the peer must advance past its acknowledgement.
+    /// Whether abandoned messages let the peer advance beyond the cumulative TSN that it has
+    /// acknowledged, so that a FORWARD TSN is due.
     pub(super) fn forward_pending(&self) -> bool {
         let cumulative = self.outstanding.cumulative_point();
         let pending = |it: &PrSctpSender| it.point().gt(cumulative);

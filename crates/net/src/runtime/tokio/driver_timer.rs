@@ -120,7 +120,7 @@ mod tests {
         now(&TokioRuntime::current().expect("a runtime")).0
     }
 
-    /// Returns true if it has expired.
+    /// Returns true if the timer has expired.
     async fn has_rung(driver_timer: &mut DriverTimer) -> bool {
         poll_fn(|cx| Poll::Ready(Pin::new(&mut *driver_timer).poll(cx).is_ready())).await
     }
