@@ -1,6 +1,6 @@
-"""What scripts/check-browser does: a browser and a server that sends every message back.
+"""Tests of scripts/check-browser: a browser, and a server that echoes every message.
 
-No test asks how long something takes. What does not happen at all ends after PATIENCE seconds.
+No test checks a duration. A wait fails after PATIENCE seconds.
 """
 
 import json
@@ -17,17 +17,17 @@ PATIENCE = 600
 FLAGS = [
     "--no-sandbox",
     "--disable-quic",
-    # Candidates with plain addresses, those of the loopback interface too.
+    # Candidates should have plain addresses, including those of the loopback interface.
     "--disable-features=WebRtcHideLocalIpsWithMdns",
     "--allow-loopback-in-peer-connection",
 ]
 
-# Chromium speaks I-DATA (RFC 8260) when it is told to.
+# Chromium uses I-DATA (RFC 8260) only with this flag.
 INTERLEAVING = "--force-fieldtrials=WebRTC-DataChannelMessageInterleaving/Enabled/"
 
-# What the tests use in the page: a connection, and waiting for what happens to a channel.
+# Functions of the tests in the page: a connection, and waits for events of a channel.
 HELPERS = """
-// What there is, to be told where something does not happen.
+// Existing connections and channels, for reports of failed waits.
 window.made = { connections: [], channels: [] };
 window.state = () => [
   ...made.connections.map(it => `connection ${it.connectionState}, ICE ${it.iceConnectionState}`),
@@ -45,7 +45,7 @@ window.adopt = channel => {
   return channel;
 };
 window.pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
-// `delay`: through a path with losses, and with this delay each way.
+// With `delay` the connection uses a path with losses and this delay in each direction.
 window.begin = async (open, options = {}, delay = null) => {
   const connection = new RTCPeerConnection();
   made.connections.push(connection);
@@ -77,7 +77,7 @@ window.opened = channel => channel.readyState === "open" ? Promise.resolve() : n
   channel.addEventListener("open", done, { once: true });
   channel.addEventListener("close", () => failed(new Error("closed before it was open")), { once: true });
 });
-// When a channel is closed: by which event.
+// Waits until a channel is closed; returns the event.
 window.ended = channel => new Promise(done => channel.addEventListener("close", event => done(event.type), { once: true }));
 window.create = async (connection, label, options) => {
   const channel = adopt(connection.createDataChannel(label, options));
@@ -89,13 +89,13 @@ window.same = (sent, got) => {
   const [a, b] = [new Uint8Array(sent), new Uint8Array(got)];
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 };
-// Bytes that wait to be sent, less those that `room` found to be gone.
+// Bytes that wait to be sent, except those that `room` found to be sent.
 window.buffered = channel => {
   channel.gone = Math.min(channel.gone ?? 0, channel.bufferedAmount);
   return channel.bufferedAmount - channel.gone;
 };
-// When more may be sent: the browser says so; or all that was sent has come back, so that nothing waits, whatever `bufferedAmount` says.
-// On a busy machine Chromium 156 sometimes does not say so (docs/DATACHANNEL.md); then `channel.untold` has what `bufferedAmount` was.
+// Waits until more may be sent: the browser reports it, or all sent messages have come back, so that none waits, whatever `bufferedAmount` is.
+// On a busy machine Chromium 156 sometimes does not report it (docs/DATACHANNEL.md); then `channel.untold` has the previous `bufferedAmount`.
 window.room = channel => new Promise(done => {
   const low = () => {
     channel.allBack = null;
@@ -103,7 +103,7 @@ window.room = channel => new Promise(done => {
   };
   channel.addEventListener("bufferedamountlow", low, { once: true });
   channel.allBack = async () => {
-    // An event that is under way comes first.
+    // A pending event is delivered first.
     await pause(1000);
     if (channel.allBack === null) return;
     channel.removeEventListener("bufferedamountlow", low);
@@ -112,7 +112,7 @@ window.room = channel => new Promise(done => {
     low();
   };
 });
-// Sends all messages and gives how many came back as they were sent; in order, where the channel is.
+// Sends all messages and returns the number of correct echoes, which must be in order if the channel is ordered.
 window.exchange = (channel, messages) => new Promise((done, failed) => {
   let [given, came] = [0, 0];
   const left = [...messages];
@@ -133,10 +133,10 @@ window.exchange = (channel, messages) => new Promise((done, failed) => {
     }
   })().catch(failed);
 });
-// A message of so many bytes that tells which it is.
+// A message of this size that contains its number.
 window.pattern = (number, size) => Uint8Array.from({ length: size }, (_, at) => at * 31 + number * 7);
-// Sends numbered messages one by one, each when nothing waits, on a channel that may lose any; then has the other side close it.
-// Gives the numbers that came back.
+// Sends numbered messages one by one, each when none waits, on a channel that may lose messages; then requests that the other side closes it.
+// Returns the numbers of the echoes.
 window.trickle = async (channel, count, size) => {
   const message = number => {
     const bytes = pattern(number, size);
@@ -155,20 +155,20 @@ window.trickle = async (channel, count, size) => {
     channel.send(message(number));
     do await pause(0); while (channel.bufferedAmount > 0);
   }
-  // Each of these may be lost as well.
+  // These messages may be lost as well.
   while (open) {
     if (channel.readyState === "open") channel.send("/close");
     await Promise.race([over, pause(50)]);
   }
   return { came, wrong };
 };
-// Not a function, which would be called.
+// Not a function, because a function would be called.
 null;
 """
 
 
 class Server:
-    """The server, and what it says."""
+    """The server, and its output."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -184,7 +184,7 @@ class Server:
                 self.news.notify_all()
 
     def line(self, pattern, start=0):
-        """Waits for a line from the `start`th on that fits."""
+        """Waits for a matching line from line `start` on."""
         def look():
             found = (re.search(pattern, line) for line in self.lines[start:])
             return next(filter(None, found), None)
@@ -206,7 +206,7 @@ class LossyPaths:
         self.running = []
 
     def begin(self, port, delay):
-        """Begins one towards a port of the server, and gives the port for the page."""
+        """Starts an emulator towards a port of the server, and returns the port for the page."""
         spec = pathlib.Path(__file__).with_name("lossy.toml")
         command = [self.program, "emulate", spec, "--interval", "0", "--set", f"delay={delay}",
                    "--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{port}"]
@@ -223,12 +223,12 @@ class LossyPaths:
 
 
 def run(page, script):
-    """What an async function in the page gives, or where it stands when patience ends."""
+    """Result of an async function in the page, or its state when the wait fails."""
     return page.evaluate(f"() => within({script}, {PATIENCE})")
 
 
 TESTS = []
-# Those that are run with I-DATA, too.
+# Tests that are also run with I-DATA.
 INTERLEAVED = []
 
 
@@ -244,7 +244,7 @@ def interleaved(function):
 
 @test
 def the_page_itself(page, server):
-    """Its buttons connect, open a channel, and send on all of them."""
+    """The buttons of the page should connect, open a channel, and send on all channels."""
     page.fill("#open", "2")
     page.click("#connect")
     page.wait_for_function("document.querySelectorAll('#channels tr').length === 3")
@@ -259,7 +259,7 @@ def the_page_itself(page, server):
 @test
 @interleaved
 def channels_from_either_side(page, server):
-    """The page is the DTLS client and has even streams, the server odd ones (RFC 8832 section 6)."""
+    """The page should be the DTLS client with even streams, and the server have odd streams (RFC 8832 section 6)."""
     start = len(server.lines)
     found = run(page, """async () => {
         const { connection, first, come } = await begin(3);
@@ -280,7 +280,7 @@ def channels_from_either_side(page, server):
 @test
 @interleaved
 def ten_thousand_messages(page, server):
-    """On ten channels, five opened by either side, from nothing to 256 KiB, each way."""
+    """Messages of 0 B to 256 KiB should arrive in both directions on ten channels, five opened by each side."""
     came = run(page, """async () => {
         const { connection, first, come } = await begin(5);
         const ours = [first];
@@ -301,8 +301,8 @@ def ten_thousand_messages(page, server):
 
 @test
 def kinds_of_channels(page, server):
-    """Without loss everything arrives on a reliable channel. On a partially reliable one Chromium gives up messages now and then, on a busy
-    machine and with patience left: what comes back is whole, in order where the channel has one, and comes once."""
+    """Without loss everything should arrive on a reliable channel. On a partially reliable channel Chromium sometimes abandons messages on a
+    busy machine: each echo should be complete, in order if the channel is ordered, and arrive once."""
     reliable, partial = run(page, """async () => {
         const { connection } = await begin(0);
         const messages = Array.from({ length: 200 }, (_, number) => pattern(number, number * 10));
@@ -327,7 +327,7 @@ def kinds_of_channels(page, server):
 
 @test
 def a_channel_agreed_on_beforehand(page, server):
-    """With negotiated ids the server knows no channel, and says so when the connection ends."""
+    """With negotiated ids the server has no channel, and should report this when the connection ends."""
     start = len(server.lines)
     run(page, """async () => {
         const { connection, first } = await begin(0);
@@ -357,7 +357,7 @@ def three_hundred_channels(page, server):
 @test
 @interleaved
 def channels_are_closed_from_either_side(page, server):
-    """Both sides hear of it, what was sent before arrives, and the id is used again (RFC 8831 section 6.7)."""
+    """Both sides should be notified of a close, earlier messages should arrive, and the id should be used again (RFC 8831 section 6.7)."""
     start = len(server.lines)
     found = run(page, """async () => {
         const { connection, first, come } = await begin(2);
@@ -373,7 +373,7 @@ def channels_are_closed_from_either_side(page, server):
                 came = await exchange(channel, messages);
                 channel.close();
             } else {
-                // The other side closes behind what it sends back.
+                // The other side closes after its echoes.
                 channel.onmessage = () => came++;
                 messages.forEach(message => channel.send(message));
                 channel.send("/close");
@@ -398,7 +398,7 @@ def channels_are_closed_from_either_side(page, server):
 
 @test
 def three_hundred_channels_are_closed(page, server):
-    """At once and from both sides; then as many are opened again."""
+    """Many channels should be closed simultaneously and from both sides; then the same number is opened again."""
     came = run(page, """async () => {
         const { connection, first, come } = await begin(150);
         let channels = await come(150);
@@ -420,7 +420,7 @@ def three_hundred_channels_are_closed(page, server):
 
 
 def lossy_channels(page, server, delay, kinds, count):
-    """Sends on a channel of each kind at once, through 5 % loss; gives for each what came back, and what the server counted."""
+    """Sends on channels of each kind simultaneously with 5 % loss; returns the echoes of each, and the counts of the server."""
     start = len(server.lines)
     found = run(page, """async () => {
         const { connection, first } = await begin(0, {}, "%s");
@@ -442,7 +442,7 @@ def lossy_channels(page, server, delay, kinds, count):
         assert len(set(came)) == len(came), "a message came twice"
         if kind.get("ordered", True):
             assert came == sorted(came), came
-        # What did not come back was told to be given up. More may have been: what came, and its acknowledgement was lost.
+        # Messages without an echo were reported as abandoned. More may be reported: arrived messages whose acknowledgement was lost.
         assert count >= arrived >= len(came) and len(came) + given_up >= arrived >= given_up
         results.append((arrived, len(came)))
     return results
@@ -451,8 +451,8 @@ def lossy_channels(page, server, delay, kinds, count):
 @test
 @interleaved
 def no_retransmission_at_five_percent_loss(page, server):
-    """Each message is one packet and is sent once: some 25 are lost each way, and fewer than two with a chance below 1e-8. An end
-    gives up more when its timer expires too early, as it may on a busy machine; Chromium does so on an idle one (docs/DATACHANNEL.md)."""
+    """Each message is one packet and is sent once: about 25 are lost in each direction, and fewer than two with a probability below 1e-8. An
+    end abandons more if its timer expires too early, as on a busy machine; Chromium also does so on an idle one (docs/DATACHANNEL.md)."""
     kinds = [{"maxRetransmits": 0}, {"maxRetransmits": 0, "ordered": False}]
     for arrived, came in lossy_channels(page, server, "5 ms", kinds, 500):
         assert 500 - 2 >= arrived, arrived
@@ -461,8 +461,8 @@ def no_retransmission_at_five_percent_loss(page, server):
 
 @test
 def lifetime_at_five_percent_loss(page, server):
-    """A round trip takes longer than the lifetime: nothing is sent twice, so not all can come. How much more is given up
-    before it is sent depends on the machine."""
+    """A round trip takes longer than the lifetime: no message is retransmitted, so not all can arrive. How many more messages are abandoned
+    before they are sent depends on the machine."""
     for arrived, came in lossy_channels(page, server, "30 ms", [{"maxPacketLifeTime": 50}], 300):
         assert 0 < came <= 300 - 3, (arrived, came)
 
@@ -480,7 +480,7 @@ def a_page_that_is_loaded_again(page, server):
 
 @test
 def a_page_that_dies(page, server):
-    """The process of the page ends at once. The server finds out, and others are served."""
+    """The process of the page ends suddenly. The server should detect it, and serve others."""
     start = len(server.lines)
     run(page, "async () => { const { first } = await begin(1); await exchange(first, ['one']); }")
     crashed = threading.Event()
@@ -493,7 +493,7 @@ def a_page_that_dies(page, server):
 
 
 def check(playwright, more, functions, server, paths):
-    """Runs tests in a browser with more flags."""
+    """Runs tests in a browser with additional flags."""
     more = more + os.environ.get("BROWSER_FLAGS", "").split()
     browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS + more, timeout=PATIENCE * 1000)
     print(f"check-browser: chromium {browser.version}", *more)

@@ -8,7 +8,7 @@ const CHARTS = [
   { id: "sequence", title: "Sequence", lines: "cumulative_ack", marks: ["retransmitted"], shape: "hv", holds: true, own: true },
   { id: "goodput", title: "Goodput", lines: "goodput", marks: [], shape: "hv" },
 ];
-// Marks: what they are called, how they are drawn, and the sign for that in a caption.
+// Marks: name, drawing, and sign in a caption.
 const MARKS = {
   fast_retransmit: ["fast retransmit", "triangle-down", "▼"],
   timeout: ["timeout", "x", "✖"],
@@ -17,12 +17,12 @@ const MARKS = {
 };
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const COLOURS = 8;
-// The most lines of a chart: those that reach highest.
+// Maximum number of lines in a chart; the lines with the highest values are drawn.
 const MAX_LINES = 8;
 
 const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: "reset", showTips: false };
 
-// Flows and links, so that one has the same colour in both settings.
+// Flows and links, so that each has the same colour in both settings.
 const known = { flow: new Map(), link: new Map() };
 
 function place(kind, { entity, member: number }) {
@@ -31,7 +31,7 @@ function place(kind, { entity, member: number }) {
   return known[kind].get(name);
 }
 
-// Gives colours anew, for another world.
+// Assigns the colours again, for another world.
 export function forget() {
   for (const kind of Object.values(known)) kind.clear();
 }
@@ -45,19 +45,19 @@ export function colours() {
   };
 }
 
-// The share of a run up to which something happens, from which on its end is shown.
+// Share of a run that must contain events so that the chart shows the run to its end.
 const QUIET = 0.8;
 
-// What a run has given so far.
+// Data that a run has sent so far.
 export class Data {
   constructor(window) {
     this.window = window;
     this.series = new Map();
-    // How far the run is.
+    // Simulated time that the run has reached.
     this.until = window[0];
   }
 
-  // Takes lines of points as the server sends them, and how far the run is with them.
+  // Adds lines of points from the server, and the time that the run has reached.
   add(lines, until) {
     this.until = Math.min(until, this.window[1]);
     for (const line of lines) {
@@ -72,7 +72,7 @@ export class Data {
     }
   }
 
-  // Ends the axis with what was recorded, where the run goes on for much longer: a transfer of a second in a run of a minute.
+  // Ends the axis at the last recorded point if the run continues for much longer, as with a transfer of a second in a run of a minute.
   end() {
     const last = [...this.series.values()].reduce((last, { x }) => Math.max(last, x[x.length - 1] ?? 0), this.window[0]);
     const length = last - this.window[0];
@@ -94,7 +94,7 @@ export class Data {
     return lines.filter((line) => highest.has(line));
   }
 
-  // The greatest value of a chart's lines.
+  // The greatest value of the lines of a chart.
   most(chart) {
     return this.of(chart.lines).reduce((most, { y }) => y.reduce((a, b) => Math.max(a, b), most), 0);
   }
@@ -111,8 +111,8 @@ function valueAt(line, time) {
   return line.y[Math.max(0, low - 1)] ?? 0;
 }
 
-// The points of a line, in arrays of their own: plotly.js takes the arrays that it drew for unchanged. What holds until it changes goes
-// on to where the run is.
+// The points of a line, in new arrays, because plotly.js regards the arrays that it has drawn as unchanged. A value that holds until the
+// next change is continued to the time that the run has reached.
 function points(chart, line, until, size) {
   const [x, y] = [[...line.x], line.y.map((value) => value / size)];
   if (chart.holds && x.length && x[x.length - 1] < until) {
@@ -170,7 +170,7 @@ export const layout = (look) => ({
 
 // The charts of one setting.
 export class Charts {
-  // `zoomed` is told the time that a user drags over: [from, to], or null for all.
+  // `zoomed` is called with the time that a user selects by dragging: [from, to], or null for all.
   constructor(place, name, zoomed) {
     this.name = name;
     this.zoomed = zoomed;
@@ -188,7 +188,7 @@ export class Charts {
     });
   }
 
-  // Draws a run's data so far; `most` gives the greatest value of each chart by its id, of both settings.
+  // Draws the data of a run so far; `most` has the greatest value of each chart in both settings, by id.
   draw(data, most) {
     const look = colours();
     for (const figure of this.figures) {
@@ -222,7 +222,7 @@ export class Charts {
     figure.picture.on("plotly_doubleclick", () => this.zoomed(null));
   }
 
-  // What a chart shows, for those who do not see it.
+  // Description of a chart for screen readers.
   words(chart, data, unit, size) {
     const [from, to] = data.window;
     const lines = data.lines(chart).filter((line) => line.y.length).map((line) => {
@@ -237,7 +237,7 @@ export class Charts {
     return `${this.name}, ${chart.title}, ${digits(from, 5)} to ${digits(to, 5)} s. ${what}`;
   }
 
-  // Whether the charts were drawn for other greatest values, or up to another time.
+  // Whether the charts were drawn with other greatest values, or up to another time.
   differs(most, data) {
     return this.figures.some(({ chart, top, to }) => top !== undefined && (top !== most[chart.id] || to !== data.window[1]));
   }
@@ -247,13 +247,13 @@ export class Charts {
   }
 }
 
-// Gives the axes of several runs one end: the last.
+// Ends the axes of several runs at the latest of their ends.
 export function share(runs) {
   const to = Math.max(...runs.map((data) => data.window[1]));
   for (const data of runs) data.window = [data.window[0], to];
 }
 
-// The greatest value of each chart over several runs.
+// The greatest value of each chart in several runs.
 export function greatest(runs) {
   const of = (chart) => runs.reduce((most, data) => Math.max(most, data.most(chart)), 0);
   return Object.fromEntries(CHARTS.map((chart) => [chart.id, of(chart)]));

@@ -6,8 +6,8 @@ const element = (tag, properties = {}, ...children) => {
   return made;
 };
 
-// Makes the controls of `knobs` in `place`. `set` holds the values that are moved; `changed(key, value)` is told of each move, with
-// `undefined` for back to the spec's. `recentre(knob, value)` gives a slider stops around a value that was typed.
+// Creates the controls of `knobs` in `place`. `set` has the changed values; `changed(key, value)` is called for each change, with
+// `undefined` for a return to the value of the spec. `recentre(knob, value)` gives a slider steps around a typed value.
 export function build(place, knobs, set, prefix, changed, recentre) {
   const open = new Set([...place.querySelectorAll("details[open]")].map((it) => it.dataset.group));
   const groups = new Map();
@@ -46,7 +46,7 @@ function row(knob, set, id, changed, recentre) {
     list.dataset.key = knob.key;
     list.addEventListener("change", () => move(list.value));
     show = () => {
-      // A value that a link brings need not be among them.
+      // A value from the address may not be in the list.
       if (![...list.options].some((it) => it.value === value())) list.append(element("option", { value: value(), textContent: value() }));
       list.value = value();
       mark();
@@ -85,7 +85,7 @@ function row(knob, set, id, changed, recentre) {
   return line;
 }
 
-// Marks the field of a value that is wrong; none for `null`.
+// Marks the field of a wrong value; no field for `null`.
 export function blame(place, key) {
   for (const field of place.querySelectorAll("input[data-key], select[data-key]")) {
     if (field.dataset.key === key) field.setAttribute("aria-invalid", "true");

@@ -4,7 +4,7 @@ import { colours, layout } from "./charts.js";
 import { digits } from "./words.js";
 
 const CONFIG = { displayModeBar: false, displaylogo: false, responsive: true, doubleClick: false, showTips: false };
-// As many numbers of segments as can be read.
+// Maximum number of segment numbers that are readable.
 const MAX_NUMBERS = 70;
 
 const line = (name, color, dash, width = 1.3) => ({
@@ -18,7 +18,7 @@ function stroke(trace, [x0, y0], [x1, y1], text) {
   trace.text.push(text, text, "");
 }
 
-// The traces of a ladder as the server tells it.
+// The traces of a ladder, from the data of the server.
 function traces(told, look) {
   const data = line("data", look.lines[0], "solid");
   const again = line("retransmission", look.lines[1], "solid", 2);
@@ -43,14 +43,14 @@ function traces(told, look) {
   return [data, again, lost, acks, repeated, ends].filter((trace) => trace.x.length);
 }
 
-// Draws a ladder; `zoomed` is told the window that a user drags over.
+// Draws a ladder; `zoomed` is called with the window that a user selects by dragging.
 export function draw(picture, told, flow, zoomed) {
   const look = colours();
   const [from, to] = told.window;
   const shown = layout(look);
   const side = (x, text) => ({ x, y: 1, xref: "x", yref: "paper", yanchor: "bottom", showarrow: false, text, font: { size: 12, color: look.ink } });
   let last = -Infinity;
-  // Where one number would cover another it is left out.
+  // A number that would cover another number is omitted.
   const apart = (it) => it.departed - last > (to - from) * 0.018 && (last = it.departed, true);
   const numbers = told.segments.length <= MAX_NUMBERS
     ? told.segments.filter((it) => it.departed >= from && it.departed <= to && apart(it)).map((it) => ({
@@ -82,7 +82,7 @@ export function draw(picture, told, flow, zoomed) {
   return words;
 }
 
-// A ladder in words.
+// Description of a ladder in words.
 function describe(told, flow) {
   const [from, to] = told.window.map((time) => digits(time, 5));
   const count = (test) => told.segments.filter(test).length;

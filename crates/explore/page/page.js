@@ -1,4 +1,4 @@
-// The page: state, settings, and runs that are drawn as they come.
+// The page: state, settings, and runs that are drawn while their data arrives.
 
 import { Charts, Data, forget, greatest, share } from "./charts.js";
 import * as knobs from "./knobs.js";
@@ -7,14 +7,14 @@ import { choice, plain, read, write } from "./state.js";
 import { digits, quantity, readable } from "./words.js";
 
 const NAMES = ["A", "B"];
-// How long a run may go on undisturbed while a slider moves, ms: a drawing of what was is better than none.
+// Time for which a run may continue while a slider moves, ms: a drawing of an earlier value is better than none.
 const PATIENCE = 250;
-// How often a run that takes long is drawn, and how long after the last move it is told in words, ms.
+// Interval at which a long run is drawn, and time after the last move at which it is described in words, ms.
 const DRAWN_EVERY = 120;
 const TOLD_AFTER = 700;
-// A ladder begins with so much of the time shown, seconds.
+// Initially shown time of a ladder, seconds.
 const LADDER = 2;
-// When a run that goes on can be stopped, ms.
+// Time after which a running run can be stopped, ms.
 const STOPPABLE_AFTER = 400;
 
 const find = (id) => document.getElementById(id);
@@ -31,7 +31,7 @@ async function ask(path, body, signal) {
   return answer;
 }
 
-// The lines of JSON of an answer, as they come.
+// The JSON lines of a response, as they arrive.
 async function* lines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -140,7 +140,7 @@ class Pane {
     }
   }
 
-  // Another experiment or point: other knobs, and values that are set stay where they still have a knob.
+  // Another experiment or point has other controls; changed values are kept if they still have a control.
   async choose(chosen) {
     Object.assign(this.state, chosen);
     await this.load();
@@ -178,7 +178,7 @@ class Pane {
     return (await ask("knobs", { ...choice(this.state), set })).json();
   }
 
-  // Gives a slider stops around a value that it does not have.
+  // Gives a slider steps around a value that is not one of its steps.
   async recentre(knob, value) {
     if (knob.kind !== "slider" || knob.stops.includes(value)) return;
     const moved = await this.asked([[knob.key, value]]).catch(() => []);
@@ -192,7 +192,7 @@ class Pane {
     this.list();
   }
 
-  // The values that are set without a knob of their own.
+  // The changed values that have no control.
   list() {
     const others = Object.keys(this.state.set).filter((key) => !this.knobs.some((knob) => knob.key === key));
     this.part(".set").replaceChildren(...others.map((key) => {
@@ -222,7 +222,7 @@ class Pane {
     knobs.blame(this.part(".knobs"), text === "" ? null : this.latest);
   }
 
-  // Runs the setting as it is now. While a run is young, the next waits for it: its drawing is a step of the way.
+  // Runs the current setting. The next run waits while the present one has just started, so that it is drawn while a slider moves.
   run(since) {
     remember();
     this.since ??= since;
@@ -277,7 +277,7 @@ class Pane {
     } else if (line.is === "points") {
       run.data.add(line.lines, line.at);
       const now = performance.now();
-      // What comes whole is drawn once, when it is whole.
+      // A run whose data arrives at once is drawn once, when it is complete.
       if (run.data.series.size && line.at < run.duration * 0.97 && now - Math.max(run.drawn, run.begun) > DRAWN_EVERY) {
         this.progress(line.at / run.duration);
         this.show(run);
@@ -286,7 +286,7 @@ class Pane {
     } else if (line.is === "end") {
       this.measures = line.measures;
       run.data.add([], run.duration);
-      // Who chose a window wants that one.
+      // A window that the user has chosen is kept.
       if (!state.window) {
         run.data.end();
         this.data = run.data;
@@ -302,7 +302,7 @@ class Pane {
     }
   }
 
-  // Draws what a run has given; the other setting too, where the axes that both share change.
+  // Draws the data of a run, and the other setting if the common axes change.
   show(run) {
     this.refuse("");
     this.data = run.data;
@@ -350,7 +350,7 @@ class Pane {
     }
   }
 
-  // Draws the satellites, the load of their links and the paths of flows, one time after the other.
+  // Draws the satellites, the load of their links and the paths of flows at successive times.
   async chart() {
     if (!spec.map || !this.data) return;
     this.charting?.abort();
@@ -377,7 +377,7 @@ class Pane {
     return [from, Math.min(from + LADDER, state.window?.[1] ?? this.duration)];
   }
 
-  // Shows the packets of the ladder's window.
+  // Shows the packets in the window of the ladder.
   async climb() {
     if (!this.flows) return;
     const list = this.part(".ladder select");
@@ -423,7 +423,7 @@ function measuresCsv(measures) {
   return `series,metric,value,unit\n${rows.join("")}`;
 }
 
-// The time shown, in both settings: null for all of it.
+// The shown time in both settings; null for the whole run.
 function showTime(window) {
   const rounded = window?.map((time) => Number(Math.max(0, time).toFixed(4)));
   state.window = rounded && rounded[0] < rounded[1] ? rounded : null;

@@ -1,10 +1,10 @@
-// What the page shows, as the part of the address behind the #, which no server sees.
+// State of the page in the part of the address after the #, which no server receives.
 
 const LETTERS = ["a", "b"];
 
 export const plain = () => ({ experiment: 0, point: 0, seed: 1, set: {} });
 
-// The state that an address says; what it does not say, or says wrongly, is as at the beginning.
+// The state that an address describes; missing and invalid parts have their initial values.
 export function read(hash) {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
   const number = (name, otherwise) => {
@@ -38,7 +38,7 @@ export function read(hash) {
   };
 }
 
-// The address part that says a state.
+// The part of the address that describes a state.
 export function write(state) {
   const said = new URLSearchParams();
   said.set("spec", state.spec);
@@ -58,7 +58,7 @@ export function write(state) {
   return `#${said}`;
 }
 
-// What a request says of a pane.
+// The part of a request that describes a pane.
 export const choice = (pane) => ({
   experiment: pane.experiment,
   point: pane.point,

@@ -1,6 +1,6 @@
 // Numbers and names for a reader.
 
-// A number with so many significant digits, without trailing zeros.
+// A number with this number of significant digits, without trailing zeros.
 export function digits(value, significant = 3) {
   if (!Number.isFinite(value)) return "none";
   if (value === 0) return "0";
@@ -9,7 +9,7 @@ export function digits(value, significant = 3) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-// Larger and smaller units, the largest first.
+// Larger and smaller units, largest first.
 const SCALES = {
   "bit/s": [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]],
   "B/s": [["MB/s", 1e6], ["kB/s", 1e3], ["B/s", 1]],
@@ -17,7 +17,7 @@ const SCALES = {
   s: [["s", 1], ["ms", 1e-3]],
 };
 
-// The unit to show values up to `most` in, and what to divide by.
+// The unit for values up to `most`, and the divisor.
 export function scale(unit, most) {
   const scales = SCALES[unit] ?? [[unit === "1" ? "" : unit, 1]];
   return scales.find(([, size]) => Math.abs(most) >= size) ?? scales[scales.length - 1];
@@ -31,5 +31,5 @@ export function quantity(value, unit) {
 
 export const readable = (name) => name.replaceAll("_", " ");
 
-// A member of a flow or link; a lone one goes by the name alone.
+// A member of a flow or link; a single member has the name without a number.
 export const member = (entity, number, alone) => (alone ? entity : `${entity}[${number}]`);

@@ -12,7 +12,7 @@ import urllib.request
 
 from playwright.sync_api import expect, sync_playwright
 
-# What does not happen at all ends after so many seconds; nothing takes so long, however busy the machine is.
+# A wait fails after this number of seconds, which no correct step takes, even on a busy machine.
 PATIENCE = 600
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -117,7 +117,7 @@ flow = "f"
 
 
 class Served:
-    """A server of a spec, ended as a user ends it."""
+    """A server of a spec, which is ended like by a user."""
 
     def __init__(self, *arguments):
         command = [str(PROGRAM), "explore", *arguments]
@@ -137,7 +137,7 @@ class Served:
 
 
 class Browser:
-    """A page that holds its console to silence. What it waits for is written as functions: the page's policy forbids to evaluate text."""
+    """A page whose console must have no output. Conditions to wait for are functions, because the policy of the page forbids evaluation of text."""
 
     def __init__(self, chromium, url, **options):
         self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
@@ -155,19 +155,19 @@ class Browser:
             self.said.append(f"asked elsewhere: {found}")
 
     def done(self, runs=1):
-        """Waits until at least so many runs were drawn whole."""
+        """Waits until at least this number of runs were drawn completely."""
         self.page.wait_for_function("count => performance.getEntriesByName('redraw').length >= count", arg=runs)
 
     def runs(self):
         return self.page.evaluate("performance.getEntriesByName('redraw').length")
 
     def drawn(self, pane=0, chart=0):
-        """The first line of a chart, as plotly.js has it."""
+        """The first line of a chart in plotly.js."""
         script = "([pane, chart]) => document.querySelectorAll('.pane')[pane].querySelectorAll('.chart')[chart].data[0].y"
         return self.page.evaluate(script, [pane, chart])
 
     def reach(self, pane=0):
-        """How far the lines of window, queue and sequence are drawn, by what plotly.js computed of them; and how far the axis goes."""
+        """Times at which the lines of window, queue and sequence end in the data of plotly.js, and the end of the axis."""
         script = """pane => [...document.querySelectorAll('.pane')[pane].querySelectorAll('.chart')].slice(0, 3).flatMap(it =>
             it.calcdata.filter(points => points[0].trace.mode === 'lines').map(points => [points.at(-1).x, it.layout.xaxis.range[1]]))"""
         return self.page.evaluate(script, pane)
@@ -182,7 +182,7 @@ def slider(page, key, pane=0):
 
 
 def moves(browser):
-    """A slider's move changes the picture, and the numbers beside it."""
+    """A move of a slider should change the picture and the numbers next to it."""
     page = browser.page
     browser.done()
     before, first = browser.drawn(), page.locator("#measures").inner_text()
@@ -201,7 +201,7 @@ def moves(browser):
 
 
 def timed(browser):
-    """How long after a slider's move its run stands drawn, ms: told, not judged."""
+    """Time from a move of a slider until its run is drawn, ms; it is printed but not checked."""
     page = browser.page
     browser.page.evaluate("performance.clearMeasures()")
     slider(page, "loss").focus()
@@ -217,7 +217,7 @@ def timed(browser):
 
 
 def mistakes(browser):
-    """A wrong value is told as the command tells it, and the field is marked; a right one after it is drawn."""
+    """A wrong value should give the error message of the command and mark the field; a subsequent right value should be drawn."""
     page = browser.page
     field = page.locator("input[type=text][data-key='rate']")
     field.fill("5 Mbits")
@@ -237,7 +237,7 @@ def mistakes(browser):
 
 
 def typed(browser):
-    """A slider has stops around a value that was typed, and goes on from there."""
+    """A slider should have steps around a typed value, and continue from it."""
     page = browser.page
     field = page.locator("input[type=text][data-key='rate']")
     field.fill("900 Mbit/s")
@@ -253,7 +253,7 @@ def typed(browser):
 
 
 def long(browser):
-    """A run that takes for ever is drawn while it is computed, can be stopped, and is ended by the next move."""
+    """An endless run should be drawn while it is computed. It can be stopped, and the next move should end it."""
     page = browser.page
     other = page.get_by_label("Any other value").first
     drawn = "document.querySelector('.chart').data[0]?.x.at(-1) > 1000"
@@ -272,7 +272,7 @@ def long(browser):
 
 
 def dragged(browser):
-    """A slider that is dragged to and fro faster than runs are made ends at the picture of where it was let go."""
+    """A slider that is dragged back and forth faster than runs are computed should end with the picture of its final value."""
     page = browser.page
     delay = slider(page, "delay")
     field = page.locator("input[type=text][data-key='delay']")
@@ -305,7 +305,7 @@ def dragged(browser):
 
 
 def contrast(browser):
-    """Text and what is drawn stand out from what is behind them: WCAG 2.2, 1.4.3 and 1.4.11."""
+    """Text and drawings should have enough contrast with the background: WCAG 2.2, 1.4.3 and 1.4.11."""
     ratio = """([one, two]) => {
         const light = name => {
             const value = getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1);
@@ -325,7 +325,7 @@ def contrast(browser):
 
 
 def beside(browser):
-    """Two settings stand side by side, each with its own values; the axes are the same."""
+    """Two settings should be shown next to each other, each with its values and with the same axes."""
     page = browser.page
     runs = browser.runs()
     page.get_by_label("Two settings side by side").check()
@@ -342,7 +342,7 @@ def beside(browser):
 
 
 def ladder(browser):
-    """The ladder opens, has packets, and zooms by its buttons."""
+    """The ladder should open, have packets, and zoom by its buttons."""
     page = browser.page
     first = page.locator(".ladder").first
     first.locator("summary").click()
@@ -357,7 +357,7 @@ def ladder(browser):
 
 
 def saved(browser, folder):
-    """What is saved: a spec that the command runs, and tables."""
+    """The saved files should be tables and a spec that the command runs."""
     page = browser.page
 
     def save(name):
@@ -382,7 +382,7 @@ def saved(browser, folder):
 
 
 def named(browser):
-    """Every control has a name, and the tab key reaches the first of each kind."""
+    """Every control should have a name, and the tab key should reach the first control of each kind."""
     page = browser.page
     nameless = page.evaluate("""[...document.querySelectorAll('button, input, select, [role=img]')].filter(it => it.checkVisibility()).filter(it =>
         !(it.textContent.trim() || it.getAttribute('aria-label') || it.labels?.length)).map(it => it.outerHTML)""")
@@ -396,7 +396,7 @@ def named(browser):
 
 
 def by_keys(browser):
-    """By the keyboard alone: to a slider, a move, and the same back; the picture is as before."""
+    """With the keyboard alone a slider should be reached, moved and moved back; then the picture should be as before."""
     page = browser.page
     page.evaluate("document.activeElement.blur()")
     for _ in range(60):
@@ -418,13 +418,13 @@ def by_keys(browser):
 
 
 def narrow(browser):
-    """Nothing reaches beyond a narrow page."""
+    """All content should fit a narrow page."""
     width = browser.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert width[0] <= width[1], width
 
 
 def refused(url):
-    """No answer without the token, for another origin, by another name."""
+    """A request without the token, for another origin, or by another name should get no answer."""
     host = url.split("/")[2]
     tries = [
         (f"http://{host}/", {}),
@@ -442,7 +442,7 @@ def refused(url):
 
 
 def other_page(chromium, url):
-    """A page of another origin gets nothing, though it knows the token."""
+    """A page of another origin should get nothing, even with the token."""
     context = chromium.new_context()
     page = context.new_page()
     page.set_default_timeout(PATIENCE * 1000)
@@ -455,7 +455,7 @@ def other_page(chromium, url):
 
 
 def papers(chromium, pictures):
-    """Each paper's spec is explored by its name, and another point of it gives another picture."""
+    """The spec of each paper should be explored by its name, and another point should give another picture."""
     listed = subprocess.run([PROGRAM, "papers"], capture_output=True, text=True, check=True).stdout
     names = [line.split()[0] for line in listed.splitlines() if line[:1].isalpha() and any(it.isdigit() for it in line.split()[0])]
     assert len(names) >= 5, listed
@@ -478,7 +478,7 @@ def papers(chromium, pictures):
             point.select_option(index=point.locator("option").count() - 1)
             browser.done(runs + 1)
             assert browser.drawn() != before, name
-            # Whole, though it was drawn in pieces: the last value stands to the end.
+            # The drawing is complete although it was made in pieces: the last value continues to the end.
             page.wait_for_function("() => !document.querySelector('[aria-busy]')")
             reach = browser.reach()
             assert reach and all(drawn == end for drawn, end in reach), (name, reach)
@@ -489,7 +489,7 @@ def papers(chromium, pictures):
 
 
 def mapped(chromium, folder, pictures):
-    """A constellation has a map: one time after the other, or only the first where less motion is preferred."""
+    """A constellation should have a map of successive times, or of the first time only if reduced motion is preferred."""
     (folder / "ring.toml").write_text(RING)
     visible = "() => [...document.querySelectorAll('.sky g')].filter(it => getComputedStyle(it).visibility === 'visible').length"
     with Served(str(folder / "ring.toml")) as served:
