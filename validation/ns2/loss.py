@@ -7,7 +7,7 @@ import tcp
 
 
 def draw(number: int) -> dict:
-    """The condition with this number; SCTP where it is even."""
+    """The condition with this number; SCTP if the number is even."""
     r = random.Random(f"loss {number}")
     kind = tcp if number % 2 else sctp
     c = kind.draw(2 * number)
@@ -21,13 +21,13 @@ def draw(number: int) -> dict:
     if kind is tcp:
         return c | {"variant": "Sack1", "min_rto": 1.0}
     longest = max(2 * (path["delay"] + path["access_delay"]) for path in ways) / 1000
-    # An answer to a HEARTBEAT that comes after RTO.Max counts in ns-2 alone.
+    # An answer to a HEARTBEAT that arrives after RTO.Max is accepted by ns-2 only.
     c["min_rto"] = max(c["min_rto"], round(1.5 * longest + 0.3, 3))
     return c | {"max_rto": max(c["max_rto"], c["min_rto"]), "streams": 1, "unordered": False}
 
 
 def of(c: dict):
-    """The module that writes it."""
+    """The module that writes the condition."""
     return tcp if c["kind"] == "tcp" else sctp
 
 

@@ -22,7 +22,7 @@ def draw(number: int) -> dict:
     window = r.choice([20, 45, 100])
     delay = r.choice([5, 10, 25, 40, 80, 150]) + r.randrange(1000) / 1000
     access_delays = [r.choice([0.5, 2, 11, 23]) + r.randrange(1000) / 1000 for _ in range(flows)]
-    # A timeout is the least one, whatever the clock's phase, which ns-2 draws.
+    # A timeout is always the minimum, independent of the phase of the clock, which ns-2 draws at random.
     longest = 2 * (delay + max(access_delays)) / 1000 + flows * window * (segment + 40) * 8 / rate / 1e6
     return {
         "kind": "red",
@@ -45,7 +45,7 @@ def draw(number: int) -> dict:
 
 
 def hosts(c: dict) -> list[str]:
-    """The number of each sender's node in ns-2's trace: nodes are counted as they are made."""
+    """Number of each sender's node in the trace of ns-2: nodes are numbered in the order of their creation."""
     return [str(2 + flow) for flow in range(len(c["access_delays"]))]
 
 

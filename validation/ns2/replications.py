@@ -1,4 +1,4 @@
-"""Conditions with random numbers: means over many seeds, and whether those of ns-2.35 and ours agree."""
+"""Conditions with random numbers: means over many seeds, and whether those of ns-2.35 and of anabranch agree."""
 
 import csv
 import math
@@ -6,13 +6,14 @@ import statistics
 
 import traces
 
-# A line of ns-2's script. The first number after a small seed is about a 2000th of the seed: so small that the first packet is always lost.
+# A line of the script of ns-2, which discards 100 random numbers: the first one after a small seed is so small, about a 2000th of the
+# seed, that the first packet would always be lost.
 SEED = "if {$argc > 1} {ns-random [lindex $argv 1]; for {set i 0} {$i < 100} {incr i} {ns-random}}"
 CONFIDENCE = 0.99  # for each mean: one in a hundred lies apart by chance
 
 
 def quantile(probability: float, freedom: float) -> float:
-    """Of Student's t, by the expansion around the normal distribution; good to 0.02 from ten degrees of freedom on."""
+    """Quantile of Student's t, by the expansion around the normal distribution; accurate to 0.02 from ten degrees of freedom on."""
     z = statistics.NormalDist().inv_cdf(probability)
     return (
         z
@@ -28,7 +29,7 @@ def apart(theirs: list[float], ours: list[float]) -> tuple[bool, str]:
     parts = [statistics.variance(it) / len(it) for it in (theirs, ours)]
     error = math.sqrt(sum(parts))
     if error == 0:
-        # No random number was met: all runs are one, but for what was under way at the end.
+        # No random number was used: all runs are equal, except for packets in flight at the end.
         return abs(means[1] - means[0]) > 0.002 * means[0], f"{means[0]:.6g}, ours {means[1]:.6g}"
     freedom = sum(parts) ** 2 / sum(part**2 / (len(it) - 1) for part, it in zip(parts, (theirs, ours)))
     half = error * quantile((1 + CONFIDENCE) / 2, freedom)
@@ -40,7 +41,7 @@ NAMES = ("goodput, bit/s", "packets that came", "packets dropped")
 
 
 def measures(flows: list[str], links: list[str]) -> str:
-    """The same three of our runs, as a part of a spec."""
+    """The same three measures of runs of anabranch, as a part of a spec."""
     return "".join(
         [f'[[measure]]\nmetric = "packets"\nflow = "{flow}"\nstatistic = ["received"]\n' for flow in flows]
         + [
@@ -52,14 +53,14 @@ def measures(flows: list[str], links: list[str]) -> str:
 
 
 def theirs(path: str, sinks: list[str], payload: int, duration: float) -> tuple[float, ...]:
-    """The three of a run of ns-2."""
+    """The three measures of a run of ns-2."""
     arrived, came, dropped = traces.arrivals(path, sinks)
     chunks = sum(traces.in_order(numbers) for numbers in arrived.values())
     return chunks * payload * 8 / duration, came, dropped
 
 
 def ours(path: str) -> list[tuple[float, ...]]:
-    """The three of each of our runs, from `measures.csv`."""
+    """The three measures of each run of anabranch, from `measures.csv`."""
     runs: dict[str, list[float]] = {}
     with open(path) as file:
         for row in csv.DictReader(file):
@@ -70,7 +71,7 @@ def ours(path: str) -> list[tuple[float, ...]]:
 
 
 def judge(theirs: list[tuple], ours: list[tuple], count: int) -> str:
-    """`agree`, or which of the first `count` means lie apart."""
+    """`agree`, or the names of those of the first `count` means that differ."""
     found = [
         f"{name}: ns-2 {words}"
         for name, one, other in list(zip(NAMES, zip(*theirs), zip(*ours)))[:count]

@@ -37,7 +37,7 @@ def draw(number: int) -> dict:
         "path_max_retrans": r.choice([5, 5, 2, 1, 0]),
         "paths": [],
     }
-    # ns-2 measures round trips that it gave up measuring, and its HEARTBEATs are larger: no timeout may hang on that.
+    # ns-2 also measures round trips whose measurement was cancelled, and its HEARTBEATs are larger: no timeout may depend on this.
     condition["max_rto"] = condition["min_rto"]
     tame = number % 2 == 0  # nothing depends on the order of simultaneous events
     if tame:
@@ -67,13 +67,13 @@ def draw(number: int) -> dict:
 
 
 def hosts(c: dict) -> list[str]:
-    """The number of the sender's node on each path, in ns-2's trace: nodes are counted as they are made."""
+    """Number of the sender's node on each path in the trace of ns-2: nodes are numbered in the order of their creation."""
     count = len(c["paths"])
     return ["0"] if count == 1 else [str(2 + 3 * path) for path in range(count)]
 
 
 def wires(c: dict) -> list[tuple]:
-    """Router, receiver and limit of each path's queue."""
+    """Router, receiver and queue limit of each path."""
     return [
         (str(int(host) + 1), str(int(host) + 2), path["queue"])
         for host, path in zip(hosts(c), c["paths"])
@@ -81,7 +81,7 @@ def wires(c: dict) -> list[tuple]:
 
 
 def errors(way: str, lost: list[int], rate: float | None) -> list[str]:
-    """Lines of ns-2 that lose packets: those with these numbers, or so many at random."""
+    """Lines of the script of ns-2 that lose packets: those with these numbers, or a share at random."""
     if not lost and not rate:
         return []
     return [
@@ -94,7 +94,7 @@ def errors(way: str, lost: list[int], rate: float | None) -> list[str]:
 
 
 def loss(lost: list[int], rate: float | None) -> str | None:
-    """The same as a model of ours."""
+    """The same losses as a model of anabranch."""
     if lost:
         return f'{{ model = "ordinals", packets = {lost} }}'
     return f'{{ model = "bernoulli", probability = {rate} }}' if rate else None
@@ -177,7 +177,7 @@ def spec(c: dict) -> str:
             f'rate = "{p["rate"]} Mbit/s"\ndelay = "{p["delay"]} ms"',
             f'queue = {{ forward = "{p["queue"]} packets", backward = "100000 packets" }}',
         ]
-        # The receiver's own HEARTBEAT, which ns-2 does not send, makes the numbers one higher.
+        # The HEARTBEAT of the receiver, which ns-2 does not send, increases the numbers by one.
         forward = loss([n + (i > 0) for n in p["lost"]], p.get("loss"))
         backward = loss([n + (i > 0) for n in p["lost_back"]], p.get("loss_back"))
         losses = [f"{way} = {model}" for way, model in (("forward", forward), ("backward", backward)) if model]
@@ -206,7 +206,7 @@ def spec(c: dict) -> str:
         "path_max_retrans": c["path_max_retrans"],
         "association_max_retrans": 1000,
     }
-    # Over one path these have no effect, and the program refuses such settings.
+    # With one path these settings have no effect, and the program refuses them.
     if len(c["paths"]) > 1:
         values["primary_switchover_max_retrans"] = c["path_max_retrans"]
         values["retransmission_path"] = f'"{RETRANSMISSION[c["rtx_to_alt"]]}"'

@@ -19,7 +19,7 @@ def draw(number: int) -> dict:
     packets = int(rate * 1e6 * duration / 8 / segment)
     tame = number % 2 == 0  # nothing depends on the order of simultaneous events
     window = r.choice([4, 8, 20, 45, 100, 300])
-    # A timeout is the least one, whatever the clock's phase, which ns-2 draws.
+    # A timeout is always the minimum, independent of the phase of the clock, which ns-2 draws at random.
     longest = 2 * (delay + 5) / 1000 + window * (segment + 40) * 8 / rate / 1e6
     return {
         "kind": "tcp",

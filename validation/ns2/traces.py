@@ -1,4 +1,4 @@
-"""What a sender put on its link, as ns-2.35 traces it and as anabranch captures it."""
+"""Packets that a sender transmitted, from the traces of ns-2.35 and the captures of anabranch."""
 
 import struct
 
@@ -79,8 +79,8 @@ SIMULTANEOUS = 1.6e-6  # ns-2 prints whole microseconds
 
 
 def ties(path: str, wires: list[tuple], sack_delay: float) -> list[float]:
-    """Times at which ns-2's result hangs on the order of simultaneous events, which the rounding of its clock decides: a packet comes to
-    a full queue as another leaves it, or DATA to a receiver as its timer for a SACK expires. `wires`: router, receiver, limit."""
+    """Times at which the result of ns-2 depends on the order of simultaneous events, which the rounding of its clock decides: a packet arrives
+    at a full queue when another leaves it, or DATA at a receiver when its SACK timer expires. `wires`: router, receiver, limit."""
     found = []
     limits = {(a, z): limit for a, z, limit in wires}
     receivers = {z for _, z, _ in wires}
@@ -164,7 +164,7 @@ def ours_tcp(captures: list[str], segment: int) -> list[tuple]:
 
 
 def meetings(path: str, wire: tuple[str, str]) -> list[float]:
-    """When a packet came to a queue as another left it."""
+    """Times at which a packet arrived at a queue when another left it."""
     found, last = [], {"+": (-1.0, ""), "-": (-1.0, ""), "d": (-1.0, "")}
     with open(path) as trace:
         for line in trace:
@@ -180,7 +180,7 @@ def meetings(path: str, wire: tuple[str, str]) -> list[float]:
 
 
 def repeats_of_the_last(path: str) -> list[float]:
-    """When the last segment in order came to TCP's sink again."""
+    """Times at which the last segment in order arrived at the TCP sink again."""
     found, came, last = [], set(), 0
     with open(path) as trace:
         for line in trace:
@@ -197,7 +197,7 @@ def repeats_of_the_last(path: str) -> list[float]:
 
 
 def arrivals(path: str, sinks: list[str]) -> tuple[dict[str, set], int, int]:
-    """Numbers of the segments or TSNs that came to the sinks, for each flow, and how many packets of data came there, and were dropped before."""
+    """Numbers of the segments or TSNs that arrived at the sinks, for each flow, and numbers of data packets that arrived or were dropped."""
     numbers: dict[str, set] = {}
     came = dropped = 0
     last = {}
@@ -224,7 +224,7 @@ def arrivals(path: str, sinks: list[str]) -> tuple[dict[str, set], int, int]:
 
 
 def in_order(numbers: set) -> int:
-    """How many there are from 0 on, without a gap."""
+    """Number of consecutive numbers from 0 on."""
     count = 0
     while count in numbers:
         count += 1

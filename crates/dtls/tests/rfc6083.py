@@ -20,7 +20,7 @@ def prf(algorithm, secret, seed, length):
     return out[:length]
 
 
-# The values that were posted for P_SHA256 to the list of the TLS working group.
+# Test vectors of P_SHA256 from the mailing list of the TLS working group.
 known = prf(
     hashlib.sha256,
     bytes.fromhex("9bbe436ba940f017b17652849a71db35"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seals records as the DTLS chunk has them with Python's `cryptography` (OpenSSL), and prints them as Rust for vectors.rs.
+"""Seals records of the DTLS chunk with Python's `cryptography` (OpenSSL), and prints them as Rust for vectors.rs.
 
     python3 crates/dtls/tests/vectors.py > crates/dtls/tests/vectors/sealed.rs && cargo fmt -p anabranch-dtls
 
@@ -26,7 +26,7 @@ def expand_label(algorithm, secret, label, context, length):
 
 def mask(suite, key, sample):
     if suite == "Chacha20Poly1305":
-        # The counter of 32 bits and the nonce of 96 are the 16 bytes that OpenSSL takes as its nonce.
+        # OpenSSL's nonce of 16 bytes consists of the counter of 32 bits and the nonce of 96 bits.
         return Cipher(algorithms.ChaCha20(key, sample), None).encryptor().update(bytes(16))
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(sample)
 
