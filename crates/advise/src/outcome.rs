@@ -89,7 +89,7 @@ pub fn advise(
     let below = directory.map(|directory| directory.join(BETTER));
     let better = match ranking.better.map(|place| asked(place, below.as_deref())) {
         // This candidate has a higher goodput with an unlimited buffer. If no buffer was found for
-        // it, the first answer is still valid.
+        // this candidate, the answer about the first candidate is still valid.
         None | Some(Err(AdviseError::Question(_))) => None,
         Some(found) => Some(found?),
     };

@@ -302,7 +302,7 @@ mod tests {
             }
         }
 
-        /// Advances to the next timeout of either.
+        /// Advances to the next timeout of either endpoint.
         fn step(&mut self) {
             let next = self.endpoints.iter().filter_map(Transport::poll_timeout);
             self.now = next.min().expect("a timer runs");

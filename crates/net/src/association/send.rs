@@ -58,9 +58,9 @@ impl From<SendError> for Unsent {
 struct SendContext<'a> {
     association: &'a mut Protocol,
     receipts: &'a mut Receipts,
-    /// Twice the size that all messages may have until they are acknowledged, bytes.
+    /// Twice the maximum size of all unacknowledged messages together, bytes.
     send_buffer: usize,
-    /// Set only if it matters.
+    /// The current time; set only if it has an effect.
     now: Nanos,
     /// A message was queued.
     queued: bool,

@@ -146,9 +146,9 @@ impl Dcf {
         Some(ack)
     }
 
-    /// The station has overheard all three frames after these delays, those of the sender and of
-    /// the receiver. The station's deadline is recomputed, or the station detects the ACK, which
-    /// the NAV covers.
+    /// The station has overheard all three frames. `delays` are the propagation delays from the
+    /// sender and from the receiver. The station's deadline is recomputed, or the station detects
+    /// the ACK, which the NAV covers.
     pub(in crate::wifi) fn overhears(
         &mut self,
         exchange: &Exchange,
