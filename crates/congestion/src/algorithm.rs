@@ -64,7 +64,7 @@ pub enum Property {
     /// The algorithm computes the window from a model of the path: the protocol's rules for cwnd
     /// and ssthresh have no effect.
     OwnWindow,
-    /// The algorithm ends slow start by a rule of its own.
+    /// The algorithm ends slow start by a separate rule.
     OwnSlowStartExit,
     /// The algorithm increases the window in congestion avoidance by its own rule, without the byte
     /// counter of the protocol.

@@ -46,11 +46,11 @@ settings! {
         /// Time between two pulses, or [`Lamp`](crate::Setting)'s breath.
         pulse as pulse_interval: Option<u64> = Some(2_000_000_000),
             Kind::Either(OFF, &Kind::Duration { least: 1_000_000, most: 60_000_000_000 }), "RFC 0 §7";
-        /// What it holds.
+        /// Capacity for oil.
         oil: usize = 65_536, Kind::Bytes { least: 512, most: 1 << 20 }, "";
     }
     beside {
-        /// Where it stands.
+        /// Place of the lamp.
         place: String = "door".to_owned();
     }
 }

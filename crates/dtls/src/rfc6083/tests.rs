@@ -253,7 +253,8 @@ fn empty(kind: u8, epoch: u8) -> [u8; 13] {
     [kind, 0xFE, 0xFD, 0, epoch, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// A peer that is not authenticated yet: what is no message of a handshake does not reach dimpl.
+/// Messages of a peer that is not authenticated yet should not reach dimpl unless they belong to a
+/// handshake.
 #[test]
 fn encrypted_messages_other_than_finished_are_refused() {
     let issuer = authority();

@@ -41,8 +41,9 @@ fn two_addresses_are_two_paths() {
 
 #[test]
 fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
-    // a - r1 - b and a - r2 - r3 - b, where b is wanted at r1's link: no path through r3 arrives at
-    // that link. a - r1 - c and a - r2 - r3 - c - is the same with c behind one router x.
+    // a - r1 - b and a - r2 - r3 - b, and the wanted address of b is at r1's link: no path through
+    // r3 arrives at that link. a - r1 - c and a - r2 - r3 - c - is the same with c behind one
+    // router x.
     let mut topology = Topology::new();
     let [a, r1, r2, r3, x, c] = nodes(&mut topology, ["a", "r1", "r2", "r3", "x", "c"]);
     let a_r1 = connect(&mut topology, "a-r1", [a, r1]);
