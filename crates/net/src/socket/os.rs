@@ -30,7 +30,7 @@ const MAX_UNSURE: u32 = 64;
 /// A socket of the system.
 #[derive(Debug)]
 pub(crate) struct OsSocket {
-    /// May be raw: the calls are the same.
+    /// The socket, which may be raw, because the system calls are the same.
     io: Box<dyn AsyncSocket>,
     state: UdpSocketState,
     /// The address it is bound to; unspecified for all.

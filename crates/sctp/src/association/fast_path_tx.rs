@@ -82,7 +82,8 @@ impl Association {
             }
             _ => return ControlFlow::Continue(false),
         }
-        // If it is unknown yet, the next query of the deadline would compute it.
+        // If the deadline of path probes is unknown, the next query of the deadline would compute
+        // it.
         if self.probes_at == 0 && self.paths.len() == 1 {
             self.probes_deadline();
         }
