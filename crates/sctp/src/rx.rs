@@ -29,6 +29,8 @@ mod tsn_tracker;
 mod window;
 mod work_counter;
 
+use std::collections::VecDeque;
+
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Data, DecodeError};
@@ -72,6 +74,8 @@ pub struct Receiver {
     order: Order,
     long: PartialDelivery,
     ready: ReadyQueue,
+    /// Complete messages of key management, if DTLS chunks are used.
+    key_messages: Option<Box<VecDeque<Deliverable>>>,
     assembly: MessageAssembler,
     /// Stream and bytes of data that became readable at an unknown time, to be recorded later.
     unrecorded: LazyBox<Vec<(u16, usize)>>,
@@ -110,6 +114,7 @@ impl Receiver {
             order: Order::default(),
             long: PartialDelivery::default(),
             ready: ReadyQueue::default(),
+            key_messages: None,
             assembly: MessageAssembler::new(config.max_message, config.receive_buffer as usize),
             unrecorded: LazyBox::default(),
             partial_delivery_point: config.partial_delivery_point.map(|it| it as u64).into(),
@@ -556,7 +561,7 @@ impl Receiver {
 
     /// Whether the receive buffer is empty.
     pub fn is_empty(&self) -> bool {
-        self.window.used() == 0 && self.ready.is_empty()
+        self.window.used() == 0 && self.ready.is_empty() && !self.has_key_messages()
     }
 
     /// Whether the receive buffer is empty, and no TSN after the cumulative TSN was received.

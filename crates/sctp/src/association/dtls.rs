@@ -234,7 +234,6 @@ impl Association {
                     self.count_unprotected(discards);
                     return false;
                 }
-                dtls.key_messages += u32::from(begins_key_message(frame));
             }
             next = rest.next_frame().and_then(Result::ok);
         }
@@ -328,15 +327,8 @@ impl Association {
         let Some(method) = &mut dtls.method else {
             return;
         };
-        while dtls.key_messages > 0
-            && !delayed
-            && let Some(message) = rx.take_message_with(PPID_DTLS_KEY_MANAGEMENT)
-        {
-            dtls.key_messages -= 1;
+        while !delayed && let Some(message) = rx.poll_key_message() {
             method.handle_message(now, &message.payload.into_bytes());
-        }
-        if rx.is_empty() {
-            dtls.key_messages = 0;
         }
         let keyless = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_none();
         if keyless
@@ -356,7 +348,7 @@ impl Association {
     pub(super) fn may_read(&mut self) -> bool {
         let Some(dtls) = &self.dtls else { return true };
         let now = dtls.now;
-        if dtls.key_messages > 0 {
+        if self.rx.as_ref().is_some_and(|it| it.has_key_messages()) {
             self.manage_keys(now);
         }
         !self.withholds_events()
@@ -396,15 +388,4 @@ impl Association {
 fn is_known(frame: Frame<'_>, rx: &Receiver) -> bool {
     let tsn = frame.value().first_chunk().copied().map(u32::from_be_bytes);
     tsn.is_some_and(|it| Tsn(it).le(rx.cumulative_tsn()))
-}
-
-/// Whether a DATA or I-DATA chunk is the first of a message of key management.
-fn begins_key_message(frame: Frame<'_>) -> bool {
-    const BEGINNING: u8 = 0x02;
-    let at = match frame.kind {
-        kind::DATA => 8,
-        _ => 12,
-    };
-    let ppid = frame.value().get(at..at + 4);
-    frame.flags & BEGINNING != 0 && ppid == Some(&PPID_DTLS_KEY_MANAGEMENT.to_be_bytes()[..])
 }

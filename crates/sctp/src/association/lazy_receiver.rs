@@ -32,7 +32,7 @@ impl Association {
         if self.state.receives_data()
             && let State::Active(known) = &self.state
         {
-            let rx = begun(known, &self.config, self.inbound_streams);
+            let rx = begun(known, &self.config, self.inbound_streams, self.manages_keys());
             self.rx.insert(rx).on_packet_begin(packet);
         }
     }
@@ -49,11 +49,16 @@ impl Association {
         if former.is_none() && may_wait(known) {
             return;
         }
-        let mut rx = begun(known, &self.config, self.inbound_streams);
+        let mut rx = begun(known, &self.config, self.inbound_streams, self.manages_keys());
         if let Some(mut former) = former {
             rx.inherit(&mut former);
         }
         self.rx = Some(rx);
+    }
+
+    /// Whether key management messages arrive among the user's.
+    fn manages_keys(&self) -> bool {
+        self.dtls.as_ref().is_some_and(|it| it.method.is_some())
     }
 
     /// Cumulative TSN of the received data.
@@ -75,14 +80,16 @@ fn may_wait(known: &Tcb) -> bool {
     !spoken.has(&INTERLEAVING) && !spoken.give_up() && !spoken.has(&RE_CONFIG)
 }
 
-/// Creates the receiver for `streams` inbound streams.
-fn begun(known: &Tcb, config: &Config, streams: u16) -> Box<Receiver> {
+/// Creates the receiver for `streams` inbound streams; `keys`: the peer may send messages of key
+/// management.
+fn begun(known: &Tcb, config: &Config, streams: u16, keys: bool) -> Box<Receiver> {
     // Constructed in its allocation, to avoid a move; nothing here can fail.
     let block = Box::new_uninit();
     let rx = Receiver::new(config, known.peer.initial_tsn, streams);
     let mut rx = Box::write(block, rx);
     let gives_up = known.extensions.give_up();
     rx.expect_abandoned(gives_up);
+    rx.expect_key_messages(keys);
     rx.expect_interleaved(known.extensions.has(&INTERLEAVING), gives_up);
     rx
 }

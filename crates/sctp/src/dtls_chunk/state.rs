@@ -94,8 +94,6 @@ pub(crate) struct DtlsChunk {
     pub(crate) identity: Option<PeerIdentity>,
     /// The keys that opened the packet at hand, if it is protected.
     opened: Option<KeyId>,
-    /// Key management messages that arrive or wait to be processed; duplicates count, too.
-    pub(crate) key_messages: u32,
     /// Key management messages that wait for room in the send buffer.
     pub(crate) outbox: VecDeque<Bytes>,
     /// Material of restart keys, by epoch: to send, to receive.
@@ -129,7 +127,6 @@ impl DtlsChunk {
             phase: Phase::Offered,
             identity: None,
             opened: None,
-            key_messages: 0,
             outbox: VecDeque::new(),
             restart_material: BTreeMap::new(),
             rekey_after,

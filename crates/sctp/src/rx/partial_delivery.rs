@@ -1,8 +1,9 @@
 //! Partial delivery: readable messages, and readable parts of incomplete messages (RFC 9260 §6.9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::extension::PPID_DTLS_KEY_MANAGEMENT;
 use anabranch_wire::{Ssn, Tsn};
 
 use super::interleaved::receive::told_of;
@@ -44,6 +45,7 @@ pub(super) struct Delivery<'a> {
     /// Number of association events so far.
     pub preceding: u32,
     pub ready: &'a mut ReadyQueue,
+    pub key_messages: Option<&'a mut VecDeque<Deliverable>>,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut PerStreamUsage,
     pub statistics: &'a mut ReceiverCounters,
@@ -95,7 +97,13 @@ impl Delivery<'_> {
             compact,
         };
         if is_whole {
-            self.ready.push_back(readable);
+            match &mut self.key_messages {
+                Some(keys) if readable.part.ppid == PPID_DTLS_KEY_MANAGEMENT => {
+                    keys.push_back(readable);
+                    self.ready.delivered_elsewhere();
+                }
+                _ => self.ready.push_back(readable),
+            }
         } else {
             self.add_part(readable);
         }
@@ -182,6 +190,7 @@ impl Receiver {
             counts: WindowBytes(self.profile.rwnd_counts),
             preceding: self.preceding,
             ready: &mut self.ready,
+            key_messages: self.key_messages.as_deref_mut(),
             window: &mut self.window,
             held: &mut self.held,
             statistics: &mut self.statistics,

@@ -60,12 +60,19 @@ impl Receiver {
         Some(part)
     }
 
-    /// Takes the first complete message with this payload protocol identifier, whatever waits
-    /// before it.
-    pub(crate) fn take_message_with(&mut self, ppid: u32) -> Option<ReceivedMessage> {
-        let wanted = |it: &ReceivedPart| it.ppid == ppid && it.begins && it.ends;
-        let delivered = self.statistics.messages;
-        let Deliverable { part, bytes, .. } = self.ready.take_first_of(wanted, delivered)?;
+    /// Keeps complete messages of key management apart from those of the user.
+    pub(crate) fn expect_key_messages(&mut self, expected: bool) {
+        self.key_messages = expected.then(Box::default);
+    }
+
+    /// Whether [`Self::poll_key_message`] has one.
+    pub(crate) fn has_key_messages(&self) -> bool {
+        (self.key_messages.as_ref()).is_some_and(|it| !it.is_empty())
+    }
+
+    /// The next message of key management.
+    pub(crate) fn poll_key_message(&mut self) -> Option<ReceivedMessage> {
+        let Deliverable { part, bytes, .. } = self.key_messages.as_mut()?.pop_front()?;
         self.is_taken(&part, bytes);
         Some(part.into_message())
     }

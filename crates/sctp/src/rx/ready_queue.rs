@@ -105,16 +105,7 @@ impl ReadyQueue {
 
     /// Takes the first entry of a stream; `delivered` is the number of delivered messages.
     pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Deliverable> {
-        self.take_first_of(|it| it.stream == stream, delivered)
-    }
-
-    /// Takes the first entry that `is_wanted`; `delivered` is the number of delivered messages.
-    pub fn take_first_of(
-        &mut self,
-        is_wanted: impl Fn(&ReceivedPart) -> bool,
-        delivered: u64,
-    ) -> Option<Deliverable> {
-        let wanted = |it: &Deliverable| is_wanted(&it.part) && !it.is_nothing();
+        let wanted = |it: &Deliverable| it.part.stream == stream && !it.is_nothing();
         let place = self.queue.iter().position(wanted)?;
         if place == 0 {
             return self.take_first();
@@ -159,11 +150,15 @@ impl ReadyQueue {
     /// The last entry was extended by a further part of its message, the end if `ends`.
     pub fn took_in(&mut self, stream: u16, ends: bool) {
         if ends {
-            // One more message was delivered without a further slot.
-            if let Some(places) = &mut self.places {
-                places.more = places.more.wrapping_sub(1);
-            }
+            self.delivered_elsewhere();
             self.ended(stream);
+        }
+    }
+
+    /// One more message was delivered without a further slot.
+    pub fn delivered_elsewhere(&mut self) {
+        if let Some(places) = &mut self.places {
+            places.more = places.more.wrapping_sub(1);
         }
     }
 

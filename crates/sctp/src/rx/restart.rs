@@ -17,6 +17,7 @@ impl Receiver {
     /// can never be completed is dropped.
     pub(crate) fn inherit(&mut self, former: &mut Self) {
         former.let_go_of_waiting();
+        while former.poll_key_message().is_some() {}
         if !self.window.has_memory_for_all(&former.window) {
             former.drop_last_unread(&self.window);
         }
