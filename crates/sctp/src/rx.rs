@@ -6,6 +6,7 @@
 //! [`Receiver::sack_due`].
 
 mod buffer_admission;
+mod chunk;
 mod fast_path;
 mod forward_tsn;
 mod fragments;
@@ -29,31 +30,31 @@ mod tsn_tracker;
 mod window;
 mod work_counter;
 
-use std::collections::VecDeque;
-
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Data, DecodeError};
 use anabranch_wire::packet::Frame;
+use bytes::Bytes;
 
 pub(crate) use fast_path::ReceiveOutcome;
 pub(crate) use forward_tsn::ForwardTsnOutcome;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use message_assembler::TooLong;
-pub(crate) use outcome::Abandoned;
 pub use outcome::DataOutcome;
+/// A partially delivered message whose end will not arrive.
+pub(crate) use reassembly::Head as Abandoned;
 
 use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::lazy_box::LazyBox;
-use crate::path::PathId;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
-use buffer_admission::DataSource;
-use interleaved::Interleaved;
+use chunk::UserChunk;
+use interleaved::AbandonedMessages;
 use message_assembler::MessageAssembler;
 use ordering::{Order, Whole};
-use partial_delivery::{PartialDelivery, WindowBytes};
+use partial_delivery::PartialDelivery;
+use read_parts::KeyMessages;
 use ready_queue::{Deliverable, ReadyQueue};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
@@ -75,7 +76,7 @@ pub struct Receiver {
     long: PartialDelivery,
     ready: ReadyQueue,
     /// Complete messages of key management, if DTLS chunks are used.
-    key_messages: Option<Box<VecDeque<Deliverable>>>,
+    key_messages: Option<KeyMessages>,
     assembly: MessageAssembler,
     /// Stream and bytes of data that became readable at an unknown time, to be recorded later.
     unrecorded: LazyBox<Vec<(u16, usize)>>,
@@ -93,10 +94,9 @@ pub struct Receiver {
     preceding: u32,
     /// Messages without an end to report to the user.
     aborted: LazyBox<Vec<Abandoned>>,
-    /// Allocated if the peer interleaves messages.
-    interleaved: Option<Box<Interleaved>>,
+    /// Unordered messages that the peer has abandoned, if it interleaves messages.
+    interleaved: Option<Box<AbandonedMessages>>,
     sack: SackPolicy,
-    from: PathId,
     statistics: ReceiverCounters,
 }
 
@@ -127,7 +127,6 @@ impl Receiver {
             aborted: LazyBox::default(),
             interleaved: None,
             sack: SackPolicy::new(config),
-            from: PathId(0),
             statistics: ReceiverCounters::default(),
         }
     }
@@ -147,16 +146,15 @@ impl Receiver {
         }
     }
 
-    /// Takes one DATA chunk received on path `from`.
-    pub fn handle_data(
-        &mut self,
-        now: Nanos,
-        data: Data,
-        from: PathId,
-        trace: &mut Trace,
-    ) -> DataOutcome {
+    /// Takes one DATA chunk.
+    pub fn handle_data(&mut self, now: Nanos, data: Data, trace: &mut Trace) -> DataOutcome {
         let view = data.with(&data.user_data[..]);
-        self.take_data(now, &view, &data, from, trace)
+        self.take_data(
+            now,
+            &UserChunk::of_data(&view),
+            || data.user_data.clone(),
+            trace,
+        )
     }
 
     /// Like [`Self::handle_data`], for a chunk in its packet.
@@ -168,28 +166,31 @@ impl Receiver {
         &mut self,
         now: Nanos,
         frame: &Frame<'_>,
-        from: PathId,
         trace: &mut Trace,
     ) -> Result<DataOutcome, DecodeError> {
         let data = Data::view(frame)?;
-        Ok(self.take_data(now, &data, frame, from, trace))
+        Ok(self.take_data(
+            now,
+            &UserChunk::of_data(&data),
+            || Data::slice(frame),
+            trace,
+        ))
     }
 
-    /// `source`: provides the user data to be buffered. Each caller inlines everything that
+    /// `user_data`: the user data as a slice of its packet. Each caller inlines everything that
     /// follows.
     #[inline(always)]
     fn take_data(
         &mut self,
         now: Nanos,
-        data: &Data<&[u8]>,
-        source: &impl DataSource,
-        from: PathId,
+        chunk: &UserChunk<'_>,
+        user_data: impl FnOnce() -> Bytes,
         trace: &mut Trace,
     ) -> DataOutcome {
-        let length = data.user_data.len() as u64;
+        let length = chunk.user_data.len() as u64;
         self.held.follow(trace);
         self.record_late(now, trace);
-        let outcome = self.sort_data(now, data, source, from, trace);
+        let outcome = self.sort_data(now, chunk, user_data, trace);
         self.count_outcome(outcome, length);
         outcome
     }
@@ -221,25 +222,24 @@ impl Receiver {
     fn sort_data(
         &mut self,
         now: Nanos,
-        data: &Data<&[u8]>,
-        source: &impl DataSource,
-        from: PathId,
+        chunk: &UserChunk<'_>,
+        user_data: impl FnOnce() -> Bytes,
         trace: &mut Trace,
     ) -> DataOutcome {
-        self.from = from;
-        if data.user_data.is_empty() {
+        if chunk.user_data.is_empty() {
             return DataOutcome::NoUserData;
         }
-        let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
+        let bytes = self.profile.rwnd_counts.bytes(chunk.user_data.len());
         if self.profile.receive_buffer_full == WhenFull::Silent
-            && let Err(outcome) = self.admit_silently(now, data, bytes, trace)
+            && !chunk.is_interleaved
+            && let Err(outcome) = self.admit_silently(now, chunk, bytes, trace)
         {
             return outcome;
         }
-        match self.tracker.classify(data.tsn) {
+        match self.tracker.classify(chunk.tsn) {
             Arrival::Duplicate => {
-                self.tracker.note_duplicate(data.tsn);
-                self.sack.saw_duplicate(data.tsn == self.initial_tsn);
+                self.tracker.note_duplicate(chunk.tsn);
+                self.sack.saw_duplicate(chunk.tsn == self.initial_tsn);
                 return DataOutcome::Duplicate;
             }
             Arrival::OutOfReach => {
@@ -248,19 +248,19 @@ impl Receiver {
             }
             Arrival::New => {}
         }
-        if data.stream_id >= self.streams {
-            self.arrived_beside(now, data.tsn, data.immediate, trace);
+        if chunk.stream >= self.streams {
+            self.arrived_beside(now, chunk.tsn, chunk.immediate, trace);
             return DataOutcome::InvalidStream;
         }
-        if !self.has_room_for(data, bytes)
-            && let Err(outcome) = self.admit(now, data, bytes, trace)
+        if !self.has_room_for(chunk, bytes)
+            && let Err(outcome) = self.admit(now, chunk, bytes, trace)
         {
             return outcome;
         }
-        let beside = self.arrived(now, data.tsn, data.immediate, trace);
-        self.window.take(bytes, data.user_data.len());
-        self.held.take(data.stream_id, bytes);
-        let mut outcome = if self.take(now, data, source, beside, trace) {
+        let beside = self.arrived(now, chunk.tsn, chunk.immediate, trace);
+        self.window.take(bytes, chunk.user_data.len());
+        self.held.take(chunk.stream, bytes);
+        let mut outcome = if self.take(now, chunk, user_data, beside, trace) {
             DataOutcome::NewData
         } else {
             DataOutcome::ProtocolViolation
@@ -319,61 +319,68 @@ impl Receiver {
     fn take(
         &mut self,
         now: Nanos,
-        data: &Data<&[u8]>,
-        source: &impl DataSource,
-        beside: Neighbours,
+        chunk: &UserChunk<'_>,
+        user_data: impl FnOnce() -> Bytes,
+        mut beside: Neighbours,
         trace: &mut Trace,
     ) -> bool {
-        let tsn = data.tsn;
-        let is_whole = data.beginning && data.ending;
-        let waits = !is_whole || !self.order.is_next(data.stream_id, data.unordered, data.ssn);
-        let (payload, compact) = self.hold(data.user_data, waits, source);
+        let (stream, length) = (chunk.stream, chunk.user_data.len());
+        if chunk.is_interleaved {
+            match self.judge_interleaved(chunk) {
+                Ok(found) => beside = found,
+                Err(fits) => {
+                    self.let_go(stream, length);
+                    return fits;
+                }
+            }
+        }
+        let is_whole = chunk.beginning && chunk.ending;
+        let waits = !is_whole || !self.order.is_next(stream, chunk.unordered, chunk.number);
+        let (payload, compact) = self.hold(chunk.user_data, waits, user_data);
         if is_whole {
-            let stream = data.stream_id;
             let message = ReceivedMessage {
                 stream,
-                ppid: data.ppid,
-                unordered: data.unordered,
-                ssn: data.ssn,
-                tsn,
+                ppid: chunk.ppid,
+                unordered: chunk.unordered,
+                ssn: chunk.ssn,
+                tsn: chunk.tsn,
                 payload: MessageBytes::One(payload),
             };
             let whole = Whole {
                 message,
                 since: now,
-                last: tsn,
+                number: chunk.number,
                 compact,
             };
             if waits {
                 return self.whole(now, whole, trace);
             }
-            if !data.unordered {
-                self.order.pass(stream, data.ssn);
+            if !chunk.unordered {
+                self.order.pass(stream, chunk.number);
             }
-            let (mut delivery, order, _) = self.delivery(now, trace);
+            let (mut delivery, order) = self.delivery(now, trace);
             delivery.whole(whole);
-            if !data.unordered {
+            if !chunk.unordered {
                 order.go_on(stream, |whole| delivery.whole(whole));
                 self.went_on(now, stream, trace);
             }
             return true;
         }
-        let (stream, length) = (data.stream_id, data.user_data.len());
-        match self.reassembly.insert(data.with(payload), beside) {
+        match self.reassembly.insert(chunk, payload, beside) {
             Fragmented::Held => {
-                self.grew(now, tsn, trace);
+                self.grew(now, chunk, trace);
                 true
             }
             Fragmented::Part(part) => {
                 self.part(now, part, trace);
                 true
             }
-            Fragmented::Complete(first, last, message) => {
-                self.no_longer_long(message.stream, message.unordered, message.ssn, first);
+            Fragmented::Complete(head, message) => {
+                self.long.forget(&head);
                 let whole = Whole {
                     message,
                     since: now,
-                    last,
+                    number: chunk.number,
                     compact: true,
                 };
                 self.whole(now, whole, trace)
@@ -389,9 +396,9 @@ impl Receiver {
     fn whole(&mut self, now: Nanos, whole: Whole, trace: &mut Trace) -> bool {
         let (stream, unordered) = (whole.message.stream, whole.message.unordered);
         let payload = &whole.message.payload;
-        let (bytes, length) = (self.counted().of_all(payload), payload.len());
+        let (bytes, length) = (payload.counted(self.profile.rwnd_counts), payload.len());
         let chunks = payload.chunks();
-        let (mut delivery, order, _) = self.delivery(now, trace);
+        let (mut delivery, order) = self.delivery(now, trace);
         if unordered {
             order.insert_unordered(whole, |whole| delivery.whole(whole));
             return true;
@@ -405,10 +412,6 @@ impl Receiver {
             self.held.free(stream, bytes);
         }
         in_order
-    }
-
-    fn counted(&self) -> WindowBytes {
-        WindowBytes(self.profile.rwnd_counts)
     }
 
     /// The last chunk of a packet was handled: decides whether a SACK is sent now or after the

@@ -21,13 +21,6 @@ fn place(stream: u16) -> (usize, u64) {
 }
 
 impl StreamSet {
-    pub(crate) const fn new() -> Self {
-        Self {
-            words: Vec::new(),
-            len: 0,
-        }
-    }
-
     #[inline]
     pub(crate) fn contains(&self, stream: u16) -> bool {
         let (word, bit) = place(stream);
@@ -78,7 +71,7 @@ mod tests {
     #[test]
     fn it_is_a_set_and_takes_no_space_while_it_is_empty() {
         let mut random = test_rng(3);
-        let (mut set, mut other) = (StreamSet::new(), BTreeSet::new());
+        let (mut set, mut other) = (StreamSet::default(), BTreeSet::new());
         let edges = [0, 63, 64, 127, 128, 65_471, 65_472, 65_535];
         for _ in 0..20_000 {
             let stream = edges[random(8) as usize] ^ random(2) as u16;

@@ -47,20 +47,6 @@ impl<T: Default> StreamTable<T> {
         &mut values[slot]
     }
 
-    /// Values that differ from the default, by stream.
-    pub fn used(&self) -> impl Iterator<Item = (u16, &T)>
-    where
-        T: PartialEq,
-    {
-        let unused = T::default();
-        let pages = self.pages.iter().enumerate();
-        let values = pages.flat_map(|(page, values)| {
-            let values = values.iter().flat_map(|it| it.iter().enumerate());
-            values.map(move |(slot, value)| ((page * PAGE + slot) as u16, value))
-        });
-        values.filter(move |(_, value)| **value != unused)
-    }
-
     #[cold]
     #[inline(never)]
     fn make(&mut self, page: usize) -> &mut [T; PAGE] {
@@ -93,10 +79,5 @@ mod tests {
         );
         assert_eq!((table.get(1), table.get(200)), (Some(&0), None));
         assert_eq!(table.pages.iter().flatten().count(), 3);
-        let used: Vec<_> = table
-            .used()
-            .map(|(stream, value)| (stream, *value))
-            .collect();
-        assert_eq!(used, [(0, 1), (63, 64), (64, 65), (65_535, 65_536)]);
     }
 }

@@ -235,8 +235,7 @@ impl World {
                 let Chunk::Data(data) = decode(&packet) else {
                     panic!("not DATA")
                 };
-                self.receiver
-                    .handle_data(self.now, data, PathId(0), &mut self.trace);
+                self.receiver.handle_data(self.now, data, &mut self.trace);
                 self.receiver.on_packet_end(self.now);
                 while self.receiver.poll_part().is_some() {}
             }

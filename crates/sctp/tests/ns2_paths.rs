@@ -199,8 +199,7 @@ impl World {
     fn arrive(&mut self, id: PathId, packet: &Bytes) {
         match decode(packet) {
             Chunk::Data(data) => {
-                self.receiver
-                    .handle_data(self.now, data, id, &mut self.trace);
+                self.receiver.handle_data(self.now, data, &mut self.trace);
                 self.receiver.on_packet_end(self.now);
                 self.sack_path = id;
                 while self.receiver.poll_part().is_some() {}

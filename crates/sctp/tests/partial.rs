@@ -5,7 +5,6 @@
 use crate::common;
 
 use anabranch_sctp::config::Config;
-use anabranch_sctp::path::PathId;
 use anabranch_sctp::rx::{DataOutcome, Receiver, TooLong};
 use anabranch_sctp::{AssociationState, CloseReason, Endpoint, Event, ReceivedPart, SendOptions};
 use anabranch_transport::time::SECOND;
@@ -70,9 +69,7 @@ impl Rig {
     }
 
     fn take(&mut self, data: Data) -> DataOutcome {
-        let outcome = self
-            .receiver
-            .handle_data(0, data, PathId(0), &mut self.trace);
+        let outcome = self.receiver.handle_data(0, data, &mut self.trace);
         self.receiver.on_packet_end(0);
         outcome
     }

@@ -2,7 +2,6 @@
 //! window, and reading frees it. Messages of 1000 bytes, computed by hand.
 
 use anabranch_sctp::config::Config;
-use anabranch_sctp::path::PathId;
 use anabranch_sctp::profile::Profile;
 use anabranch_sctp::rx::{DataOutcome, Receiver};
 use anabranch_transport::time::MILLISECOND;
@@ -39,9 +38,7 @@ impl Rig {
             immediate: false,
             user_data: Bytes::from_static(&[7; 1000]),
         };
-        let outcome = self
-            .receiver
-            .handle_data(now, data, PathId(0), &mut self.trace);
+        let outcome = self.receiver.handle_data(now, data, &mut self.trace);
         self.receiver.on_packet_end(now);
         outcome
     }

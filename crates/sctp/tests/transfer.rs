@@ -149,9 +149,7 @@ impl World {
         for raw in packet.chunks() {
             match Chunk::decode(raw.expect("a whole chunk")).expect("our own chunk") {
                 Chunk::Data(data) if to_receiver => {
-                    let outcome =
-                        self.receiver
-                            .handle_data(self.now, data, PathId(0), &mut self.trace);
+                    let outcome = self.receiver.handle_data(self.now, data, &mut self.trace);
                     assert!(
                         matches!(
                             outcome,

@@ -128,7 +128,7 @@ impl Association {
         self.sack_path = from;
         // A SACK before the DATA may have caused events.
         rx.note_events(self.events.count());
-        let (taken, next) = rx.take_run(now, first, &mut rest, from, &self.trace);
+        let (taken, next) = rx.take_run(now, first, &mut rest, &self.trace);
         match next {
             ReceiveOutcome::End => {}
             ReceiveOutcome::Broken => discards.count(DiscardReason::ChunkLength),

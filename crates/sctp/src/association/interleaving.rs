@@ -51,7 +51,7 @@ impl Association {
             return;
         };
         rx.note_events(self.events.count());
-        let outcome = rx.handle_i_data(now, data, from, &mut self.trace);
+        let outcome = rx.handle_i_data(now, data, &mut self.trace);
         let number = tsn.distance_from(peer.initial_tsn);
         self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
     }
@@ -74,7 +74,7 @@ impl Association {
         rx.note_events(self.events.count());
         self.sack_path = from;
         self.data_taken = true;
-        let forwarded = rx.handle_i_forward_tsn(now, forward, from, &mut self.trace);
+        let forwarded = rx.handle_i_forward_tsn(now, forward, &mut self.trace);
         self.note_forwarded(forwarded, discards);
     }
 }

@@ -32,7 +32,12 @@ impl Association {
         if self.state.receives_data()
             && let State::Active(known) = &self.state
         {
-            let rx = begun(known, &self.config, self.inbound_streams, self.manages_keys());
+            let rx = begun(
+                known,
+                &self.config,
+                self.inbound_streams,
+                self.manages_keys(),
+            );
             self.rx.insert(rx).on_packet_begin(packet);
         }
     }
@@ -49,7 +54,12 @@ impl Association {
         if former.is_none() && may_wait(known) {
             return;
         }
-        let mut rx = begun(known, &self.config, self.inbound_streams, self.manages_keys());
+        let mut rx = begun(
+            known,
+            &self.config,
+            self.inbound_streams,
+            self.manages_keys(),
+        );
         if let Some(mut former) = former {
             rx.inherit(&mut former);
         }
@@ -90,6 +100,6 @@ fn begun(known: &Tcb, config: &Config, streams: u16, keys: bool) -> Box<Receiver
     let gives_up = known.extensions.give_up();
     rx.expect_abandoned(gives_up);
     rx.expect_key_messages(keys);
-    rx.expect_interleaved(known.extensions.has(&INTERLEAVING), gives_up);
+    rx.expect_interleaved(known.extensions.has(&INTERLEAVING));
     rx
 }

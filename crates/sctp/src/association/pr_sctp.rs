@@ -110,7 +110,7 @@ impl Association {
         if self.tx.is_interleaving() {
             return self.refuse_protocol("FORWARD TSN where I-FORWARD-TSN was agreed on");
         }
-        let forwarded = rx.handle_forward_tsn(now, forward, from, &mut self.trace);
+        let forwarded = rx.handle_forward_tsn(now, forward, &mut self.trace);
         self.note_forwarded(forwarded, discards);
     }
 
@@ -174,7 +174,7 @@ impl Abandoned {
             stream: self.stream,
             unordered: self.unordered,
             ssn: self.ssn,
-            first_tsn: self.first_tsn,
+            first_tsn: self.tsn,
             ppid: self.ppid,
         }
     }

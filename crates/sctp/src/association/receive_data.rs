@@ -49,7 +49,7 @@ impl Association {
         };
         rx.note_events(self.events.count());
         self.sack_path = from;
-        match rx.handle_frame(now, frame, from, &mut self.trace) {
+        match rx.handle_frame(now, frame, &mut self.trace) {
             Ok(DataOutcome::NewData) if self.marks.is_none() => {}
             Ok(outcome) => self.note_data_of(now, from, frame, outcome, discards),
             Err(_) => discards.count(DiscardReason::ChunkFields),

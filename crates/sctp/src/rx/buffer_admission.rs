@@ -3,70 +3,46 @@
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
-use anabranch_wire::chunk::Data;
-use anabranch_wire::extension::IData;
-use anabranch_wire::packet::Frame;
 use bytes::Bytes;
 
+use super::chunk::UserChunk;
 use super::ready_queue::Deliverable;
 use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
-
-/// Source of the user data.
-pub(super) trait DataSource {
-    /// The user data as a slice of its source.
-    fn user_data(&self) -> Bytes;
-}
-
-impl DataSource for Frame<'_> {
-    #[inline(always)]
-    fn user_data(&self) -> Bytes {
-        Data::slice(self)
-    }
-}
-
-impl DataSource for Data {
-    fn user_data(&self) -> Bytes {
-        self.user_data.clone()
-    }
-}
-
-impl DataSource for IData {
-    fn user_data(&self) -> Bytes {
-        self.user_data.clone()
-    }
-}
 
 impl Receiver {
     /// Whether the buffer has space, or the chunk fills a hole: one below the highest TSN is
     /// accepted beyond the buffer, up to the memory limit, because only it can release the data
     /// that waits behind it (RFC 9260 §6.2).
     #[inline]
-    pub(super) fn has_room_for(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
-        let fills_hole = data.tsn.lt(self.tracker.highest());
-        let length = data.user_data.len() as u64;
-        self.window.admits(bytes, length, fills_hole)
+    pub(super) fn has_room_for(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
+        let fills_hole = chunk.tsn.lt(self.tracker.highest());
+        let length = chunk.user_data.len() as u64;
+        // I-DATA does so under every profile, because nothing is dropped for it.
+        let into_hole = fills_hole && chunk.is_interleaved && self.window.has_memory_for(length, 1);
+        into_hole || self.window.admits(bytes, length, fills_hole)
     }
 
     /// Decides about a new chunk for which the buffer has no space.
     pub(super) fn admit(
         &mut self,
         now: Nanos,
-        data: &Data<&[u8]>,
+        chunk: &UserChunk<'_>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
-        if self.make_room(data, bytes) {
+        if self.make_room(chunk, bytes) {
             return Ok(());
         }
-        if data.tsn == self.tracker.cumulative().next() && self.ready.is_empty() {
-            if !self.relieve(now, trace) && self.can_pass_through(data, bytes) {
+        let is_next = chunk.tsn == self.tracker.cumulative().next();
+        if (is_next || chunk.is_interleaved) && self.ready.is_empty() {
+            if !self.relieve(now, trace) && self.can_pass_through(chunk, bytes) {
                 return Ok(());
             }
-            if self.ready.is_empty() {
+            if is_next && self.ready.is_empty() {
                 return Err(DataOutcome::Exhausted);
             }
-            if self.has_room_for(data, bytes) {
+            if self.has_room_for(chunk, bytes) {
                 return Ok(());
             }
         }
@@ -81,19 +57,19 @@ impl Receiver {
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,
-        data: &Data<&[u8]>,
+        chunk: &UserChunk<'_>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
-        let length = data.user_data.len() as u64;
+        let length = chunk.user_data.len() as u64;
         let fits = |it: &Self| it.window.admits(bytes, length, false);
         if fits(self) || (self.relieve(now, trace) && fits(self)) {
             return Ok(());
         }
-        if data.tsn == self.tracker.cumulative().next()
-            && self.refused.replace(data.tsn) == Some(data.tsn)
-            && data.stream_id < self.streams
-            && self.make_room(data, bytes)
+        if chunk.tsn == self.tracker.cumulative().next()
+            && self.refused.replace(chunk.tsn) == Some(chunk.tsn)
+            && chunk.stream < self.streams
+            && self.make_room(chunk, bytes)
         {
             return Ok(());
         }
@@ -106,17 +82,17 @@ impl Receiver {
     /// Drops the highest buffered TSNs, as long as they are higher than the chunk's, until it fits
     /// (RFC 9260 §6.2). The next SACK reneges on them, and the peer retransmits them. A chunk for
     /// an empty buffer always fits, because it may be larger than the buffer and would never arrive
-    /// otherwise.
-    fn make_room(&mut self, data: &Data<&[u8]>, bytes: u64) -> bool {
-        let next = data.tsn == self.tracker.cumulative().next();
-        if !next && !data.tsn.lt(self.tracker.highest()) {
+    /// otherwise. I-DATA that was acknowledged is never dropped: partial delivery starts instead.
+    fn make_room(&mut self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
+        let next = chunk.tsn == self.tracker.cumulative().next();
+        if !next && !chunk.tsn.lt(self.tracker.highest()) {
             return false;
         }
-        while !self.has_room_for(data, bytes) {
+        while !self.has_room_for(chunk, bytes) {
             if next && self.window.is_empty() {
                 return true;
             }
-            if !self.drop_highest_above(data.tsn) {
+            if !self.drop_highest_above(chunk.tsn) {
                 return false;
             }
         }
@@ -125,6 +101,9 @@ impl Receiver {
 
     /// Drops the waiting data with the highest TSN, if that is above `tsn`.
     fn drop_highest_above(&mut self, tsn: Tsn) -> bool {
+        if self.reassembly.is_interleaved() {
+            return false;
+        }
         let above = |it: Option<Tsn>| it.filter(|it| it.gt(tsn));
         let message = above(self.order.highest());
         let fragment = above(self.reassembly.highest());
@@ -158,7 +137,7 @@ impl Receiver {
             return;
         };
         self.tracker.withdraw(tsn);
-        self.withdrew(fragment.stream, fragment.bytes);
+        self.withdrew(fragment.stream, fragment.payload.len());
         if let Some(head) = &fragment.head {
             self.long.forget(head);
         }
@@ -180,10 +159,10 @@ impl Receiver {
 
     /// Whether the next chunk in order, which does not fit, continues a message in partial delivery
     /// and is thus readable at once. The buffered data may wait for the end of that message.
-    fn can_pass_through(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
+    fn can_pass_through(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
         let at = self.tracker.cumulative();
         let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
-        let length = data.user_data.len() as u64;
+        let length = chunk.user_data.len() as u64;
         self.reassembly.at_cumulative(at).is_some_and(goes_on)
             && self.window.admits(bytes, length, true)
     }
@@ -196,14 +175,14 @@ impl Receiver {
         &mut self,
         payload: &[u8],
         waits: bool,
-        source: &impl DataSource,
+        user_data: impl FnOnce() -> Bytes,
     ) -> (Bytes, bool) {
         let fills = self.nearly_fills(payload.len());
         if waits && !fills {
             return (Bytes::copy_from_slice(payload), true);
         }
         self.sliced += payload.len();
-        (source.user_data(), fills)
+        (user_data(), fills)
     }
 
     /// Seven eighths of the packet or more. Without a known packet, small slices count as wasteful.

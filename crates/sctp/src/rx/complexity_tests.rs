@@ -137,7 +137,7 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
         if at % bundle == 0 {
             receiver.on_packet_begin(16 * bundle);
         }
-        let outcome = receiver.handle_data(0, data, PathId(0), &mut trace);
+        let outcome = receiver.handle_data(0, data, &mut trace);
         assert_eq!(outcome, DataOutcome::NewData);
         if at % bundle == bundle - 1 {
             receiver.on_packet_end(0);
@@ -236,7 +236,7 @@ fn dropping_the_highest_costs_the_same_however_many_wait() {
     };
     let mut receiver = Receiver::new(&config, Tsn(1), 10);
     let mut trace = Trace::default();
-    let mut take = |data| receiver.handle_data(0, data, PathId(0), &mut trace);
+    let mut take = |data| receiver.handle_data(0, data, &mut trace);
     let held = (20_000..60_000)
         .take_while(|&at| take(message(at, 0, at - 20_000 + 1)) == DataOutcome::NewData)
         .count();

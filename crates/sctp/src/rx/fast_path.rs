@@ -10,13 +10,12 @@ use anabranch_wire::chunk::{Data, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
-use super::buffer_admission::DataSource;
+use super::chunk::{UserChunk, number_of};
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::ordering::Whole;
 use super::ready_queue::Deliverable;
 use crate::config::Config;
 use crate::fast_path::SLOW_PATH_PROBES;
-use crate::path::PathId;
 
 /// Whether the settings allow the fast path: the others have to be checked for every chunk.
 #[inline(always)]
@@ -43,24 +42,22 @@ impl Receiver {
         now: Nanos,
         mut frame: Frame<'a>,
         rest: &mut Chunks<'a>,
-        from: PathId,
         trace: &Trace,
     ) -> (usize, ReceiveOutcome<'a>) {
-        if !self.is_undisturbed(trace) {
+        // The first DATA of all has its own SACK timing.
+        if !self.is_undisturbed(trace) || self.tracker.cumulative().next() == self.initial_tsn {
             return (0, ReceiveOutcome::Other(frame));
         }
-        if self.tracker.has_gaps() {
-            return self.take_behind_gap(now, frame, rest, from);
-        }
+        let gaps = self.tracker.has_gaps();
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
         // Readable data counts as read, unless the profile counts it.
-        let counts_wholes = self.profile.window_counts_deliverable;
+        let counts_wholes = self.profile.window_counts_deliverable || gaps;
         let mut plenty = self.window.plenty();
         // Neither a complete message nor a middle fragment changes any of these.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
-        let takes_wholes = takes_wholes && self.order.has_nothing_waiting();
+        let takes_wholes = takes_wholes && (gaps || self.order.has_nothing_waiting());
         let least = self.nearly_full();
         let next = loop {
             let Ok(data) = Data::view(&frame) else {
@@ -68,12 +65,11 @@ impl Receiver {
             };
             let length = data.user_data.len();
             let bytes = self.profile.rwnd_counts.bytes(length);
-            if data.tsn != last.next()
+            if (data.tsn != last.next() && !gaps)
                 || length == 0
                 || data.beginning != data.ending
                 || data.immediate
                 || data.stream_id >= self.streams
-                || data.tsn == self.initial_tsn
                 || !plenty.take(bytes, length)
             {
                 break ReceiveOutcome::Other(frame);
@@ -84,11 +80,13 @@ impl Receiver {
             } else {
                 0
             };
-            let is_taken = if data.beginning {
+            // Waiting data stays a slice only of a packet that it nearly fills. The slow path
+            // copies the others.
+            let is_taken = if gaps {
+                takes_wholes && fills && self.take_waiting(now, &frame)
+            } else if data.beginning {
                 takes_wholes && self.take_whole(&data, kept, fills, &frame)
             } else {
-                // Waiting data stays a slice only of a packet that it nearly fills. The slow path
-                // copies the others.
                 fills && self.take_piece(&data, &frame)
             };
             if !is_taken {
@@ -109,90 +107,50 @@ impl Receiver {
             }
         };
         if taken > 0 {
-            self.from = from;
-            self.tracker.advance(last);
+            if !gaps {
+                self.tracker.advance(last);
+                self.statistics.messages += wholes;
+            }
             self.sack.saw_data();
             self.window.take_over(bytes_taken, user_data, taken);
             self.sliced += user_data;
-            self.statistics.messages += wholes;
             self.statistics.chunks += taken as u64;
             self.statistics.bytes += user_data as u64;
         }
         (taken, next)
     }
 
-    /// Like [`Self::take_run`], for complete messages that wait because TSNs before theirs are
-    /// missing.
+    /// Takes a complete message that has to wait because TSNs before its own are missing. One that
+    /// may fill the gap is left to the slow path.
     #[cold] // or the caller's loop is no longer inlined
     #[inline(never)]
-    fn take_behind_gap<'a>(
-        &mut self,
-        now: Nanos,
-        mut frame: Frame<'a>,
-        rest: &mut Chunks<'a>,
-        from: PathId,
-    ) -> (usize, ReceiveOutcome<'a>) {
-        let mut taken = 0;
-        if !self.reassembly.is_empty() || !self.long.is_empty() {
-            return (taken, ReceiveOutcome::Other(frame));
-        }
-        loop {
-            if frame.kind != kind::DATA || !self.take_waiting(now, &frame) {
-                return (taken, ReceiveOutcome::Other(frame));
-            }
-            self.from = from;
-            taken += 1;
-            match rest.next_frame() {
-                None => return (taken, ReceiveOutcome::End),
-                Some(Ok(next)) => frame = next,
-                Some(Err(_)) => return (taken, ReceiveOutcome::Broken),
-            }
-        }
-    }
-
-    /// Takes a complete message that has to wait, if the window is ample and it nearly fills its
-    /// packet, which it keeps alive. The next TSN may fill a gap, so the slow path takes it.
-    #[inline(always)]
     fn take_waiting(&mut self, now: Nanos, frame: &Frame<'_>) -> bool {
         let Ok(data) = Data::view(frame) else {
             return false;
         };
-        let (stream, ssn, length) = (data.stream_id, data.ssn, data.user_data.len());
-        let bytes = self.profile.rwnd_counts.bytes(length);
-        if length == 0
-            || !data.beginning
-            || !data.ending
+        let (stream, number) = (data.stream_id, number_of(data.ssn));
+        if !data.beginning
             || data.unordered
-            || data.immediate
-            || stream >= self.streams
-            || data.tsn == self.initial_tsn
             || !self.tracker.leaves_gap(data.tsn)
-            || !self.nearly_fills(length)
-            || !self.order.may_wait(stream, ssn)
-            || !self.window.plenty().take(bytes, length)
+            || !self.order.may_wait(stream, number)
         {
             return false;
         }
         self.tracker.insert(data.tsn);
-        self.sack.saw_data();
-        self.window.take(bytes, length);
-        self.sliced += length;
         let message = ReceivedMessage {
             stream,
             ppid: data.ppid,
             unordered: false,
-            ssn,
+            ssn: data.ssn,
             tsn: data.tsn,
-            payload: MessageBytes::One(frame.user_data()),
+            payload: MessageBytes::One(Data::slice(frame)),
         };
         self.order.wait_in_order(Whole {
             message,
             since: now,
-            last: data.tsn,
+            number,
             compact: true,
         });
-        self.statistics.chunks += 1;
-        self.statistics.bytes += length as u64;
         true
     }
 
@@ -212,7 +170,7 @@ impl Receiver {
         data: &Data<&[u8]>,
         bytes: u64,
         compact: bool,
-        source: &impl DataSource,
+        frame: &Frame<'_>,
     ) -> bool {
         if !data.unordered && !self.order.passes(data.stream_id, data.ssn) {
             return false;
@@ -226,7 +184,7 @@ impl Receiver {
                 ssn: data.ssn,
                 begins: true,
                 ends: true,
-                payload: MessageBytes::One(source.user_data()),
+                payload: MessageBytes::One(Data::slice(frame)),
             },
             bytes,
             preceding: self.preceding,
@@ -237,11 +195,11 @@ impl Receiver {
 
     /// Takes a fragment that is neither the first nor the last of the only incomplete message.
     #[inline(always)]
-    fn take_piece(&mut self, data: &Data<&[u8]>, source: &impl DataSource) -> bool {
-        let Some(run) = self.reassembly.only(data) else {
+    fn take_piece(&mut self, data: &Data<&[u8]>, frame: &Frame<'_>) -> bool {
+        let Some(run) = self.reassembly.only(&UserChunk::of_data(data)) else {
             return false;
         };
-        run.append(data.with(source.user_data()));
+        run.append(data.tsn, data.ending, Data::slice(frame));
         true
     }
 }
@@ -282,14 +240,14 @@ mod tests {
         let mut rest = Chunks::bare(packet);
         let mut next = rest.next_frame().and_then(Result::ok);
         if let Some(frame) = next.filter(|_| short) {
-            next = match rx.take_run(now, frame, &mut rest, PathId(0), trace) {
+            next = match rx.take_run(now, frame, &mut rest, trace) {
                 (_, ReceiveOutcome::Other(frame)) => Some(frame),
                 _ => None,
             };
         }
         let all = next.is_none();
         while let Some(frame) = next {
-            let taken = rx.handle_frame(now, &frame, PathId(0), trace);
+            let taken = rx.handle_frame(now, &frame, trace);
             assert!(taken.is_ok(), "it is whole");
             next = rest.next_frame().and_then(Result::ok);
         }
@@ -339,7 +297,7 @@ mod tests {
         let forward = ForwardTsn::new(to, &skipped);
         let [one, other] = [0, 1].map(|end| {
             let (rx, trace) = (&mut ends[end], &mut traces[end]);
-            rx.handle_forward_tsn(now, &forward, PathId(0), trace)
+            rx.handle_forward_tsn(now, &forward, trace)
         });
         assert_eq!(one, other);
     }
@@ -363,7 +321,8 @@ mod tests {
             let mut ssns = [Ssn(u16::MAX - 20); 3];
             for end in &mut ends {
                 for (stream, ssn) in (0..).zip(ssns) {
-                    end.order.pass(stream, Ssn(ssn.0.wrapping_sub(1)));
+                    end.order
+                        .pass(stream, number_of(Ssn(ssn.0.wrapping_sub(1))));
                 }
             }
             let gives_up = draw.below(3) == 0;

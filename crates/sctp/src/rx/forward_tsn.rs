@@ -1,13 +1,14 @@
 //! FORWARD TSN processing: the peer has abandoned messages (RFC 3758 §3.6).
 
 use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
 use anabranch_wire::extension::ForwardTsn;
-use anabranch_wire::{Ssn, Tsn};
+use anabranch_wire::serial::Mid;
 
-use super::reassembly::AbandonedMessage;
+use super::chunk::number_of;
+use super::reassembly::{AbandonedMessage, Reassembly};
 use super::tsn_tracker::Arrival;
 use super::{Abandoned, DataOutcome, Receiver};
-use crate::path::PathId;
 
 /// Outcome of a FORWARD TSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +25,16 @@ pub(crate) enum ForwardTsnOutcome {
     BeyondWindow,
 }
 
+/// The messages of a stream and kind up to a number, which are abandoned.
+pub(super) struct Skipped {
+    pub stream: u16,
+    pub unordered: bool,
+    pub number: Mid,
+}
+
 /// A dropped message: its stream, its number if it must be skipped, and the notification if a part
 /// was delivered.
-type Dropped = (u16, Option<Ssn>, Option<Abandoned>);
+type Dropped = (u16, Option<Mid>, Option<Abandoned>);
 
 impl Receiver {
     /// Records whether the peer may abandon messages: both ends support partial reliability.
@@ -34,28 +42,41 @@ impl Receiver {
         self.reassembly.expect_abandoned(expected);
     }
 
-    /// Takes a FORWARD TSN received on path `from`.
+    /// Takes a FORWARD TSN.
     pub(crate) fn handle_forward_tsn(
         &mut self,
         now: Nanos,
         forward: &ForwardTsn,
-        from: PathId,
         trace: &mut Trace,
     ) -> ForwardTsnOutcome {
-        let to = forward.new_cumulative_tsn;
-        if let Some(refused) = self.move_point(to, from, trace) {
+        let skipped = forward.skipped().map(|it| Skipped {
+            stream: it.stream_id,
+            unordered: false,
+            number: number_of(it.ssn),
+        });
+        self.skip(now, forward.new_cumulative_tsn, skipped, trace)
+    }
+
+    /// Advances the cumulative TSN to `to` and passes over the `skipped` messages.
+    pub(super) fn skip(
+        &mut self,
+        now: Nanos,
+        to: Tsn,
+        skipped: impl Iterator<Item = Skipped>,
+        trace: &mut Trace,
+    ) -> ForwardTsnOutcome {
+        if let Some(refused) = self.move_point(to, trace) {
             return refused;
         }
-        let mut aborted = self.drop_abandoned(now, to, trace);
+        let mut aborted = Vec::new();
+        if !self.reassembly.is_interleaved() {
+            aborted = self.drop_abandoned(now, to, trace);
+        }
         let mut streams_ignored = 0;
-        for skipped in forward.skipped() {
-            let stream = skipped.stream_id;
+        for skipped in skipped {
             // A nonexistent stream has no order state (CVE-2009-0065).
-            let exists = stream < self.streams;
-            let (mut delivery, order, _) = self.delivery(now, trace);
-            if exists && order.skip(stream, skipped.ssn, |whole| delivery.whole(whole)) {
-                self.went_on(now, stream, trace);
-            } else {
+            let exists = skipped.stream < self.streams;
+            if !exists || !self.skip_one(now, &skipped, &mut aborted, trace) {
                 streams_ignored += 1;
             }
         }
@@ -68,14 +89,27 @@ impl Receiver {
         }
     }
 
-    /// Advances the cumulative TSN because of a chunk on path `from`. Reports if it cannot.
-    pub(super) fn move_point(
+    /// Returns false if the stream is past that message.
+    fn skip_one(
         &mut self,
-        to: Tsn,
-        from: PathId,
+        now: Nanos,
+        skipped: &Skipped,
+        aborted: &mut Vec<Abandoned>,
         trace: &mut Trace,
-    ) -> Option<ForwardTsnOutcome> {
-        self.from = from;
+    ) -> bool {
+        let dropped = self.drop_skipped(now, skipped, trace);
+        let is_ahead = dropped.is_some();
+        aborted.extend(dropped.into_iter().flatten());
+        let (stream, number) = (skipped.stream, skipped.number);
+        let moved = !skipped.unordered
+            && self.advance(now, stream, trace, |order, deliver| {
+                order.skip(stream, number, deliver)
+            });
+        moved || is_ahead
+    }
+
+    /// Advances the cumulative TSN because of a chunk. Reports if it cannot.
+    pub(super) fn move_point(&mut self, to: Tsn, trace: &mut Trace) -> Option<ForwardTsnOutcome> {
         self.held.follow(trace);
         match self.tracker.classify_point(to) {
             Arrival::New => {}
@@ -107,11 +141,12 @@ impl Receiver {
         to: Tsn,
         trace: &mut Trace,
     ) -> Vec<Abandoned> {
-        let mut dropped = Vec::new();
-        while let Some(given_up) = self.reassembly.drop_abandoned(to) {
-            dropped.push((given_up.stream, None, self.forget_pieces(given_up)));
-        }
-        self.pass_over(now, dropped, trace)
+        self.drop_pieces(now, trace, |it| it.drop_abandoned(to))
+    }
+
+    /// Drops the buffered data of all incomplete messages. Returns the partially delivered ones.
+    pub(super) fn drop_all(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
+        self.drop_pieces(now, trace, Reassembly::drop_first)
     }
 
     /// Drops messages without an end although the following TSNs have arrived. Their sender
@@ -121,9 +156,20 @@ impl Receiver {
     /// partially delivered ones.
     #[cold]
     pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
-        let mut dropped = Vec::new();
         let cumulative = self.tracker.cumulative();
-        while let Some(given_up) = self.reassembly.drop_broken(cumulative) {
+        self.drop_pieces(now, trace, |it| it.drop_broken(cumulative))
+    }
+
+    /// Drops the messages that `take` takes out, until there is none. Returns the partially
+    /// delivered ones.
+    pub(super) fn drop_pieces(
+        &mut self,
+        now: Nanos,
+        trace: &mut Trace,
+        mut take: impl FnMut(&mut Reassembly) -> Option<AbandonedMessage>,
+    ) -> Vec<Abandoned> {
+        let mut dropped = Vec::new();
+        while let Some(given_up) = take(&mut self.reassembly) {
             let (stream, number) = (given_up.stream, given_up.number);
             dropped.push((stream, number, self.forget_pieces(given_up)));
         }
@@ -156,7 +202,7 @@ impl Receiver {
         }
         let head = given_up.head?;
         self.long.forget(&head);
-        head.open.then(|| Abandoned::of(&head))
+        head.open.then_some(head)
     }
 
     /// Continues after dropped messages: reports the partially delivered ones and skips the
@@ -176,15 +222,14 @@ impl Receiver {
         // delivered.
         self.preceding = self.preceding.wrapping_add(aborted.len() as u32);
         for (stream, number, aborted) in dropped {
-            let (mut delivery, order, _) = self.delivery(now, trace);
             if aborted.is_some() {
-                order.close(stream, |whole| delivery.whole(whole));
+                self.close(now, stream, trace);
             } else if let Some(number) = number {
-                order.skip(stream, number, |whole| delivery.whole(whole));
-            } else {
-                continue;
+                self.advance(now, stream, trace, |order, deliver| {
+                    order.skip(stream, number, deliver);
+                    true
+                });
             }
-            self.went_on(now, stream, trace);
         }
         aborted
     }

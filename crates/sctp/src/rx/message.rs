@@ -3,6 +3,8 @@
 use anabranch_wire::{Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 
+use crate::profile::Counts;
+
 /// User data of a message: one slice of a datagram, or several if it was fragmented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageBytes {
@@ -22,13 +24,19 @@ impl MessageBytes {
         }
     }
 
+    /// Its bytes as the receive window counts them.
+    #[inline]
+    pub(super) fn counted(&self, counts: Counts) -> u64 {
+        match self {
+            MessageBytes::One(bytes) => counts.bytes(bytes.len()),
+            MessageBytes::Many(parts) => parts.iter().map(|part| counts.bytes(part.len())).sum(),
+        }
+    }
+
     /// Number of chunks that carried it.
     #[inline]
     pub(super) fn chunks(&self) -> usize {
-        match self {
-            MessageBytes::One(_) => 1,
-            MessageBytes::Many(parts) => parts.len(),
-        }
+        self.parts().len()
     }
 
     /// Whether it is empty. A received message never is.
@@ -130,13 +138,6 @@ pub struct ReceivedPart {
 impl From<ReceivedMessage> for ReceivedPart {
     #[inline]
     fn from(message: ReceivedMessage) -> Self {
-        Self::whole(message)
-    }
-}
-
-impl ReceivedPart {
-    #[inline]
-    pub(super) fn whole(message: ReceivedMessage) -> Self {
         Self {
             stream: message.stream,
             ppid: message.ppid,
@@ -148,7 +149,9 @@ impl ReceivedPart {
             payload: message.payload,
         }
     }
+}
 
+impl ReceivedPart {
     #[inline]
     pub(crate) fn into_message(self) -> ReceivedMessage {
         ReceivedMessage {

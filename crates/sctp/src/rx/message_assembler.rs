@@ -92,10 +92,8 @@ impl MessageAssembler {
             let pending = Pending { first: part, bytes };
             self.pending.make().insert(stream, pending);
         }
-        if !self.pending.contains_key(&stream) {
-            return Ok(None);
-        }
-        let Some(pending) = self.pending.make().get_mut(&stream) else {
+        let pending = self.pending.existing();
+        let Some(pending) = pending.and_then(|it| it.get_mut(&stream)) else {
             return Ok(None);
         };
         let more_bytes = more.len();

@@ -1,19 +1,19 @@
 //! Ordered delivery: complete messages wait for the preceding ones of their stream (RFC 9260 §6.6),
 //! and for the end of a message of their stream that is in partial delivery.
 
-mod by_ssn;
 mod contiguous;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::Nanos;
+use anabranch_wire::serial::Mid;
 use anabranch_wire::{Ssn, Tsn};
 
 use super::message::ReceivedMessage;
-use super::sort_keys::{SsnKey, TsnKey};
+use super::sort_keys::{NumberKey, TsnKey};
 use crate::lazy_box::LazyBox;
+use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
-use by_ssn::BySsn;
 use contiguous::Contiguous;
 
 /// A complete message and the time at which it became complete.
@@ -21,26 +21,17 @@ use contiguous::Contiguous;
 pub(super) struct Whole {
     pub message: ReceivedMessage,
     pub since: Nanos,
-    /// TSN of its last fragment.
-    pub last: Tsn,
+    /// Number of the message in its stream: see [`Order`].
+    pub number: Mid,
     /// Its slices keep little memory alive beyond their own bytes.
     pub compact: bool,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    message: ReceivedMessage,
-    since: Nanos,
-}
-
-impl Waiting {
-    fn whole(self, last: Tsn) -> Whole {
-        Whole {
-            message: self.message,
-            since: self.since,
-            last,
-            compact: true,
-        }
+impl Whole {
+    /// TSN of its last fragment, if it came as DATA.
+    fn last(&self) -> Tsn {
+        let others = self.message.payload.chunks().saturating_sub(1) as u32;
+        self.message.tsn.add(others)
     }
 }
 
@@ -48,22 +39,30 @@ impl Waiting {
 #[derive(Debug, Default)]
 struct Open {
     unordered: bool,
-    /// Unordered messages completed since, by their last TSNs.
+    /// Unordered messages completed since, by their first TSNs.
     behind: BTreeSet<TsnKey>,
 }
 
 /// The peer's streams. A stream occupies the number of its next message once one was delivered.
 /// Waiting messages of all streams share one store, so that an idle stream leaves nothing else
 /// behind.
+///
+/// Numbers are message identifiers, or stream sequence numbers in the upper half of 32 bits, so
+/// that both wrap at the same value.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    next: StreamTable<Ssn>,
+    /// Upper halves of the next numbers.
+    next: StreamTable<u16>,
+    /// Lower halves, if messages are interleaved.
+    next_low: Option<Box<StreamTable<u16>>>,
     /// Most of the waiting messages: see [`Contiguous`].
     row: Contiguous,
-    /// The waiting messages outside `row`, by the TSNs of their last fragments.
-    waiting: LazyBox<BTreeMap<TsnKey, Waiting>>,
-    /// Index of the ordered ones among them.
-    numbers: LazyBox<BySsn>,
+    /// The waiting messages outside `row`, by the TSNs of their first fragments.
+    waiting: LazyBox<BTreeMap<TsnKey, Whole>>,
+    /// Index of the ordered ones among them: the keys there, by stream and number.
+    numbers: LazyBox<BTreeMap<NumberKey, Tsn>>,
+    /// Every stream in that index, and possibly others that were.
+    streams: Option<Box<StreamSet>>,
     open: LazyBox<BTreeMap<u16, Open>>,
 }
 
@@ -71,21 +70,53 @@ impl Order {
     /// Number of waiting messages of a stream.
     #[cfg(test)]
     fn waiting_on(&self, stream: u16) -> usize {
-        let of_it = |waiting: &&Waiting| waiting.message.stream == stream;
+        let of_it = |waiting: &&Whole| waiting.message.stream == stream;
         self.row.count(stream) + self.waiting.values().filter(of_it).count()
     }
 
     /// Whether the message or its parts can be delivered now: it is unordered or the next of its
     /// stream, and no other message of the stream is in partial delivery.
     #[inline(always)]
-    pub fn is_next(&self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
-        self.opened(stream).is_none() && (unordered || ssn == self.next(stream))
+    pub fn is_next(&self, stream: u16, unordered: bool, number: Mid) -> bool {
+        self.opened(stream).is_none() && (unordered || number == self.next(stream))
     }
 
-    /// The next sequence number of a stream.
+    /// The number of the next message of a stream.
     #[inline(always)]
-    pub fn next(&self, stream: u16) -> Ssn {
-        self.next.get(stream).copied().unwrap_or_default()
+    pub fn next(&self, stream: u16) -> Mid {
+        let high = self.next.get(stream).copied().unwrap_or_default();
+        let low = match &self.next_low {
+            None => 0,
+            Some(low) => low.get(stream).copied().unwrap_or_default(),
+        };
+        Mid(u32::from(high) << 16 | u32::from(low))
+    }
+
+    #[inline(always)]
+    fn set_next(&mut self, stream: u16, next: Mid) {
+        *self.next.entry(stream) = (next.0 >> 16) as u16;
+        if let Some(low) = &mut self.next_low {
+            *low.entry(stream) = next.0 as u16;
+        }
+    }
+
+    /// The number after `number`.
+    #[inline(always)]
+    fn after(&self, number: Mid) -> Mid {
+        match self.next_low {
+            None => number.add(1 << 16),
+            Some(_) => number.next(),
+        }
+    }
+
+    /// Numbers are message identifiers from now on, if `interleaved`.
+    pub fn expect_interleaved(&mut self, interleaved: bool) {
+        self.next_low = interleaved.then(Box::default);
+    }
+
+    /// Whether a message of the stream is in partial delivery.
+    pub fn is_open(&self, stream: u16) -> bool {
+        self.opened(stream).is_some()
     }
 
     #[inline]
@@ -112,12 +143,11 @@ impl Order {
             return;
         };
         if !open.unordered {
-            let next = self.next.entry(stream);
-            *next = next.next();
+            self.set_next(stream, self.after(self.next(stream)));
         }
-        for last in open.behind {
-            if let Some(waiting) = self.waiting.change(|it| it.remove(&last)).flatten() {
-                deliver(waiting.whole(last.0));
+        for first in open.behind {
+            if let Some(waiting) = self.waiting.change(|it| it.remove(&first)).flatten() {
+                deliver(waiting);
             }
         }
         self.deliver_waiting(stream, deliver);
@@ -126,23 +156,26 @@ impl Order {
     /// Passes complete messages that are next to `deliver`.
     fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         while self.has_ordered() {
-            let next = self.next.entry(stream);
-            if let Some(whole) = self.row.take(stream, *next) {
-                *next = next.next();
-                deliver(whole);
-                continue;
-            }
-            let Some(last) = (self.numbers)
-                .change(|it| it.remove(SsnKey::new(stream, *next)))
-                .flatten()
-            else {
-                return;
+            let next = self.next(stream);
+            let whole = match self.row.take(stream, next) {
+                None => self.take_apart(NumberKey::new(stream, next)),
+                whole => whole,
             };
-            *next = next.next();
-            if let Some(waiting) = self.waiting.change(|it| it.remove(&TsnKey(last))).flatten() {
-                deliver(waiting.whole(last));
-            }
+            let Some(whole) = whole else { return };
+            self.set_next(stream, self.after(next));
+            deliver(whole);
         }
+    }
+
+    /// Takes a message outside the row.
+    fn take_apart(&mut self, number: NumberKey) -> Option<Whole> {
+        let first = self.numbers.change(|it| it.remove(&number)).flatten()?;
+        if self.numbers.is_empty() {
+            self.streams = None;
+        }
+        self.waiting
+            .change(|it| it.remove(&TsnKey(first)))
+            .flatten()
     }
 
     /// Takes a complete unordered message. It is delivered at once, or after the end of the one in
@@ -175,16 +208,17 @@ impl Order {
     /// Whether an ordered message with this number has to wait and may do so: no partial delivery
     /// is under way, and the number is neither past nor in use.
     #[inline]
-    pub fn may_wait(&self, stream: u16, ssn: Ssn) -> bool {
+    pub fn may_wait(&self, stream: u16, number: Mid) -> bool {
         let next = self.next(stream);
-        self.open.is_empty() && ssn.gt(next) && !self.waits(stream, ssn)
+        self.open.is_empty() && number.gt(next) && !self.waits(stream, number)
     }
 
     /// Whether an ordered message with this number waits.
     #[inline]
-    fn waits(&self, stream: u16, ssn: Ssn) -> bool {
-        self.row.contains(stream, ssn)
-            || (!self.numbers.is_empty() && self.numbers.contains(SsnKey::new(stream, ssn)))
+    pub fn waits(&self, stream: u16, number: Mid) -> bool {
+        self.row.contains(stream, number)
+            || (!self.numbers.is_empty()
+                && self.numbers.contains_key(&NumberKey::new(stream, number)))
     }
 
     /// Queues an ordered message that [may wait](Self::may_wait).
@@ -197,8 +231,10 @@ impl Order {
 
     /// Like [`Self::wait_in_order`], but outside the row.
     fn wait_apart(&mut self, whole: Whole) {
-        let number = SsnKey::new(whole.message.stream, whole.message.ssn);
-        self.numbers.make().insert(number, whole.last);
+        let number = NumberKey::new(whole.message.stream, whole.number);
+        self.numbers.make().insert(number, whole.message.tsn);
+        let streams = self.streams.get_or_insert_default();
+        streams.insert(whole.message.stream);
         self.wait(whole);
     }
 
@@ -210,11 +246,11 @@ impl Order {
     }
 
     fn wait(&mut self, whole: Whole) {
-        let waiting = Waiting {
-            message: whole.message,
-            since: whole.since,
-        };
-        self.waiting.make().insert(TsnKey(whole.last), waiting);
+        let compact = true;
+        let first = TsnKey(whole.message.tsn);
+        self.waiting
+            .make()
+            .insert(first, Whole { compact, ..whole });
     }
 
     /// Whether no ordered message waits and no partial delivery is under way, so that a delivery
@@ -224,14 +260,14 @@ impl Order {
         !self.has_ordered() && self.open.is_empty()
     }
 
-    /// Lets the next ordered message of a stream pass if [`Self::has_nothing_waiting`]. Returns
-    /// whether it passed.
+    /// Lets the next ordered message of a stream pass if [`Self::has_nothing_waiting`] and messages
+    /// are not interleaved. Returns whether it passed.
     #[inline(always)]
     pub fn passes(&mut self, stream: u16, ssn: Ssn) -> bool {
         debug_assert!(self.has_nothing_waiting(), "that was asked");
         match self.next.get_mut(stream) {
-            Some(next) if *next == ssn => {
-                *next = ssn.next();
+            Some(next) if *next == ssn.0 => {
+                *next = ssn.next().0;
                 true
             }
             _ => false,
@@ -241,8 +277,8 @@ impl Order {
     /// An ordered message with this number, for which [`Order::is_next`] is true, is delivered. The
     /// stream then [continues](Self::go_on).
     #[inline(always)]
-    pub fn pass(&mut self, stream: u16, ssn: Ssn) {
-        *self.next.entry(stream) = ssn.next();
+    pub fn pass(&mut self, stream: u16, number: Mid) {
+        self.set_next(stream, self.after(number));
     }
 
     /// Passes the messages that waited for the preceding one to `deliver`.
@@ -257,35 +293,32 @@ impl Order {
     /// in order. Returns false if its number is already in use: the peer contradicts itself, and
     /// the message is dropped.
     pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
-        let (stream, ssn) = (whole.message.stream, whole.message.ssn);
-        if self.is_next(stream, false, ssn) {
-            self.pass(stream, ssn);
+        let (stream, number) = (whole.message.stream, whole.number);
+        if self.is_next(stream, false, number) {
+            self.pass(stream, number);
             deliver(whole);
             self.go_on(stream, deliver);
             return true;
         }
         let next = self.next(stream);
         let is_open = self.opened(stream).is_some_and(|open| !open.unordered);
-        if !ssn.ge(next) || (is_open && ssn == next) {
-            return false;
-        }
-        if self.waits(stream, ssn) {
+        if !number.ge(next) || (is_open && number == next) || self.waits(stream, number) {
             return false;
         }
         self.wait_in_order(whole);
         true
     }
 
-    /// The missing messages of the stream up to `ssn` will not arrive: passes the waiting ones to
+    /// The missing messages of the stream up to `number` will not arrive: passes waiting ones to
     /// `deliver` in order, and then the following ones (RFC 3758 §3.6). Returns false if the number
     /// is past, or one of these messages is in partial delivery.
-    pub fn skip(&mut self, stream: u16, ssn: Ssn, mut deliver: impl FnMut(Whole)) -> bool {
+    pub fn skip(&mut self, stream: u16, number: Mid, mut deliver: impl FnMut(Whole)) -> bool {
         let next = self.next(stream);
-        if !ssn.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
+        if !number.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
             return false;
         }
-        let waiting = self.take_span(stream, next, ssn);
-        *self.next.entry(stream) = ssn.next();
+        let waiting = self.take_span(stream, next, number);
+        self.set_next(stream, self.after(number));
         match self.opened(stream) {
             None => {
                 waiting.into_iter().for_each(&mut deliver);
@@ -300,57 +333,40 @@ impl Order {
     /// Queues a message behind the message of its stream that is in partial delivery.
     fn wait_behind(&mut self, whole: Whole) {
         if let Some(open) = self.open.make().get_mut(&whole.message.stream) {
-            open.behind.insert(TsnKey(whole.last));
+            open.behind.insert(TsnKey(whole.message.tsn));
             self.wait(whole);
         }
     }
 
     /// Removes the waiting messages of a stream with numbers from `from` to `to`, in the order of
     /// their numbers.
-    fn take_span(&mut self, stream: u16, from: Ssn, to: Ssn) -> Vec<Whole> {
-        let place = |number: Ssn| number.0.wrapping_sub(from.0);
-        let span = place(to);
-        let mut apart = self.apart(stream, from, to).into_iter().peekable();
-        let mut taken = Vec::new();
-        loop {
-            let in_row = self
-                .row
-                .front_on(stream)
-                .map(place)
-                .filter(|it| *it <= span);
-            let other = apart.peek().map(|(number, _)| place(number.number()));
-            match (in_row, other) {
-                (None, None) => return taken,
-                (Some(place), other) if other.is_none_or(|it| place < it) => {
-                    taken.extend(self.row.take_first());
-                }
-                _ => {
-                    let Some((number, last)) = apart.next() else {
-                        return taken;
-                    };
-                    self.numbers.change(|it| it.remove(number));
-                    let waiting = self.waiting.change(|it| it.remove(&TsnKey(last))).flatten();
-                    taken.extend(waiting.map(|it| it.whole(last)));
-                }
-            }
+    fn take_span(&mut self, stream: u16, from: Mid, to: Mid) -> Vec<Whole> {
+        let place = |number: Mid| number.distance_from(from);
+        let apart = self.apart(stream, from, to).into_iter();
+        let mut taken: Vec<_> = apart.filter_map(|it| self.take_apart(it)).collect();
+        let is_meant = |it: Mid| place(it) <= place(to);
+        while self.row.front_on(stream).is_some_and(is_meant) {
+            taken.extend(self.row.take_first());
         }
+        taken.sort_by_key(|it| place(it.number));
+        taken
     }
 
     /// The messages outside the row with such numbers, in order.
-    fn apart(&self, stream: u16, from: Ssn, to: Ssn) -> Vec<(SsnKey, Tsn)> {
+    fn apart(&self, stream: u16, from: Mid, to: Mid) -> Vec<NumberKey> {
         if self.numbers.is_empty() {
             return Vec::new();
         }
         // The end of a range is found faster by a walk, because it is nearly always empty.
-        let span = |from: u16, to: u16| {
-            let [from, to] = [from, to].map(|it| SsnKey::new(stream, Ssn(it)));
-            let behind = self.numbers.from(from);
-            behind.take_while(move |(at, _)| *at <= to)
+        let span = |from: Mid, to: Mid| {
+            let [from, to] = [from, to].map(|it| NumberKey::new(stream, it));
+            let behind = self.numbers.range(from..).map(|(at, _)| *at);
+            behind.take_while(move |at| *at <= to)
         };
         if from.0 <= to.0 {
-            return span(from.0, to.0).collect();
+            return span(from, to).collect();
         }
-        span(from.0, u16::MAX).chain(span(0, to.0)).collect()
+        span(from, Mid(u32::MAX)).chain(span(Mid(0), to)).collect()
     }
 
     /// The stream restarts with number 0. Messages that wait for ones the peer left out are passed
@@ -358,30 +374,34 @@ impl Order {
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
         // A peer may list hundreds of streams in one packet, most of them without waiting messages.
-        if self.row.front_on(stream).is_some() || self.numbers.may_have(stream) {
-            let all = self.take_span(stream, next, Ssn(next.0.wrapping_sub(1)));
+        let may_wait = |it: &StreamSet| it.contains(stream);
+        if self.row.front_on(stream).is_some() || self.streams.as_deref().is_some_and(may_wait) {
+            let all = self.take_span(stream, next, next.prev());
             all.into_iter().for_each(&mut deliver);
-            self.numbers.change(|it| it.none_on(stream));
+            if let Some(streams) = &mut self.streams {
+                streams.remove(stream);
+            }
         }
-        if next != Ssn::default() {
-            *self.next.entry(stream) = Ssn::default();
+        if next != Mid(0) {
+            self.set_next(stream, Mid(0));
         }
     }
 
     /// Like [`Order::reset`], for all streams.
     pub fn reset_all(&mut self, mut deliver: impl FnMut(Whole)) {
         self.break_row();
-        while let Some(stream) = self.numbers.first_stream() {
-            self.reset(stream, &mut deliver);
+        while let Some((first, _)) = self.numbers.first_key_value() {
+            self.reset(first.stream, &mut deliver);
         }
         self.next = StreamTable::default();
+        self.expect_interleaved(self.next_low.is_some());
     }
 
-    /// The highest TSN of a waiting message.
+    /// The highest TSN of a waiting message, if all came as DATA.
     pub fn highest(&self) -> Option<Tsn> {
-        let apart = self.waiting.last_key_value().map(|(last, _)| *last);
-        let in_row = self.row.highest().map(TsnKey);
-        apart.max(in_row).map(|last| last.0)
+        let apart = self.waiting.last_key_value().map(|(_, it)| it.last());
+        let in_row = self.row.highest();
+        apart.map(TsnKey).max(in_row.map(TsnKey)).map(|it| it.0)
     }
 
     /// Drops the message with the highest TSN. The peer has to retransmit it.
@@ -390,18 +410,17 @@ impl Order {
         if self.row.highest() == Some(highest) {
             return self.row.take_last().map(|whole| whole.message);
         }
-        let (last, waiting) = self.waiting.change(BTreeMap::pop_last).flatten()?;
-        let message = waiting.message;
+        let (first, whole) = self.waiting.change(BTreeMap::pop_last).flatten()?;
+        let message = whole.message;
         if !message.unordered {
-            let number = SsnKey::new(message.stream, message.ssn);
-            self.numbers.change(|it| it.remove(number));
-        } else {
-            let open = |it: &mut BTreeMap<u16, Open>| {
-                it.get_mut(&message.stream)
-                    .map(|open| open.behind.remove(&last))
-            };
-            self.open.change(open);
+            let number = NumberKey::new(message.stream, whole.number);
+            self.numbers.change(|it| it.remove(&number));
         }
+        let open = |it: &mut BTreeMap<u16, Open>| {
+            it.get_mut(&message.stream)
+                .map(|open| open.behind.remove(&first))
+        };
+        self.open.change(open);
         Some(message)
     }
 }
@@ -413,6 +432,10 @@ mod tests {
     use super::*;
     use crate::rx::message::MessageBytes;
 
+    fn number(ssn: u16) -> Mid {
+        Mid(u32::from(ssn) << 16)
+    }
+
     fn whole(stream: u16, ssn: u16) -> Whole {
         let payload = MessageBytes::One(Bytes::from_static(b"m"));
         let message = ReceivedMessage {
@@ -420,14 +443,14 @@ mod tests {
             ppid: 0,
             unordered: false,
             ssn: Ssn(ssn),
-            tsn: Tsn(0),
+            // A unique TSN for each number in each stream.
+            tsn: Tsn(u32::from(stream) << 16 | u32::from(ssn)),
             payload,
         };
         Whole {
             message,
             since: 0,
-            // A unique TSN for each number in each stream.
-            last: Tsn(u32::from(stream) << 16 | u32::from(ssn)),
+            number: number(ssn),
             compact: true,
         }
     }
@@ -464,7 +487,7 @@ mod tests {
             let mut sent = [0; 3].map(|_| u16::MAX.wrapping_sub(draw(40) as u16));
             for order in &mut orders {
                 for (stream, ssn) in (0..).zip(sent) {
-                    *order.next.entry(stream) = Ssn(ssn);
+                    *order.next.entry(stream) = ssn;
                 }
             }
             let mut tsn = u32::MAX - draw(60);
@@ -481,9 +504,9 @@ mod tests {
                         order.close(stream, |it| told.push(it.message));
                     }
                     sent[usize::from(stream)] =
-                        orders[0].next(stream).0.max(sent[usize::from(stream)]);
+                        ((orders[0].next(stream).0 >> 16) as u16).max(sent[usize::from(stream)]);
                 } else if act == 3 {
-                    let ssn = Ssn(orders[0].next(stream).0.wrapping_add(draw(4) as u16));
+                    let ssn = orders[0].next(stream).add(draw(4) << 16);
                     for (order, told) in orders.iter_mut().zip(&mut told) {
                         order.skip(stream, ssn, |it| told.push(it.message));
                     }
@@ -510,10 +533,8 @@ mod tests {
                         .iter_mut()
                         .zip(&mut told)
                         .map(|(order, told)| {
-                            let whole = Whole {
-                                last: Tsn(tsn),
-                                ..whole(stream, ssn)
-                            };
+                            let mut whole = whole(stream, ssn);
+                            whole.message.tsn = Tsn(tsn);
                             order.insert(whole, |it| told.push(it.message))
                         })
                         .collect();
@@ -546,8 +567,8 @@ mod tests {
         }
         super::super::work_counter::take();
         for at in 0..50 {
-            assert!(order.skip(1, Ssn(at), |_| unreachable!("it waits")));
-            assert!(order.skip(2, Ssn(at), |_| unreachable!("there is none")));
+            assert!(order.skip(1, number(at), |_| unreachable!("it waits")));
+            assert!(order.skip(2, number(at), |_| unreachable!("there is none")));
             order.reset(60_000, |_| unreachable!("there is none"));
         }
         let steps = super::super::work_counter::take();

@@ -1,9 +1,5 @@
 //! Outcomes of received data.
 
-use anabranch_wire::{Ssn, Tsn};
-
-use super::reassembly::Head;
-
 /// Outcome of a DATA chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataOutcome {
@@ -29,26 +25,4 @@ pub enum DataOutcome {
     /// It contradicts other chunks (a fragment inside another message, a message without an end, a
     /// stream sequence number used twice). The answer should be ABORT with Protocol Violation.
     ProtocolViolation,
-}
-
-/// A partially delivered message whose end will not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Abandoned {
-    pub stream: u16,
-    pub unordered: bool,
-    pub ssn: Ssn,
-    pub first_tsn: Tsn,
-    pub ppid: u32,
-}
-
-impl Abandoned {
-    pub(super) fn of(head: &Head) -> Self {
-        Self {
-            stream: head.stream,
-            unordered: head.unordered,
-            ssn: head.ssn,
-            first_tsn: head.first,
-            ppid: head.ppid,
-        }
-    }
 }

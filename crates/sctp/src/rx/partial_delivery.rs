@@ -1,51 +1,40 @@
 //! Partial delivery: readable messages, and readable parts of incomplete messages (RFC 9260 §6.9).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::extension::PPID_DTLS_KEY_MANAGEMENT;
-use anabranch_wire::{Ssn, Tsn};
+use anabranch_wire::serial::Mid;
 
-use super::interleaved::receive::told_of;
-use super::message::{MessageBytes, ReceivedPart};
+use super::chunk::UserChunk;
+use super::message::ReceivedPart;
 use super::ordering::{Order, Whole};
+use super::read_parts::KeyMessages;
 use super::ready_queue::{Deliverable, ReadyQueue};
-use super::reassembly::{Head, Reassembly};
+use super::reassembly::Head;
+use super::sort_keys::{MessageKey, Place};
 use super::stream_usage::PerStreamUsage;
 use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
 use crate::lazy_box::LazyBox;
 use crate::profile::Counts;
 use crate::stats::ReceiverCounters;
+use crate::work;
 
 /// Maximum number of simultaneous partial deliveries. Only a peer that leaves gaps on purpose
 /// reaches it.
 const MAX_OPEN: usize = 64;
-
-/// The byte count of the receive window.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WindowBytes(pub Counts);
-
-impl WindowBytes {
-    #[inline]
-    pub fn of_all(self, payload: &MessageBytes) -> u64 {
-        match payload {
-            MessageBytes::One(bytes) => self.0.bytes(bytes.len()),
-            MessageBytes::Many(parts) => parts.iter().map(|part| self.0.bytes(part.len())).sum(),
-        }
-    }
-}
 
 /// Borrowed parts of a receiver that delivery changes.
 pub(super) struct Delivery<'a> {
     pub now: Nanos,
     /// Readable data counts as read.
     pub as_read: bool,
-    pub counts: WindowBytes,
+    pub counts: Counts,
     /// Number of association events so far.
     pub preceding: u32,
     pub ready: &'a mut ReadyQueue,
-    pub key_messages: Option<&'a mut VecDeque<Deliverable>>,
+    pub key_messages: Option<&'a mut KeyMessages>,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut PerStreamUsage,
     pub statistics: &'a mut ReceiverCounters,
@@ -56,7 +45,7 @@ impl Delivery<'_> {
     /// Makes a complete message readable.
     #[inline]
     pub fn whole(&mut self, whole: Whole) {
-        let part = ReceivedPart::whole(whole.message);
+        let part = ReceivedPart::from(whole.message);
         self.deliver(part, whole.since, whole.compact);
     }
 
@@ -83,7 +72,7 @@ impl Delivery<'_> {
         } else if part.begins {
             self.statistics.seldom().partial_messages += 1;
         }
-        let mut bytes = self.counts.of_all(&part.payload);
+        let mut bytes = part.payload.counted(self.counts);
         if self.as_read {
             self.window.uncount(bytes);
             self.held.free(part.stream, bytes);
@@ -99,7 +88,7 @@ impl Delivery<'_> {
         if is_whole {
             match &mut self.key_messages {
                 Some(keys) if readable.part.ppid == PPID_DTLS_KEY_MANAGEMENT => {
-                    keys.push_back(readable);
+                    keys.make().push_back((readable.part, readable.bytes));
                     self.ready.delivered_elsewhere();
                 }
                 _ => self.ready.push_back(readable),
@@ -130,50 +119,47 @@ impl Delivery<'_> {
     }
 }
 
-/// Messages that have reached the partial delivery point and wait for others of their stream.
+/// Incomplete messages that wait for partial delivery.
 #[derive(Debug, Default)]
-pub(super) struct PartialDelivery(LazyBox<BTreeMap<(u16, Rank), Tsn>>);
-
-/// A message within its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// With this stream sequence number.
-    Ordered(u16),
-    /// With this first TSN.
-    Unordered(u32),
+pub(super) struct PartialDelivery {
+    /// Those that have reached the partial delivery point and wait for others of their stream: the
+    /// places of their first fragments.
+    long: LazyBox<BTreeMap<MessageKey, Place>>,
+    /// Interleaved messages whose first fragment was received: the unordered ones, and the next
+    /// ordered ones.
+    begun: LazyBox<BTreeSet<MessageKey>>,
 }
 
 impl PartialDelivery {
-    fn key(head: &Head) -> (u16, Rank) {
-        let rank = if head.unordered {
-            Rank::Unordered(head.first.0)
+    /// Unordered DATA is known by its first TSN.
+    fn key(head: &Head) -> MessageKey {
+        let is_data = head.first.message == (0, false, 0);
+        let number = if head.unordered && is_data {
+            head.first.at.0
         } else {
-            Rank::Ordered(head.ssn.0)
+            head.number.0
         };
-        (head.stream, rank)
+        (head.stream, head.unordered, number)
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.long.is_empty()
     }
 
-    fn note(&mut self, head: &Head) {
-        self.0.make().insert(Self::key(head), head.first);
-    }
-
-    /// Removes a message that is delivered or in partial delivery.
+    /// Removes a message that is complete, in partial delivery or dropped.
     pub fn forget(&mut self, head: &Head) {
-        self.0.change(|it| it.remove(&Self::key(head)));
+        self.long.change(|it| it.remove(&Self::key(head)));
+        self.begun.change(|it| it.remove(&Self::key(head)));
     }
 
     /// The first fragment of a message that is deliverable if `next` is the next number of the
     /// stream.
-    fn next_of(&self, stream: u16, next: Ssn) -> Option<Tsn> {
-        let unordered = (stream, Rank::Unordered(0))..=(stream, Rank::Unordered(u32::MAX));
-        let ordered = self.0.get(&(stream, Rank::Ordered(next.0)));
+    fn next_of(&self, stream: u16, next: Mid) -> Option<Place> {
+        let unordered = (stream, true, 0)..=(stream, true, u32::MAX);
+        let ordered = self.long.get(&(stream, false, next.0));
         ordered
-            .or_else(|| self.0.range(unordered).next().map(|(_, first)| first))
+            .or_else(|| self.long.range(unordered).next().map(|(_, first)| first))
             .copied()
     }
 }
@@ -183,67 +169,101 @@ impl Receiver {
         &'a mut self,
         now: Nanos,
         trace: &'a mut Trace,
-    ) -> (Delivery<'a>, &'a mut Order, &'a mut Reassembly) {
+    ) -> (Delivery<'a>, &'a mut Order) {
         let delivery = Delivery {
             now,
             as_read: !self.profile.window_counts_deliverable,
-            counts: WindowBytes(self.profile.rwnd_counts),
+            counts: self.profile.rwnd_counts,
             preceding: self.preceding,
             ready: &mut self.ready,
-            key_messages: self.key_messages.as_deref_mut(),
+            key_messages: self.key_messages.as_mut(),
             window: &mut self.window,
             held: &mut self.held,
             statistics: &mut self.statistics,
             trace,
         };
-        (delivery, &mut self.order, &mut self.reassembly)
+        (delivery, &mut self.order)
     }
 
-    /// The fragment `tsn` was buffered: its message may have reached the partial delivery point.
-    pub(super) fn grew(&mut self, now: Nanos, tsn: Tsn, trace: &mut Trace) {
-        let Some(point) = self.partial_delivery_point.get() else {
-            return;
-        };
-        let Some(head) = self.reassembly.head_of(tsn) else {
-            return;
-        };
-        if head.bytes as u64 >= point && !self.open(now, head, trace) {
-            self.long.note(&head);
+    /// A fragment was buffered: its message may have reached the partial delivery point.
+    pub(super) fn grew(&mut self, now: Nanos, chunk: &UserChunk<'_>, trace: &mut Trace) {
+        let point = self.partial_delivery_point.get();
+        let head = point.and_then(|_| self.reassembly.head_of(chunk.place));
+        let is_long = |it: &Head| point.is_some_and(|point| it.bytes as u64 >= point);
+        if let Some(head) = head.filter(is_long) {
+            if self.open(now, head, trace) {
+                return;
+            }
+            let long = self.long.long.make();
+            long.insert(PartialDelivery::key(&head), head.first);
+        }
+        let is_first = chunk.is_interleaved && chunk.beginning;
+        if is_first && (chunk.unordered || chunk.number == self.order.next(chunk.stream)) {
+            self.long.begun.make().insert(chunk.place.message);
         }
     }
 
     /// Starts partial delivery of a message if it is next.
     fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
-        if !self.order.is_next(head.stream, head.unordered, head.ssn)
+        if !self.order.is_next(head.stream, head.unordered, head.number)
             || self.reassembly.opened_count() >= MAX_OPEN
         {
             return false;
         }
         self.long.forget(&head);
-        let (mut delivery, order, reassembly) = self.delivery(now, trace);
-        let Some(part) = reassembly.open(head.first) else {
+        let Some(part) = self.reassembly.open(head.first) else {
             return false;
         };
-        order.open(head.stream, head.unordered);
-        delivery.part(part);
+        self.order.open(head.stream, head.unordered);
+        self.delivery(now, trace).0.part(part);
         true
+    }
+
+    /// Changes the order of a stream, and delivers the messages that follow. Returns the result of
+    /// `change`: whether there was a change.
+    pub(super) fn advance(
+        &mut self,
+        now: Nanos,
+        stream: u16,
+        trace: &mut Trace,
+        change: impl FnOnce(&mut Order, &mut dyn FnMut(Whole)) -> bool,
+    ) -> bool {
+        let (mut delivery, order) = self.delivery(now, trace);
+        let changed = change(order, &mut |whole| delivery.whole(whole));
+        if changed {
+            self.went_on(now, stream, trace);
+        }
+        changed
+    }
+
+    /// Ends the partial delivery of the stream.
+    pub(super) fn close(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
+        self.advance(now, stream, trace, |order, deliver| {
+            order.close(stream, deliver);
+            true
+        });
     }
 
     /// The next part of a message in partial delivery.
     pub(super) fn part(&mut self, now: Nanos, part: ReceivedPart, trace: &mut Trace) {
         let (stream, ends) = (part.stream, part.ends);
-        let (mut delivery, order, _) = self.delivery(now, trace);
-        delivery.part(part);
+        self.delivery(now, trace).0.part(part);
         if ends {
-            order.close(stream, |whole| delivery.whole(whole));
-            self.went_on(now, stream, trace);
+            self.close(now, stream, trace);
         }
     }
 
     /// The next message of a stream changed, and enough of it may be buffered.
     #[inline]
     pub(super) fn went_on(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
-        if !self.long.0.is_empty() {
+        if self.reassembly.is_interleaved() && !self.reassembly.is_empty() {
+            let message = (stream, false, self.order.next(stream).0);
+            let head = self.reassembly.head_of_message(message);
+            if head.is_some_and(|it| !it.open) {
+                self.long.begun.make().insert(message);
+            }
+        }
+        if !self.long.is_empty() {
             self.open_next(now, stream, trace);
         }
     }
@@ -256,39 +276,59 @@ impl Receiver {
                 Some(_) => return,
                 // It was removed without a notification.
                 None => {
-                    self.long.0.change(|all| all.retain(|_, it| *it != first));
+                    self.long
+                        .long
+                        .change(|all| all.retain(|_, it| *it != first));
                 }
             }
         }
-    }
-
-    /// Removes the message with this name: it became complete.
-    pub(super) fn no_longer_long(&mut self, stream: u16, unordered: bool, ssn: Ssn, first: Tsn) {
-        self.long.forget(&Head {
-            first,
-            stream,
-            unordered,
-            ssn,
-            ppid: 0,
-            bytes: 0,
-            open: false,
-        });
     }
 
     /// Nothing is readable and the buffer is full although nothing is missing: only the incomplete
     /// message can be delivered, as far as it has arrived (RFC 9260 §6.9). Returns whether that
     /// helped.
     pub(super) fn relieve(&mut self, now: Nanos, trace: &mut Trace) -> bool {
-        if self.interleaved.is_some() {
-            return self.relieve_interleaved(now, trace);
+        if !self.ready.is_empty() {
+            return false;
         }
-        if !self.ready.is_empty() || self.tracker.has_gaps() {
+        if self.reassembly.is_interleaved() {
+            return self.open_begun(now, trace);
+        }
+        if self.tracker.has_gaps() {
             return false;
         }
         match self.reassembly.at_cumulative(self.tracker.cumulative()) {
             Some(head) if !head.open => self.open(now, head, trace),
             _ => false,
         }
+    }
+
+    /// Interleaved messages whose partial delivery may begin, if none of their stream is under way.
+    #[cfg(test)]
+    pub(super) fn begun(&self) -> Vec<MessageKey> {
+        self.long.begun.iter().copied().collect()
+    }
+
+    /// Starts partial delivery of an interleaved message on every stream that has one.
+    fn open_begun(&mut self, now: Nanos, trace: &mut Trace) -> bool {
+        let mut helped = false;
+        let mut from = Some(0);
+        while let Some(stream) = from
+            && self.reassembly.opened_count() < MAX_OPEN
+            && let Some(&message) = self.long.begun.range((stream, false, 0)..).next()
+        {
+            work::count(1);
+            let is_open = self.order.is_open(message.0);
+            let head = self.reassembly.head_of_message(message);
+            if !is_open && !head.is_some_and(|it| self.open(now, it, trace)) {
+                // Another message is next now.
+                self.long.begun.change(|it| it.remove(&message));
+                continue;
+            }
+            helped |= !is_open;
+            from = message.0.checked_add(1);
+        }
+        helped
     }
 
     /// Like [`Receiver::relieve`], after the user has read everything else.
@@ -319,10 +359,6 @@ impl Receiver {
 
     /// Messages that were delivered or are readable in part, and whose end has not arrived.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
-        let interleaved = self.interleaved.iter().flat_map(|it| it.opened());
-        let interleaved =
-            interleaved.map(|(stream, name, first, ppid)| told_of(stream, name, first, ppid));
-        let opened = self.reassembly.opened();
-        opened.map(|head| Abandoned::of(&head)).chain(interleaved)
+        self.reassembly.opened()
     }
 }

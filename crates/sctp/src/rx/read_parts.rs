@@ -1,8 +1,14 @@
 //! Reading of parts: the next of all streams, or of one.
 
+use std::collections::VecDeque;
+
 use super::message::{ReceivedMessage, ReceivedPart};
 use super::ready_queue::Deliverable;
 use super::{Receiver, TooLong};
+use crate::lazy_box::LazyBox;
+
+/// Complete messages of key management, and their bytes as the window counts them.
+pub(super) type KeyMessages = LazyBox<VecDeque<(ReceivedPart, u64)>>;
 
 impl Receiver {
     /// Whether [`Receiver::poll_part`] has none.
@@ -62,17 +68,17 @@ impl Receiver {
 
     /// Keeps complete messages of key management apart from those of the user.
     pub(crate) fn expect_key_messages(&mut self, expected: bool) {
-        self.key_messages = expected.then(Box::default);
+        self.key_messages = expected.then(KeyMessages::default);
     }
 
     /// Whether [`Self::poll_key_message`] has one.
     pub(crate) fn has_key_messages(&self) -> bool {
-        (self.key_messages.as_ref()).is_some_and(|it| !it.is_empty())
+        (self.key_messages.as_ref()).is_some_and(|it| it.has_any())
     }
 
     /// The next message of key management.
     pub(crate) fn poll_key_message(&mut self) -> Option<ReceivedMessage> {
-        let Deliverable { part, bytes, .. } = self.key_messages.as_mut()?.pop_front()?;
+        let (part, bytes) = (self.key_messages.as_mut()?.change(|it| it.pop_front())).flatten()?;
         self.is_taken(&part, bytes);
         Some(part.into_message())
     }

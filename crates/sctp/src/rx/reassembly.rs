@@ -1,23 +1,29 @@
-//! Reassembly of fragments to messages and parts of messages, by runs of TSNs (RFC 9260 §6.9).
+//! Reassembly of fragments to messages and parts of messages. The fragments of a message have
+//! consecutive [places](Place): TSNs if it came as DATA (RFC 9260 §6.9), fragment sequence numbers
+//! if it came as I-DATA (RFC 8260 §2.2.3). They are stored as runs, so that one costs a lookup.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use anabranch_wire::chunk::Data;
+use anabranch_wire::serial::Mid;
 use anabranch_wire::{Ssn, Tsn};
+use bytes::Bytes;
 
+use super::chunk::{UserChunk, number_of};
 use super::fragments::FragmentList;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
-use super::sort_keys::TsnKey;
+use super::sort_keys::{MessageKey, Place};
 use super::tsn_tracker::Neighbours;
+use crate::stream_set::StreamSet;
+use crate::work;
 
 /// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
     /// It waits for others, and its data stays in the receive buffer.
     Held,
-    /// It completes this message, which has these first and last TSNs.
-    Complete(Tsn, Tsn, ReceivedMessage),
+    /// It completes this message.
+    Complete(Head, ReceivedMessage),
     /// It continues a message in partial delivery: the fragment and the ones that waited for it.
     Part(ReceivedPart),
     /// It contradicts its neighbours: a first fragment inside a message, or another stream's
@@ -27,12 +33,16 @@ pub(super) enum Fragmented {
 
 /// First fragment of an incomplete message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
+    /// Place of its first fragment.
+    pub(super) first: Place,
     /// TSN of its first fragment.
-    pub first: Tsn,
+    pub tsn: Tsn,
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
+    /// Its number in its stream, as [`Order`](super::ordering::Order) counts.
+    pub number: Mid,
     pub ppid: u32,
     /// Bytes of contiguous user data from the first fragment on.
     pub bytes: usize,
@@ -43,7 +53,10 @@ pub(super) struct Head {
 /// A contiguous run of fragments of one message.
 #[derive(Debug)]
 pub(super) struct FragmentRun {
+    /// Place of the last fragment.
     last: Tsn,
+    /// TSN of the first fragment.
+    tsn: Tsn,
     ppid: u32,
     stream: u16,
     ssn: Ssn,
@@ -59,55 +72,69 @@ pub(super) struct FragmentRun {
 }
 
 impl FragmentRun {
-    fn start(data: Data) -> Self {
+    fn start(chunk: &UserChunk<'_>, user_data: Bytes) -> Self {
         Self {
-            last: data.tsn,
-            ppid: data.ppid,
-            stream: data.stream_id,
-            ssn: data.ssn,
-            unordered: data.unordered,
-            beginning: data.beginning,
-            ending: data.ending,
+            last: chunk.place.at,
+            tsn: chunk.tsn,
+            ppid: chunk.ppid,
+            stream: chunk.stream,
+            ssn: chunk.ssn,
+            unordered: chunk.unordered,
+            beginning: chunk.beginning,
+            ending: chunk.ending,
             open: false,
-            bytes: data.user_data.len() as u32,
-            parts: FragmentList::One(data.user_data),
+            bytes: user_data.len() as u32,
+            parts: FragmentList::One(user_data),
         }
     }
 
     #[inline]
-    fn belongs<B>(&self, data: &Data<B>) -> bool {
-        self.stream == data.stream_id
-            && self.unordered == data.unordered
-            && (self.unordered || self.ssn == data.ssn)
-            && (self.ppid == data.ppid || !self.beginning)
+    fn belongs(&self, chunk: &UserChunk<'_>) -> bool {
+        chunk.is_interleaved
+            || (self.stream == chunk.stream
+                && self.unordered == chunk.unordered
+                && (self.unordered || self.ssn == chunk.ssn)
+                && (self.ppid == chunk.ppid || !self.beginning))
     }
 
-    fn head(&self, first: Tsn) -> Option<Head> {
-        self.beginning.then_some(Head {
+    /// The message, given the place of the run's first fragment.
+    fn message(&self, first: Place, interleaved: bool) -> Head {
+        Head {
             first,
+            tsn: if interleaved { self.tsn } else { first.at },
             stream: self.stream,
             unordered: self.unordered,
             ssn: self.ssn,
+            number: if interleaved {
+                Mid(first.message.2)
+            } else {
+                number_of(self.ssn)
+            },
             ppid: self.ppid,
             bytes: self.bytes as usize,
             open: self.open,
-        })
+        }
+    }
+
+    /// Like [`Self::message`], if the run holds the first fragment of the message.
+    fn head(&self, first: Place, interleaved: bool) -> Option<Head> {
+        self.beginning.then(|| self.message(first, interleaved))
     }
 
     /// Appends the next fragment.
     #[inline]
-    pub fn append(&mut self, data: Data) {
-        self.last = data.tsn;
-        self.ending = data.ending;
-        self.bytes = self.bytes.saturating_add(data.user_data.len() as u32);
-        self.parts.push_back(data.user_data);
+    pub fn append(&mut self, last: Tsn, ending: bool, user_data: Bytes) {
+        self.last = last;
+        self.ending = ending;
+        self.bytes = self.bytes.saturating_add(user_data.len() as u32);
+        self.parts.push_back(user_data);
     }
 
-    fn prepend(&mut self, data: Data) {
-        self.beginning = data.beginning;
-        self.ppid = data.ppid;
-        self.bytes = self.bytes.saturating_add(data.user_data.len() as u32);
-        self.parts.push_front(data.user_data);
+    fn prepend(&mut self, chunk: &UserChunk<'_>, user_data: Bytes) {
+        self.beginning = chunk.beginning;
+        (self.tsn, self.ppid) = (chunk.tsn, chunk.ppid);
+        self.bytes = self.bytes.saturating_add(user_data.len() as u32);
+        self.parts.push_front(user_data);
     }
 
     fn join(&mut self, after: Self) {
@@ -117,16 +144,14 @@ impl FragmentRun {
         self.parts.join(after.parts);
     }
 
-    /// TSN of the first undelivered fragment. The fragments of a message have consecutive TSNs.
-    fn first_held(&self) -> Tsn {
-        let others = self.parts.len().saturating_sub(1) as u32;
-        Tsn(self.last.0.wrapping_sub(others))
-    }
-
-    /// Takes the undelivered data.
-    fn take_part(&mut self, begins: bool) -> ReceivedPart {
+    /// Takes the undelivered data. If its fragments are DATA, the TSN of the next part follows.
+    fn take_part(&mut self, begins: bool, interleaved: bool) -> ReceivedPart {
+        let tsn = self.tsn;
+        if !interleaved {
+            self.tsn = self.last.next();
+        }
         ReceivedPart {
-            tsn: self.first_held(),
+            tsn,
             stream: self.stream,
             ppid: self.ppid,
             unordered: self.unordered,
@@ -137,47 +162,45 @@ impl FragmentRun {
         }
     }
 
-    fn into_message(self) -> ReceivedMessage {
-        ReceivedMessage {
-            tsn: self.first_held(),
+    fn into_message(self, first: Place, interleaved: bool) -> Fragmented {
+        let head = self.message(first, interleaved);
+        let message = ReceivedMessage {
+            tsn: self.tsn,
             stream: self.stream,
             ppid: self.ppid,
             unordered: self.unordered,
             ssn: self.ssn,
             payload: self.parts.into_message(),
-        }
+        };
+        Fragmented::Complete(head, message)
     }
-}
-
-/// A buffered fragment that is dropped.
-#[derive(Debug)]
-pub(super) struct Dropped {
-    pub stream: u16,
-    pub bytes: usize,
-    /// The message, if the run is empty now and held its beginning.
-    pub head: Option<Head>,
 }
 
 /// A message that will not be completed.
 #[derive(Debug)]
 pub(super) struct AbandonedMessage {
     pub stream: u16,
-    /// Its stream sequence number if it is ordered.
-    pub number: Option<Ssn>,
+    /// Its number, if it is to be skipped.
+    pub number: Option<Mid>,
     /// Its beginning, if received.
     pub head: Option<Head>,
     /// Its buffered data.
     pub payload: MessageBytes,
 }
 
-/// Fragments of incomplete messages, as runs by their first TSNs.
+/// Fragments of incomplete messages, as runs by the places of their first fragments.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    runs: BTreeMap<TsnKey, FragmentRun>,
+    runs: BTreeMap<Place, FragmentRun>,
     /// Number of runs in partial delivery.
     open: usize,
     /// The peer may abandon messages and leave out their ends.
     gives_up: bool,
+    /// The fragments are I-DATA.
+    interleaved: bool,
+    /// Every stream with a run of I-DATA, and possibly streams whose runs are gone; built at the
+    /// first query.
+    streams: Option<Box<StreamSet>>,
 }
 
 impl Reassembly {
@@ -187,19 +210,33 @@ impl Reassembly {
         self.runs.values().map(|run| run.parts.len()).sum()
     }
 
-    /// Takes a fragment with a new TSN. Runs are looked up only if adjacent TSNs have arrived.
-    pub fn insert(&mut self, data: Data, beside: Neighbours) -> Fragmented {
-        let at = TsnKey(data.tsn);
-        let after = match beside
-            .after
-            .then(|| self.runs.entry(TsnKey(data.tsn.next())))
-        {
+    /// The fragments will be I-DATA, if `interleaved`.
+    pub fn expect_interleaved(&mut self, interleaved: bool) {
+        self.interleaved = interleaved;
+    }
+
+    /// Whether the fragments are I-DATA.
+    #[inline]
+    pub fn is_interleaved(&self) -> bool {
+        self.interleaved
+    }
+
+    /// Takes a fragment at a new place. Adjacent runs are looked up only if they may exist.
+    pub fn insert(
+        &mut self,
+        chunk: &UserChunk<'_>,
+        user_data: Bytes,
+        beside: Neighbours,
+    ) -> Fragmented {
+        let (at, next) = (chunk.place, chunk.place.with(chunk.place.at.next()));
+        let gives_up = self.gives_up;
+        let after = match beside.after.then(|| self.runs.entry(next)) {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
                 // The flags of the neighbours show whether they belong to the same message.
-                let unended = self.gives_up && run.beginning;
-                let fits = data.ending == run.beginning || unended;
-                if !fits || !(run.beginning || run.belongs(&data)) {
+                let unended = gives_up && run.beginning;
+                let fits = chunk.ending == run.beginning || unended;
+                if !fits || !(run.beginning || run.belongs(chunk)) {
                     return Fragmented::Contradiction;
                 }
                 if run.beginning {
@@ -210,23 +247,22 @@ impl Reassembly {
             }
             _ => None,
         };
-        let gives_up = self.gives_up;
-        let Some((first, run)) = self.before(data.tsn, beside) else {
-            return self.place(at, after, data);
+        let Some((first, run)) = self.before(at, beside) else {
+            return self.place(chunk, user_data, after);
         };
-        let unended = gives_up && data.beginning;
-        let fits = data.beginning == run.ending || unended;
-        if !fits || !(run.ending || unended || run.belongs(&data)) {
+        let unended = gives_up && chunk.beginning;
+        let fits = chunk.beginning == run.ending || unended;
+        if !fits || !(run.ending || unended || run.belongs(chunk)) {
             // The following run is unchanged.
             if let Some(after) = after {
-                self.runs.insert(TsnKey(data.tsn.next()), after);
+                self.runs.insert(next, after);
             }
             return Fragmented::Contradiction;
         }
-        if data.beginning {
-            return self.place(at, after, data);
+        if chunk.beginning {
+            return self.place(chunk, user_data, after);
         }
-        run.append(data);
+        run.append(at.at, chunk.ending, user_data);
         if let Some(after) = after {
             run.join(after);
         }
@@ -236,91 +272,127 @@ impl Reassembly {
         Fragmented::Held
     }
 
+    /// Whether buffered fragments may be adjacent to a new fragment of an interleaved message.
+    /// `None` if the new fragment contradicts the buffered fragments: a fragment has the same
+    /// place, or the end of the message precedes another fragment.
+    pub fn beside(&self, chunk: &UserChunk<'_>) -> Option<Neighbours> {
+        let at = chunk.place;
+        let up_to = |to: Place| {
+            let run = self.runs.range(..=to).next_back();
+            run.filter(|(first, _)| first.message == at.message)
+        };
+        let mut beside = Neighbours {
+            before: false,
+            after: false,
+        };
+        // The run before the new fragment is usually the last run of the message.
+        let mut run = up_to(at.with(Tsn(u32::MAX / 2)));
+        if run.is_some_and(|(first, _)| first.at.gt(at.at)) {
+            if chunk.ending {
+                return None;
+            }
+            beside.after = true;
+            run = up_to(at);
+        }
+        if let Some((_, run)) = run {
+            if run.ending || run.last.ge(at.at) {
+                return None;
+            }
+            beside.before = run.last.next() == at.at;
+        }
+        Some(beside)
+    }
+
     /// Whether no message is incomplete.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// The only incomplete message, if `data`, which is not the end of a message, continues it.
+    /// The only incomplete message, if `chunk`, which is not the end of a message, continues it.
     #[inline(always)]
-    pub fn only(&mut self, data: &Data<&[u8]>) -> Option<&mut FragmentRun> {
-        if self.runs.len() != 1 {
+    pub fn only(&mut self, chunk: &UserChunk<'_>) -> Option<&mut FragmentRun> {
+        if self.runs.len() != 1 || self.interleaved {
             return None;
         }
         let run = self.runs.first_entry()?.into_mut();
-        let goes_on = run.last.next() == data.tsn
+        let goes_on = run.last.next() == chunk.tsn
             && run.beginning
             && !run.ending
             && !run.open
-            && run.belongs(data);
+            && run.belongs(chunk);
         goes_on.then_some(run)
     }
 
-    /// The run that ends right before `tsn`, and its first TSN.
+    /// The run that ends right before `at`, and the place of its first fragment.
     #[inline]
-    fn before(&mut self, tsn: Tsn, beside: Neighbours) -> Option<(Tsn, &mut FragmentRun)> {
+    fn before(&mut self, at: Place, beside: Neighbours) -> Option<(Place, &mut FragmentRun)> {
         if !beside.before {
             return None;
         }
         // It is usually the last run.
-        let last = self.runs.last_key_value().map(|(_, run)| run.last);
-        let (first, run) = if last.is_some_and(|last| last.lt(tsn)) {
+        let last = self.runs.last_key_value().map(|(first, _)| *first);
+        let (first, run) = if last.is_some_and(|last| last < at) {
             self.runs.iter_mut().next_back()?
         } else {
-            self.runs.range_mut(..TsnKey(tsn)).next_back()?
+            self.runs.range_mut(..at).next_back()?
         };
-        (run.last.next() == tsn).then_some((first.0, run))
+        let ends_there = first.message == at.message && run.last.next() == at.at;
+        ends_there.then_some((*first, run))
     }
 
     /// Inserts a fragment that continues no run before the run `after`, and joins them if that
     /// continues it.
-    fn place(&mut self, at: TsnKey, after: Option<FragmentRun>, data: Data) -> Fragmented {
+    fn place(
+        &mut self,
+        chunk: &UserChunk<'_>,
+        user_data: Bytes,
+        after: Option<FragmentRun>,
+    ) -> Fragmented {
         let Some(mut run) = after else {
-            self.runs.insert(at, FragmentRun::start(data));
+            if let Some(streams) = &mut self.streams {
+                streams.insert(chunk.stream);
+            }
+            self.runs
+                .insert(chunk.place, FragmentRun::start(chunk, user_data));
             return Fragmented::Held;
         };
-        run.prepend(data);
+        run.prepend(chunk, user_data);
         if run.beginning && run.ending {
-            return Fragmented::Complete(at.0, run.last, run.into_message());
+            return run.into_message(chunk.place, self.interleaved);
         }
-        self.runs.insert(at, run);
+        self.runs.insert(chunk.place, run);
         Fragmented::Held
     }
 
     /// Outcome for the run that begins with `first`.
-    fn grown(&mut self, first: Tsn) -> Fragmented {
-        let Some(run) = self.runs.get_mut(&TsnKey(first)) else {
+    fn grown(&mut self, first: Place) -> Fragmented {
+        let Entry::Occupied(mut entry) = self.runs.entry(first) else {
             return Fragmented::Held;
         };
-        if run.open {
-            let part = run.take_part(false);
-            if part.ends {
-                self.runs.remove(&TsnKey(first));
-                self.open -= 1;
-            }
-            return Fragmented::Part(part);
+        if !entry.get().open {
+            return entry.remove().into_message(first, self.interleaved);
         }
-        if !(run.beginning && run.ending) {
-            return Fragmented::Held;
+        let part = entry.get_mut().take_part(false, self.interleaved);
+        if part.ends {
+            entry.remove();
+            self.open -= 1;
         }
-        match self.runs.remove(&TsnKey(first)) {
-            Some(run) => Fragmented::Complete(first, run.last, run.into_message()),
-            None => Fragmented::Held,
-        }
+        Fragmented::Part(part)
     }
 
-    /// The message of the buffered fragment `tsn`, if its beginning was received.
-    pub fn head_of(&self, tsn: Tsn) -> Option<Head> {
-        let (first, run) = self.runs.range(..=TsnKey(tsn)).next_back()?;
-        run.head(first.0)
+    /// The message of the buffered fragment at `place`, if its beginning was received.
+    pub fn head_of(&self, place: Place) -> Option<Head> {
+        let (first, run) = self.runs.range(..=place).next_back()?;
+        run.head(*first, self.interleaved)
     }
 
     /// The message that the next fragment in order would continue, if `cumulative` is the last TSN
-    /// before a hole.
+    /// before a hole and fragments are DATA.
     pub fn at_cumulative(&self, cumulative: Tsn) -> Option<Head> {
-        let (first, run) = self.runs.first_key_value()?;
-        run.head(first.0).filter(|_| run.last == cumulative)
+        let (first, run) = self.runs.first_key_value().filter(|_| !self.interleaved)?;
+        let head = run.head(*first, false);
+        head.filter(|_| run.last == cumulative)
     }
 
     /// Whether the buffered data contradicts that every TSN up to `cumulative` has arrived: a
@@ -328,11 +400,11 @@ impl Reassembly {
     /// (RFC 9260 §6.9), so this detects a peer that never completes its messages.
     #[inline]
     pub fn is_broken(&self, cumulative: Tsn) -> bool {
-        if self.runs.is_empty() {
+        if self.runs.is_empty() || self.interleaved {
             return false;
         }
         self.runs.first_key_value().is_some_and(|(first, run)| {
-            run.last.lt(cumulative) || (first.0.le(cumulative) && !run.beginning)
+            run.last.lt(cumulative) || (first.at.le(cumulative) && !run.beginning)
         })
     }
 
@@ -344,19 +416,21 @@ impl Reassembly {
     /// Drops the first message if it [is broken](Self::is_broken).
     pub fn drop_broken(&mut self, cumulative: Tsn) -> Option<AbandonedMessage> {
         let broken = self.is_broken(cumulative);
-        let first = *self.runs.first_key_value().filter(|_| broken)?.0;
-        self.take_run(first)
+        let (first, run) = self.runs.first_key_value().filter(|_| broken)?;
+        let number = (!run.unordered).then_some(number_of(run.ssn));
+        let given_up = self.take_run(*first)?;
+        Some(AbandonedMessage { number, ..given_up })
     }
 
     /// Starts partial delivery of the message with first fragment `first`. Returns the data so far.
-    pub fn open(&mut self, first: Tsn) -> Option<ReceivedPart> {
-        let run = self.runs.get_mut(&TsnKey(first))?;
+    pub fn open(&mut self, first: Place) -> Option<ReceivedPart> {
+        let run = self.runs.get_mut(&first)?;
         if !run.beginning || run.open {
             return None;
         }
         run.open = true;
         self.open += 1;
-        Some(run.take_part(true))
+        Some(run.take_part(true, self.interleaved))
     }
 
     /// Records whether the peer may abandon messages. A missing end is no contradiction then.
@@ -367,42 +441,108 @@ impl Reassembly {
     /// Drops the first message that cannot be completed because all its TSNs up to `to` are
     /// abandoned (RFC 3758 §3.6).
     pub fn drop_abandoned(&mut self, to: Tsn) -> Option<AbandonedMessage> {
-        let lost = |(first, run): &(&TsnKey, &FragmentRun)| {
-            first.0.le(to) && (run.last.le(to) || !run.beginning)
+        let lost = |(first, run): &(&Place, &FragmentRun)| {
+            first.at.le(to) && (run.last.le(to) || !run.beginning)
         };
         let first = *self
             .runs
             .iter()
-            .take_while(|(first, _)| first.0.le(to))
+            .take_while(|(first, _)| first.at.le(to))
             .find(lost)?
             .0;
         self.take_run(first)
     }
 
-    /// Drops the first message.
+    /// Drops the first run of fragments.
     pub fn drop_first(&mut self) -> Option<AbandonedMessage> {
         let first = *self.runs.first_key_value()?.0;
         self.take_run(first)
     }
 
-    fn take_run(&mut self, first: TsnKey) -> Option<AbandonedMessage> {
+    /// Drops the first fragments of the interleaved messages of a kind with numbers from `from` to
+    /// `to`, which may wrap at 0.
+    pub fn drop_span(
+        &mut self,
+        (stream, unordered): (u16, bool),
+        from: u32,
+        to: u32,
+    ) -> Option<AbandonedMessage> {
+        let place = |mid: u32, at: u32| Place {
+            message: (stream, unordered, mid),
+            at: Tsn(at),
+        };
+        let first = |from: u32, to: u32| {
+            let span = place(from, 0)..=place(to, u32::MAX / 2);
+            self.runs.range(span).next().map(|(first, _)| *first)
+        };
+        let first = if from <= to {
+            first(from, to)
+        } else {
+            first(from, u32::MAX).or_else(|| first(0, to))
+        };
+        self.take_run(first?)
+    }
+
+    fn take_run(&mut self, first: Place) -> Option<AbandonedMessage> {
         let mut run = self.runs.remove(&first)?;
         self.open -= usize::from(run.open);
+        let head = run.head(first, self.interleaved);
         Some(AbandonedMessage {
             stream: run.stream,
-            number: (!run.unordered).then_some(run.ssn),
-            head: run.head(first.0),
+            number: None,
+            head,
             payload: run.parts.take(),
         })
     }
 
-    /// Streams of incomplete messages that begin no later than `to`.
-    pub fn unfinished(&self, to: Tsn) -> impl Iterator<Item = u16> + '_ {
-        let begun = self
-            .runs
-            .iter()
-            .take_while(move |(first, _)| first.0.le(to));
-        begun.map(|(_, run)| run.stream)
+    /// Whether a message of these streams (`None`: of any) is incomplete. One that came as DATA
+    /// counts if it begins no later than `to`; no I-DATA after that has been taken.
+    pub fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
+        if self.runs.is_empty() {
+            self.streams = None;
+            return false;
+        }
+        if !self.interleaved {
+            let mut begun = self.runs.iter().take_while(|(first, _)| first.at.le(to));
+            return begun
+                .any(|(_, run)| streams.is_none_or(|it| it.binary_search(&run.stream).is_ok()));
+        }
+        streams.is_none_or(|streams| streams.iter().any(|it| self.has_unfinished_on(*it)))
+    }
+
+    /// Whether an interleaved message of the stream is incomplete. A peer may list hundreds of
+    /// streams in one packet, most of them without such messages.
+    fn has_unfinished_on(&mut self, stream: u16) -> bool {
+        let streams = self.streams.get_or_insert_with(|| {
+            work::count(self.runs.len());
+            let mut streams = Box::<StreamSet>::default();
+            self.runs.values().for_each(|it| streams.insert(it.stream));
+            streams
+        });
+        work::count(1);
+        if !streams.contains(stream) {
+            return false;
+        }
+        let from = Place {
+            message: (stream, false, 0),
+            at: Tsn(0),
+        };
+        let is_on_it = |(_, run): (_, &FragmentRun)| run.stream == stream;
+        let found = self.runs.range(from..).next().is_some_and(is_on_it);
+        if !found {
+            streams.remove(stream);
+        }
+        found
+    }
+
+    /// The incomplete message with this key, if its beginning was received.
+    pub fn head_of_message(&self, message: MessageKey) -> Option<Head> {
+        let first = Place {
+            message,
+            at: Tsn(0),
+        };
+        let run = self.runs.get(&first)?;
+        run.head(first, true)
     }
 
     /// Number of messages in partial delivery.
@@ -415,7 +555,7 @@ impl Reassembly {
         let heads = self
             .runs
             .iter()
-            .filter_map(|(first, run)| run.head(first.0));
+            .filter_map(|(first, run)| run.head(*first, self.interleaved));
         heads.filter(|it| it.open)
     }
 
@@ -425,135 +565,25 @@ impl Reassembly {
         Some(run.last)
     }
 
-    /// Drops the fragment with the highest buffered TSN.
-    pub fn drop_highest(&mut self) -> Option<Dropped> {
+    /// Drops the fragment with the highest buffered TSN. Returns the message too, if that was the
+    /// last one of its run.
+    pub fn drop_highest(&mut self) -> Option<AbandonedMessage> {
         let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
+        if run.parts.len() == 1 {
+            return self.take_run(first);
+        }
         let part = run.parts.pop_back()?;
         run.last = run.last.prev();
         run.ending = false;
         run.bytes = run.bytes.saturating_sub(part.len() as u32);
-        let mut dropped = Dropped {
+        Some(AbandonedMessage {
             stream: run.stream,
-            bytes: part.len(),
+            number: None,
             head: None,
-        };
-        if run.parts.len() == 0 {
-            dropped.head = run.head(first.0);
-            self.runs.remove(&first);
-        }
-        Some(dropped)
+            payload: MessageBytes::One(part),
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-
-    /// As if all adjacent TSNs had arrived: a missing run is not found.
-    const BESIDE: Neighbours = Neighbours {
-        before: true,
-        after: true,
-    };
-
-    fn fragment(tsn: u32, beginning: bool, ending: bool) -> Data {
-        Data {
-            tsn: Tsn(tsn),
-            stream_id: 1,
-            ssn: Ssn(5),
-            ppid: 9,
-            unordered: false,
-            beginning,
-            ending,
-            immediate: false,
-            user_data: Bytes::from(vec![tsn as u8; 3]),
-        }
-    }
-
-    /// Every order of five fragments, across the wrap.
-    #[test]
-    fn any_order_gives_the_message_at_the_last_fragment() {
-        let tsns = [u32::MAX - 1, u32::MAX, 0, 1, 2];
-        for order in permutations(5) {
-            let mut reassembly = Reassembly::default();
-            for (turn, index) in order.iter().enumerate() {
-                let result =
-                    reassembly.insert(fragment(tsns[*index], *index == 0, *index == 4), BESIDE);
-                if turn < 4 {
-                    assert_eq!(result, Fragmented::Held, "{order:?}");
-                } else {
-                    let Fragmented::Complete(_, _, message) = result else {
-                        panic!("{order:?}: {result:?}")
-                    };
-                    let expected: Vec<u8> = tsns.iter().flat_map(|tsn| [*tsn as u8; 3]).collect();
-                    assert_eq!(message.payload.into_bytes().to_vec(), expected, "{order:?}");
-                }
-            }
-            assert_eq!(reassembly.chunks(), 0);
-        }
-    }
-
-    fn permutations(n: usize) -> Vec<Vec<usize>> {
-        if n == 0 {
-            return vec![vec![]];
-        }
-        let shorter = permutations(n - 1);
-        shorter
-            .iter()
-            .flat_map(|order| {
-                (0..n).map(move |at| {
-                    let mut longer = order.clone();
-                    longer.insert(at, n - 1);
-                    longer
-                })
-            })
-            .collect()
-    }
-
-    #[test]
-    fn two_messages_side_by_side_stay_apart() {
-        let mut reassembly = Reassembly::default();
-        assert_eq!(
-            reassembly.insert(fragment(11, false, true), BESIDE),
-            Fragmented::Held
-        );
-        let mut second = fragment(12, true, false);
-        second.ssn = Ssn(6);
-        assert_eq!(reassembly.insert(second, BESIDE), Fragmented::Held);
-        assert!(matches!(
-            reassembly.insert(fragment(10, true, false), BESIDE),
-            Fragmented::Complete(..)
-        ));
-        assert_eq!(reassembly.chunks(), 1);
-    }
-
-    #[test]
-    fn contradictions_are_refused() {
-        let mut reassembly = Reassembly::default();
-        reassembly.insert(fragment(10, true, false), BESIDE);
-        assert_eq!(
-            reassembly.insert(fragment(11, true, false), BESIDE),
-            Fragmented::Contradiction,
-            "begins inside"
-        );
-        let other = Data {
-            stream_id: 2,
-            ..fragment(11, false, true)
-        };
-        assert_eq!(
-            reassembly.insert(other, BESIDE),
-            Fragmented::Contradiction,
-            "another stream"
-        );
-        assert_eq!(
-            reassembly.insert(fragment(9, true, false), BESIDE),
-            Fragmented::Contradiction,
-            "unended before a beginning"
-        );
-        assert!(matches!(
-            reassembly.insert(fragment(11, false, true), BESIDE),
-            Fragmented::Complete(..)
-        ));
-    }
-}
+mod tests;

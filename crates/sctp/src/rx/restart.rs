@@ -39,12 +39,6 @@ impl Receiver {
         while let Some(given_up) = self.reassembly.drop_first() {
             endless.extend(self.forget_pieces(given_up).map(|it| it.stream));
         }
-        // Nothing is left of those, and data that is gathered for the stream now belongs to an
-        // earlier message.
-        for forgotten in self.drop_unfinished() {
-            endless.remove(&forgotten.stream);
-        }
-        self.drop_waiting();
         endless.into_iter().for_each(|it| self.forget_endless(it));
     }
 

@@ -6,14 +6,8 @@ use anabranch_wire::{Full, PacketBuilder};
 
 use super::Receiver;
 use crate::fast_path::SLOW_PATH_PROBES;
-use crate::path::PathId;
 
 impl Receiver {
-    /// The path of the last DATA, which its SACK takes (RFC 9260 §6.4).
-    pub fn sack_path(&self) -> PathId {
-        self.from
-    }
-
     /// Adds a SACK to a packet, with as many gap ack blocks and then duplicates as fit. The SACK
     /// counts as sent.
     ///

@@ -6,7 +6,7 @@ use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 
 /// Decides when a SACK is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SackPolicy {
     /// Packets with DATA per SACK; 1 without delay.
     frequency: u32,
@@ -45,18 +45,11 @@ impl SackPolicy {
                 1
             },
             delay: config.sack_delay,
-            due: false,
-            deadline: OptionalNanos::NONE,
-            packets: 0,
-            saw_data: false,
-            at_once: false,
-            repeated: false,
-            began: false,
-            first_alone: false,
             duplicates_reset: config.profile.duplicates_reset_delayed_sack,
             gaps_by_chunk: gaps_at_once && !config.profile.duplicates_reset_delayed_sack,
             gaps_at_once,
             filled_at_once: gaps_at_once && config.profile.sack_when_gap_fills,
+            ..Self::default()
         }
     }
 

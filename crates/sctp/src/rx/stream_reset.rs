@@ -20,17 +20,18 @@ impl Receiver {
     /// Whether a message of these streams (`None`: of any) that began no later than `to` is
     /// incomplete.
     pub(crate) fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
-        let is_meant = |it: u16| streams.is_none_or(|list| list.binary_search(&it).is_ok());
-        let interleaved = self.interleaved.as_deref_mut();
-        self.reassembly.unfinished(to).any(is_meant)
-            || interleaved.is_some_and(|it| it.has_unfinished(to, streams))
+        self.reassembly.has_unfinished(to, streams)
     }
 
-    /// These streams restart with number 0; `None` means all. None of their messages is incomplete.
+    /// These streams restart with number 0, ordered and unordered; `None` means all (RFC 8260
+    /// §2.3.2). None of their messages is incomplete. Messages that wait for ones the peer left out
+    /// are delivered.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
-        self.reset_interleaved(now, streams, trace);
-        let (mut delivery, order, _) = self.delivery(now, trace);
+        if let Some(abandoned) = &mut self.interleaved {
+            abandoned.restart(streams);
+        }
+        let (mut delivery, order) = self.delivery(now, trace);
         match streams {
             Some(streams) => {
                 for &stream in streams {
@@ -50,9 +51,7 @@ impl Receiver {
         trace: &mut Trace,
     ) -> Vec<Abandoned> {
         self.held.follow(trace);
-        let highest = self.tracker.highest();
-        let mut aborted = self.drop_abandoned(now, highest, trace);
-        aborted.extend(self.drop_unfinished());
+        let aborted = self.drop_all(now, trace);
         self.reset_streams(now, None, trace);
         let received = self.tracker.cumulative().next();
         let number = received.distance_from(self.initial_tsn);

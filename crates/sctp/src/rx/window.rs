@@ -68,7 +68,7 @@ impl ArrivalTotals {
 }
 
 /// Buffered data, free space and the advertised window.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ReceiveWindow {
     size: u32,
     /// Bytes as the profile counts them.
@@ -135,23 +135,18 @@ impl ReceiveWindow {
         let soft = (u64::from(size) * 13 / 8).max(FLOOR);
         Self {
             size,
-            used: 0,
-            data: 0,
-            chunks: 0,
             soft,
             shows: match config.profile.receive_buffer_full {
                 WhenFull::Silent => u64::MAX,
                 WhenFull::Answer => soft,
             },
-            waste: 0,
             least,
             longest,
             last_advertised: size,
-            refused: 0,
             step: config.window_update.map(u64::from).into(),
             typical: TINY,
             next_look: EXAMINATION_INTERVAL,
-            then: ArrivalTotals::default(),
+            ..Self::default()
         }
     }
 
@@ -219,9 +214,7 @@ impl ReceiveWindow {
     /// Buffers a chunk.
     #[inline]
     pub fn take(&mut self, bytes: u64, data: usize) {
-        self.used += bytes;
-        self.data += data as u64;
-        self.chunks += 1;
+        self.take_over(bytes, data, 1);
     }
 
     /// Takes over buffered data in `chunks` from before a restart.

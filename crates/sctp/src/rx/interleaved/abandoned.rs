@@ -17,7 +17,7 @@ const FAR: u32 = 1 << 30;
 /// message before it starts the next one of the stream (RFC 8260 §2.2.2), so all earlier ones are
 /// abandoned or complete.
 #[derive(Debug, Default)]
-pub(super) struct AbandonedMessages {
+pub(in crate::rx) struct AbandonedMessages {
     last: BTreeMap<u16, u32>,
 }
 
@@ -45,9 +45,14 @@ impl AbandonedMessages {
         ahead == 0 || ahead > u32::MAX / 2
     }
 
-    /// The numbers of `stream` restart at 0.
-    pub fn restart(&mut self, stream: u16) {
-        self.last.remove(&stream);
+    /// The numbers of these streams restart at 0; `None` means all.
+    pub fn restart(&mut self, streams: Option<&[u16]>) {
+        match streams {
+            Some(streams) => streams.iter().for_each(|it| {
+                self.last.remove(it);
+            }),
+            None => self.last.clear(),
+        }
     }
 }
 
@@ -65,8 +70,11 @@ mod tests {
         let has = [u32::MAX - 1, u32::MAX, 0, 1, 2, FAR].map(|mid| gone.has(3, mid));
         assert_eq!(has, [true, true, true, true, false, false]);
         assert!(!gone.has(4, 1), "another stream's");
-        gone.restart(3);
+        gone.restart(Some(&[3]));
         assert!(!gone.has(3, 0));
+        gone.note(5, 1);
+        gone.restart(None);
+        assert!(!gone.has(5, 1));
     }
 
     /// None of 2^31 later messages should be mistaken for an abandoned one.

@@ -1,39 +1,35 @@
-//! Consistency of the index with the messages.
+//! Messages of which partial delivery may begin.
 
 use anabranch_transport::Trace;
+use anabranch_wire::Tsn;
 use anabranch_wire::extension::{FragmentPosition, IForwardTsn, SkippedMessage};
 use anabranch_wire::serial::{Fsn, Mid};
 use bytes::Bytes;
 
 use super::*;
 use crate::config::Config;
-use crate::path::PathId;
-use crate::rx::Receiver;
+use crate::rx::sort_keys::MessageKey;
 use crate::test_rng::test_rng;
 
-fn check(receiver: &mut Receiver) {
-    let Some(interleaved) = receiver.interleaved.as_deref_mut() else {
-        return;
+/// Compares the messages whose partial delivery may begin with all messages of which a first
+/// fragment is buffered. Returns their number.
+fn check(receiver: &Receiver) -> usize {
+    let all = (0..6).flat_map(|stream| {
+        [false, true].map(|unordered| (0..8).map(move |mid| (stream, unordered, mid)))
+    });
+    let may_begin = |it: &MessageKey| {
+        let head = receiver.reassembly.head_of_message(*it);
+        let is_next = it.1 || Mid(it.2) == receiver.order.next(it.0);
+        is_next && head.is_some_and(|it| !it.open)
     };
-    for key in interleaved.whole.keys() {
-        assert!(!interleaved.unfinished.contains_key(key));
-    }
-    for (stream, name) in &interleaved.open {
-        let key = (*stream, name.0, name.1);
-        assert!(interleaved.unfinished.contains_key(&key));
-    }
-    let Some(kept) = interleaved.index.take() else {
-        return;
-    };
-    let made = format!("{:?}", interleaved.indexed());
-    assert_eq!(format!("{kept:?}"), made);
-    interleaved.index = Some(kept);
+    let expected: Vec<MessageKey> = all.flatten().filter(may_begin).collect();
+    assert_eq!(receiver.begun(), expected);
+    expected.len()
 }
 
-/// Random fragments, skips, resets and reads of few messages and streams: an index built early must
-/// equal one built now.
+/// Random fragments, skips, resets and reads of few messages and streams.
 #[test]
-fn the_index_is_what_the_messages_say() {
+fn messages_that_may_begin_are_known() {
     let mut random = test_rng(3);
     let mut ready = 0;
     for seed in 0..400_u32 {
@@ -44,7 +40,8 @@ fn the_index_is_what_the_messages_say() {
         };
         let first = Tsn(u32::MAX - seed);
         let mut receiver = Receiver::new(&config, first, 6);
-        receiver.expect_interleaved(true, true);
+        receiver.expect_interleaved(true);
+        receiver.expect_abandoned(true);
         let mut trace = Trace::default();
         let mut at = 0;
         for step in 0..200 {
@@ -58,7 +55,7 @@ fn the_index_is_what_the_messages_say() {
                         mid: Mid(random(8)),
                     };
                     let forward = IForwardTsn::new(first.add(at - 1), [skipped]);
-                    receiver.handle_i_forward_tsn(0, &forward, PathId(0), &mut trace);
+                    receiver.handle_i_forward_tsn(0, &forward, &mut trace);
                 }
                 1 => {
                     let all = random(4) == 0;
@@ -71,12 +68,8 @@ fn the_index_is_what_the_messages_say() {
                 }
                 2 if step % 3 == 0 => while receiver.poll_part().is_some() {},
                 3 => {
-                    receiver.relieve_interleaved(0, &mut trace);
-                    let found = receiver
-                        .interleaved
-                        .as_deref_mut()
-                        .map(|it| it.first_ready(9).len());
-                    ready += found.unwrap_or_default();
+                    receiver.relieve(0, &mut trace);
+                    ready += check(&receiver);
                 }
                 _ => {
                     let tsn = first.add(at + random(3));
@@ -96,13 +89,13 @@ fn the_index_is_what_the_messages_say() {
                         immediate: false,
                         user_data: Bytes::from_static(b"xy"),
                     };
-                    receiver.handle_i_data(0, data, PathId(0), &mut trace);
+                    receiver.handle_i_data(0, data, &mut trace);
                 }
             }
-            check(&mut receiver);
+            check(&receiver);
         }
         receiver.restart_tsns(0, Tsn(9), &mut trace);
-        check(&mut receiver);
+        check(&receiver);
         while receiver.poll_part().is_some() {}
         assert_eq!(receiver.window.used(), 0, "seed {seed}");
     }

@@ -4,7 +4,8 @@
 //! Messages behind a loss nearly always wait in this form and are delivered from the front, without
 //! a search.
 
-use anabranch_wire::{Ssn, Tsn};
+use anabranch_wire::Tsn;
+use anabranch_wire::serial::Mid;
 
 use super::Whole;
 use crate::lazy_box::LazyBox;
@@ -28,8 +29,8 @@ impl Contiguous {
         if let Some(last) = self.0.back() {
             let (message, before) = (&whole.message, &last.message);
             let goes_on = message.stream == before.stream
-                && message.ssn.gt(before.ssn)
-                && whole.last.gt(last.last);
+                && whole.number.gt(last.number)
+                && message.tsn.gt(before.tsn);
             if !goes_on {
                 return Some(whole);
             }
@@ -44,25 +45,25 @@ impl Contiguous {
 
     /// Whether the run has a message with that number.
     #[inline]
-    pub fn contains(&self, stream: u16, ssn: Ssn) -> bool {
+    pub fn contains(&self, stream: u16, number: Mid) -> bool {
         let Some(last) = self.0.back() else {
             return false;
         };
-        if last.message.stream != stream || ssn.gt(last.message.ssn) {
+        if last.message.stream != stream || number.gt(last.number) {
             return false;
         }
         let at = self.0.partition_point(|whole| {
             work_counter::count(1);
-            ssn.gt(whole.message.ssn)
+            number.gt(whole.number)
         });
-        self.0.get(at).is_some_and(|it| it.message.ssn == ssn)
+        self.0.get(at).is_some_and(|it| it.number == number)
     }
 
     /// Takes the first message if it has that number.
     #[inline]
-    pub fn take(&mut self, stream: u16, ssn: Ssn) -> Option<Whole> {
-        let message = &self.0.front()?.message;
-        if message.stream != stream || message.ssn != ssn {
+    pub fn take(&mut self, stream: u16, number: Mid) -> Option<Whole> {
+        let first = self.0.front()?;
+        if first.message.stream != stream || first.number != number {
             return None;
         }
         self.take_first()
@@ -70,9 +71,9 @@ impl Contiguous {
 
     /// Number of the first message if it belongs to that stream.
     #[inline]
-    pub fn front_on(&self, stream: u16) -> Option<Ssn> {
-        let message = &self.0.front()?.message;
-        (message.stream == stream).then_some(message.ssn)
+    pub fn front_on(&self, stream: u16) -> Option<Mid> {
+        let first = self.0.front()?;
+        (first.message.stream == stream).then_some(first.number)
     }
 
     /// Takes the first message.
@@ -96,7 +97,7 @@ impl Contiguous {
 
     /// The highest TSN in the run.
     pub fn highest(&self) -> Option<Tsn> {
-        self.0.back().map(|whole| whole.last)
+        self.0.back().map(Whole::last)
     }
 
     /// Takes the message with the highest TSN.

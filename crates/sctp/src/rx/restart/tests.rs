@@ -8,7 +8,6 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::Config;
-use crate::path::PathId;
 use crate::test_rng::test_rng;
 use crate::work;
 
@@ -60,8 +59,7 @@ impl Scenario {
             immediate: false,
             user_data: Bytes::from(format!("{}", self.next)),
         };
-        self.receiver
-            .handle_data(0, data, PathId(0), &mut self.trace);
+        self.receiver.handle_data(0, data, &mut self.trace);
         self.receiver.on_packet_end(0);
         if ahead == 0 {
             self.next += 1;
@@ -87,7 +85,7 @@ impl Scenario {
         };
         let forward = ForwardTsn::new(Tsn(self.next), &[skipped]);
         self.receiver
-            .handle_forward_tsn(0, &forward, PathId(0), &mut self.trace);
+            .handle_forward_tsn(0, &forward, &mut self.trace);
         self.next += 1;
         self.streams[usize::from(stream)] = (number + 1, false);
     }
@@ -267,7 +265,8 @@ fn gathered_parts_survive_a_restart_with_their_unread_rest() {
     for interleaved in [false, true] {
         let mut scenario = Scenario::new();
         if interleaved {
-            scenario.receiver.expect_interleaved(true, true);
+            scenario.receiver.expect_interleaved(true);
+            scenario.receiver.expect_abandoned(true);
         }
         let mut number = 0;
         let mut position = |scenario: &mut Scenario, stream: u16, flags: &str| {
@@ -292,7 +291,7 @@ fn gathered_parts_survive_a_restart_with_their_unread_rest() {
             number += u16::from(stream == 1);
             scenario
                 .receiver
-                .handle_i_data(0, data, PathId(0), &mut scenario.trace);
+                .handle_i_data(0, data, &mut scenario.trace);
             scenario.next += 1;
         };
         position(&mut scenario, 1, "B");
