@@ -1,8 +1,8 @@
 //! Fast path for received packets: a SACK, and DATA in order or after a gap.
 //!
-//! It makes fewer checks: of the association once per packet, and of the receiver once for all
-//! chunks. The effect is exactly that of [`Association::handle_chunks`], which processes all other
-//! cases.
+//! The fast path makes fewer checks: of the association once per packet, and of the receiver once
+//! for all chunks. The effect is exactly that of [`Association::handle_chunks`], which processes
+//! all other cases.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::{Sack, kind};

@@ -46,7 +46,7 @@ pub struct KeyAgreement {
 /// both ends have used them then, and a nonce must not be used again.
 #[derive(Clone, Debug)]
 pub struct RestartKeys {
-    /// Their epoch.
+    /// Epoch of the keys.
     pub epoch: u64,
     /// For packets of this end.
     pub send: KeyMaterial,

@@ -122,7 +122,7 @@ impl Receiver {
         let Some(message) = self.order.drop_highest() else {
             return;
         };
-        // Its fragments have consecutive TSNs.
+        // The fragments of the message have consecutive TSNs.
         let mut tsn = last;
         for part in message.payload.parts().iter().rev() {
             self.tracker.withdraw(tsn);

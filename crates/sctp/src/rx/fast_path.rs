@@ -17,7 +17,7 @@ use super::ready_queue::Deliverable;
 use crate::config::Config;
 use crate::fast_path::SLOW_PATH_PROBES;
 
-/// Whether the settings allow the fast path: the others have to be checked for every chunk.
+/// Whether the settings allow the fast path; other settings need checks for every chunk.
 #[inline(always)]
 pub(super) fn may_come(config: &Config) -> bool {
     config.partial_delivery_point.is_none()
@@ -80,8 +80,8 @@ impl Receiver {
             } else {
                 0
             };
-            // Waiting data stays a slice only of a packet that it nearly fills. The slow path
-            // copies the others.
+            // Waiting data stays a slice of its packet only if it nearly fills the packet. The slow
+            // path copies other data.
             let is_taken = if gaps {
                 takes_wholes && fills && self.take_waiting(now, &frame)
             } else if data.beginning {

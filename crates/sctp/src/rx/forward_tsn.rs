@@ -19,9 +19,9 @@ pub(crate) enum ForwardTsnOutcome {
         aborted: Vec<Abandoned>,
         streams_ignored: usize,
     },
-    /// It is out of date. A SACK answers it.
+    /// The FORWARD TSN is out of date. It is answered by a SACK.
     Behind,
-    /// It names a TSN beyond the reportable range and is ignored.
+    /// The FORWARD TSN names a TSN beyond the reportable range, and is ignored.
     BeyondWindow,
 }
 

@@ -24,7 +24,7 @@ impl MessageBytes {
         }
     }
 
-    /// Its bytes as the receive window counts them.
+    /// Bytes of the message as the receive window counts them.
     #[inline]
     pub(super) fn counted(&self, counts: Counts) -> u64 {
         match self {
@@ -39,7 +39,7 @@ impl MessageBytes {
         self.parts().len()
     }
 
-    /// Whether it is empty. A received message never is.
+    /// Whether the message is empty. A received message never is.
     pub fn is_empty(&self) -> bool {
         self.parts().iter().all(Bytes::is_empty)
     }

@@ -22,11 +22,11 @@ const MIN_ROOM: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// An incomplete message. It is copied together, so that tiny chunks do not make it cost more than
-/// its bytes.
+/// An incomplete message. Its parts are copied into one buffer, so that a message of tiny chunks
+/// costs no more memory than its bytes.
 #[derive(Debug)]
 struct Pending {
-    /// Its first part without the user data.
+    /// First part of the message, without the user data.
     first: ReceivedPart,
     bytes: BytesMut,
 }

@@ -1,5 +1,5 @@
-//! Ordered delivery: complete messages wait for the preceding ones of their stream (RFC 9260 §6.6),
-//! and for the end of a message of their stream that is in partial delivery.
+//! Ordered delivery: complete messages wait for the preceding messages of their stream (RFC 9260
+//! §6.6), and for the end of a message of their stream that is in partial delivery.
 
 mod contiguous;
 
@@ -23,7 +23,7 @@ pub(super) struct Whole {
     pub since: Nanos,
     /// Number of the message in its stream: see [`Order`].
     pub number: Mid,
-    /// Its slices keep little memory alive beyond their own bytes.
+    /// The slices of the message keep little memory alive beyond their bytes.
     pub compact: bool,
 }
 
@@ -178,8 +178,8 @@ impl Order {
             .flatten()
     }
 
-    /// Takes a complete unordered message. It is delivered at once, or after the end of the one in
-    /// partial delivery.
+    /// Takes a complete unordered message. The message is delivered at once, or after the end of
+    /// the message in partial delivery.
     pub fn insert_unordered(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
         let stream = whole.message.stream;
         if self.opened(stream).is_none() {
@@ -324,7 +324,7 @@ impl Order {
                 waiting.into_iter().for_each(&mut deliver);
                 self.deliver_waiting(stream, deliver);
             }
-            // They follow the end of the unordered message in partial delivery.
+            // These messages follow the end of the unordered message in partial delivery.
             Some(_) => waiting.into_iter().for_each(|it| self.wait_behind(it)),
         }
         true
@@ -369,8 +369,8 @@ impl Order {
         span(from, Mid(u32::MAX)).chain(span(Mid(0), to)).collect()
     }
 
-    /// The stream restarts with number 0. Messages that wait for ones the peer left out are passed
-    /// to `deliver` in order.
+    /// The stream restarts with number 0. Messages that wait for messages that the peer left out
+    /// are passed to `deliver` in order.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
         // A peer may list hundreds of streams in one packet, most of them without waiting messages.

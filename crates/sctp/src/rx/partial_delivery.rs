@@ -274,7 +274,7 @@ impl Receiver {
             match head.filter(|head| head.first == first) {
                 Some(head) if self.open(now, head, trace) => {}
                 Some(_) => return,
-                // It was removed without a notification.
+                // The message was removed without a notification.
                 None => {
                     self.long
                         .long

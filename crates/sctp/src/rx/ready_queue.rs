@@ -19,7 +19,7 @@ pub(super) struct Deliverable {
     pub bytes: u64,
     /// Number of association events before it.
     pub preceding: u32,
-    /// Its slices keep little memory alive beyond their own bytes.
+    /// The slices of the entry keep little memory alive beyond their bytes.
     pub compact: bool,
 }
 
@@ -198,7 +198,7 @@ impl ReadyQueue {
         for number in places.of.remove(&stream).unwrap_or_default() {
             work::count(1);
             let place = usize::try_from(number.wrapping_sub(first)).unwrap_or(usize::MAX);
-            // It may have been read.
+            // The entry may have been read.
             if let Some(readable) = self.take_out(place) {
                 begins |= readable.part.begins;
                 free(readable);
@@ -247,7 +247,7 @@ impl ReadyQueue {
             return;
         };
         while let Some(last) = self.queue.back().filter(|it| it.is_nothing()) {
-            // Its number is the next one again.
+            // The number of the removed slot is the next number again.
             places.more = places.more.wrapping_sub(1);
             let number = places.next(delivered);
             if let Some(of_it) = places.of.get_mut(&last.part.stream)

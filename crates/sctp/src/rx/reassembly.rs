@@ -20,14 +20,15 @@ use crate::work;
 /// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
-    /// It waits for others, and its data stays in the receive buffer.
+    /// The fragment waits for others, and its data stays in the receive buffer.
     Held,
-    /// It completes this message.
+    /// The fragment completes this message.
     Complete(Head, ReceivedMessage),
-    /// It continues a message in partial delivery: the fragment and the ones that waited for it.
+    /// The fragment continues a message in partial delivery: the part has this fragment and those
+    /// that waited for it.
     Part(ReceivedPart),
-    /// It contradicts its neighbours: a first fragment inside a message, or another stream's
-    /// number. It was discarded.
+    /// The fragment contradicts its neighbours (a first fragment inside a message, or another
+    /// stream's number) and was discarded.
     Contradiction,
 }
 
@@ -41,12 +42,12 @@ pub(crate) struct Head {
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
-    /// Its number in its stream, as [`Order`](super::ordering::Order) counts.
+    /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts.
     pub number: Mid,
     pub ppid: u32,
     /// Bytes of contiguous user data from the first fragment on.
     pub bytes: usize,
-    /// It is in partial delivery.
+    /// The message is in partial delivery.
     pub open: bool,
 }
 
@@ -180,11 +181,11 @@ impl FragmentRun {
 #[derive(Debug)]
 pub(super) struct AbandonedMessage {
     pub stream: u16,
-    /// Its number, if it is to be skipped.
+    /// Number of the message, if it must be skipped.
     pub number: Option<Mid>,
-    /// Its beginning, if received.
+    /// Beginning of the message, if received.
     pub head: Option<Head>,
-    /// Its buffered data.
+    /// Buffered data of the message.
     pub payload: MessageBytes,
 }
 
@@ -330,7 +331,7 @@ impl Reassembly {
         if !beside.before {
             return None;
         }
-        // It is usually the last run.
+        // The searched run is usually the last one.
         let last = self.runs.last_key_value().map(|(first, _)| *first);
         let (first, run) = if last.is_some_and(|last| last < at) {
             self.runs.iter_mut().next_back()?

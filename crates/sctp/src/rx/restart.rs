@@ -12,9 +12,9 @@ use super::window::ReceiveWindow;
 use super::{ReceivedPart, Receiver};
 
 impl Receiver {
-    /// Takes over the unread data of the association before the restart. It counts as before,
-    /// because a peer that restarts repeatedly must share one receive buffer. Data of messages that
-    /// can never be completed is dropped.
+    /// Takes over the unread data of the association before the restart. The data occupies the
+    /// buffer as before, because a peer that restarts repeatedly must share one receive buffer.
+    /// Data of messages that can never be completed is dropped.
     pub(crate) fn inherit(&mut self, former: &mut Self) {
         former.let_go_of_waiting();
         while former.poll_key_message().is_some() {}
@@ -43,8 +43,8 @@ impl Receiver {
     }
 
     /// Releases readable messages from the end until the rest fits the receive window `next`, along
-    /// with the remaining parts of messages whose ends were released. The buffer exceeds it only if
-    /// it held a single oversized message or is smaller now.
+    /// with the remaining parts of messages whose ends were released. The buffer exceeds the window
+    /// only if it held a single oversized message or is smaller now.
     #[cold]
     fn drop_last_unread(&mut self, next: &ReceiveWindow) {
         let (mut kept, mut endless) = (ReadyQueue::default(), BTreeSet::new());

@@ -24,8 +24,8 @@ impl Receiver {
     }
 
     /// These streams restart with number 0, ordered and unordered; `None` means all (RFC 8260
-    /// §2.3.2). None of their messages is incomplete. Messages that wait for ones the peer left out
-    /// are delivered.
+    /// §2.3.2). None of their messages is incomplete. Messages that wait for messages that the peer
+    /// left out are delivered.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
         if let Some(abandoned) = &mut self.interleaved {

@@ -7,7 +7,7 @@ use crate::stream_table::StreamTable;
 #[derive(Debug, Default)]
 struct InStream {
     bytes: u64,
-    /// It is listed in `changed`.
+    /// The stream is listed in `changed`.
     changed: bool,
 }
 

@@ -197,7 +197,8 @@ fn a_window_that_fits_refused_data_is_advertised() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// It is advertised once the whole buffer is free.
+/// A chunk that is larger than the buffer was refused: the window is advertised when the whole
+/// buffer is free.
 #[test]
 fn a_message_larger_than_the_buffer_needs_the_whole_buffer() {
     let mut window = plain(4_000);
