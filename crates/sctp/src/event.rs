@@ -372,8 +372,8 @@ pub enum Violation {
     HostName,
     /// DATA without user data, with this TSN (RFC 9260 §6.2).
     NoUserData(Tsn),
-    /// Any other violation, in the words reported to the peer: an acknowledgment of unsent data, or
-    /// contradictory fragments (RFC 9260 §3.3.10.13).
+    /// Any other violation, in words: an acknowledgment of unsent data, contradictory fragments
+    /// (RFC 9260 §3.3.10.13), or an INIT ACK without an extension that this end requires.
     Protocol(&'static str),
 }
 

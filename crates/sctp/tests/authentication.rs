@@ -522,7 +522,9 @@ fn an_end_that_requires_it_refuses_peers_without() {
         (
             required.clone(),
             Config::default(),
-            CloseReason::PeerViolation(anabranch_sctp::Violation::BadInitAck),
+            CloseReason::PeerViolation(anabranch_sctp::Violation::Protocol(
+                "an INIT ACK without AUTH (RFC 4895), which is required here",
+            )),
         ),
     ] {
         let mut world = World::with_configs(a, z);

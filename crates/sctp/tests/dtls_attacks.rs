@@ -458,7 +458,8 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     assert!(!world.story.iter().any(|it| it.contains("COOKIE ECHO")));
     assert_eq!(world.state(A, a), AssociationState::Closed);
     // The restart keys protect its ABORT.
-    let violation = Some(CloseReason::PeerViolation(Violation::BadInitAck));
+    let words = "an INIT ACK without the DTLS chunk, which is required here";
+    let violation = Some(CloseReason::PeerViolation(Violation::Protocol(words)));
     assert_eq!(world.close_reason(A, a), violation);
 }
 

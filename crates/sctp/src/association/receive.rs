@@ -356,12 +356,7 @@ impl Association {
     #[cold]
     #[inline(never)]
     fn refuse_offer(&mut self, tag: u32, error: &OfferError) {
-        let violation = if error.is_host_name() {
-            Violation::HostName
-        } else {
-            Violation::BadInitAck
-        };
-        let reason = CloseReason::PeerViolation(violation);
+        let reason = CloseReason::PeerViolation(error.violation());
         match error.cause() {
             Some(cause) => self.abort_under(Some(tag).filter(|&tag| tag != 0), cause, reason),
             None => self.close(reason),

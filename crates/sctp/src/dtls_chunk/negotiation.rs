@@ -28,6 +28,16 @@ impl Mismatch {
             Mismatch::TieBreaker => ExtensionCause::DtlsTieBreakerCollision,
         }
     }
+
+    /// The mismatch of an INIT ACK.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Mismatch::Missing => "an INIT ACK without the DTLS chunk, which is required here",
+            Mismatch::Methods => "an INIT ACK with no key management of the DTLS chunk in common",
+            Mismatch::Roles => "an INIT ACK with an incompatible role of the DTLS chunk",
+            Mismatch::TieBreaker => "an INIT ACK with the tie breaker of this end",
+        }
+    }
 }
 
 /// Whether the parameter of the peer is compatible: a common method, and complementary roles.

@@ -18,6 +18,7 @@ use crate::authentication::{
 };
 use crate::config::Config;
 use crate::dtls_chunk::{DtlsTerms, Mismatch, Security, is_compatible};
+use crate::event::Violation;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
 use crate::handshake::OptionalParameters;
 
@@ -88,8 +89,18 @@ pub(crate) enum OfferError {
 }
 
 impl OfferError {
-    pub(crate) fn is_host_name(&self) -> bool {
-        matches!(self, OfferError::HostName(_))
+    /// The violation of a peer whose INIT ACK is refused.
+    pub(crate) fn violation(&self) -> Violation {
+        match self {
+            OfferError::ZeroTag | OfferError::Field => Violation::BadInitAck,
+            OfferError::HostName(_) => Violation::HostName,
+            OfferError::Malformed => Violation::Protocol("an INIT ACK with a malformed parameter"),
+            OfferError::BadAuth(what) => Violation::Protocol(what),
+            OfferError::NoAuth => {
+                Violation::Protocol("an INIT ACK without AUTH (RFC 4895), which is required here")
+            }
+            OfferError::Dtls(mismatch) => Violation::Protocol(mismatch.words()),
+        }
     }
 
     /// The cause in the ABORT that refuses it; `None` for a silent refusal.
