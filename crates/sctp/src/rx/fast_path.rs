@@ -40,7 +40,7 @@ impl Receiver {
     pub(crate) fn take_run<'a>(
         &mut self,
         now: Nanos,
-        mut frame: Frame<'a>,
+        frame: Frame<'a>,
         rest: &mut Chunks<'a>,
         trace: &Trace,
     ) -> (usize, ReceiveOutcome<'a>) {
@@ -48,16 +48,40 @@ impl Receiver {
         if !self.is_undisturbed(trace) || self.tracker.cumulative().next() == self.initial_tsn {
             return (0, ReceiveOutcome::Other(frame));
         }
-        let gaps = self.tracker.has_gaps();
+        match self.tracker.has_gaps() {
+            false => self.take_chunks::<false>(now, frame, rest),
+            true => self.take_chunks_behind_gap(now, frame, rest),
+        }
+    }
+
+    #[cold] // or the caller's loop is no longer inlined
+    #[inline(never)]
+    fn take_chunks_behind_gap<'a>(
+        &mut self,
+        now: Nanos,
+        frame: Frame<'a>,
+        rest: &mut Chunks<'a>,
+    ) -> (usize, ReceiveOutcome<'a>) {
+        self.take_chunks::<true>(now, frame, rest)
+    }
+
+    /// Takes chunks in the order of their TSNs or, if `GAPS`, behind missing TSNs.
+    #[inline(always)]
+    fn take_chunks<'a, const GAPS: bool>(
+        &mut self,
+        now: Nanos,
+        mut frame: Frame<'a>,
+        rest: &mut Chunks<'a>,
+    ) -> (usize, ReceiveOutcome<'a>) {
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
         // Readable data counts as read, unless the profile counts it.
-        let counts_wholes = self.profile.window_counts_deliverable || gaps;
+        let counts_wholes = self.profile.window_counts_deliverable || GAPS;
         let mut plenty = self.window.plenty();
         // Neither a complete message nor a middle fragment changes any of these.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
-        let takes_wholes = takes_wholes && (gaps || self.order.has_nothing_waiting());
+        let takes_wholes = takes_wholes && (GAPS || self.order.has_nothing_waiting());
         let least = self.nearly_full();
         let next = loop {
             let Ok(data) = Data::view(&frame) else {
@@ -65,7 +89,7 @@ impl Receiver {
             };
             let length = data.user_data.len();
             let bytes = self.profile.rwnd_counts.bytes(length);
-            if (data.tsn != last.next() && !gaps)
+            if (data.tsn != last.next() && !GAPS)
                 || length == 0
                 || data.beginning != data.ending
                 || data.immediate
@@ -82,8 +106,8 @@ impl Receiver {
             };
             // Waiting data stays a slice of its packet only if it nearly fills the packet. The slow
             // path copies other data.
-            let is_taken = if gaps {
-                takes_wholes && fills && self.take_waiting(now, &frame)
+            let is_taken = if GAPS {
+                takes_wholes && fills && self.take_waiting(now, &data, &frame)
             } else if data.beginning {
                 takes_wholes && self.take_whole(&data, kept, fills, &frame)
             } else {
@@ -107,7 +131,7 @@ impl Receiver {
             }
         };
         if taken > 0 {
-            if !gaps {
+            if !GAPS {
                 self.tracker.advance(last);
                 self.statistics.messages += wholes;
             }
@@ -122,12 +146,8 @@ impl Receiver {
 
     /// Takes a complete message that has to wait because TSNs before its own are missing. One that
     /// may fill the gap is left to the slow path.
-    #[cold] // or the caller's loop is no longer inlined
-    #[inline(never)]
-    fn take_waiting(&mut self, now: Nanos, frame: &Frame<'_>) -> bool {
-        let Ok(data) = Data::view(frame) else {
-            return false;
-        };
+    #[inline(always)]
+    fn take_waiting(&mut self, now: Nanos, data: &Data<&[u8]>, frame: &Frame<'_>) -> bool {
         let (stream, number) = (data.stream_id, number_of(data.ssn));
         if !data.beginning
             || data.unordered
