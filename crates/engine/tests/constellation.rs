@@ -412,7 +412,8 @@ fn a_matrix_is_a_flow_of_many_members() {
     let error = plan(&(many + hosts)).expect_err("too many pairs");
     assert!(error.contains("allowed: 1 to 10000"), "{error}");
     let record = run(&text("\"all\""));
-    // 10 messages per second each; those of the last 40 ms are in transit.
+    // Each of the six pairs sends 10 messages (80 kbit). A message that is sent in the last 40 ms is
+    // in transit at the end, so that each pair lacks at most one message.
     let all = value(&record, "goodput", "f");
     assert!((432e3..=480e3).contains(&all), "{all}");
 }

@@ -47,7 +47,8 @@ impl Observer for Counting {
     }
 }
 
-/// The same for a packet that belongs to another shard: an INIT of a peer that the other has.
+/// Each packet is counted and observed once, also a packet that the receiving shard passes to
+/// another shard: an INIT of a restarted peer whose association the other shard has.
 #[tokio::test(start_paused = true)]
 async fn each_packet_is_seen_and_counted_once() {
     let (switch, shards) = shards(3);

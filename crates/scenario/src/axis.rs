@@ -1,4 +1,5 @@
-//! The common type of a sweep's x values, from which result columns and figure axes are made.
+//! Determines the common type and unit of a sweep's x values, for the columns of results and the
+//! axes of figures.
 
 use anabranch_settings::quantity::parse;
 use anabranch_settings::units::{

@@ -289,8 +289,8 @@ fn list_of(item: &str) -> String {
     }
 }
 
-/// Joins several allowed forms. A list of a form that is also allowed alone comes last, and numbers
-/// are listed once.
+/// Joins several allowed forms. If a form and a list of this form are allowed, the list comes last.
+/// "a whole number" is omitted if "a number" is allowed.
 fn either(mut forms: Vec<String>) -> String {
     if forms.iter().any(|form| form == "a number") {
         forms.retain(|form| form != "a whole number");

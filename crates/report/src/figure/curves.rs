@@ -98,7 +98,7 @@ impl AxisPositions {
         }
     }
 
-    /// Treats all values as names at 0, 1, 2, ...
+    /// Treats all values as names, which have the positions 0, 1, 2, ... in their order.
     fn names(xs: &[String]) -> Self {
         Self {
             places: (0..xs.len()).map(|i| i as f64).collect(),

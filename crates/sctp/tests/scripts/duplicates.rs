@@ -210,7 +210,8 @@ fn action_c() {
     assert_eq!(script.state(), AssociationState::Established);
 }
 
-/// RFC 9260 §5.2.4, D: both tags match; also if the cookie has expired.
+/// RFC 9260 §5.2.4, D: if both tags match, a COOKIE ECHO is answered by a COOKIE ACK, even if its
+/// cookie has expired.
 #[test]
 fn action_d() {
     let mut script = Script::accepted(quick());

@@ -91,7 +91,8 @@ fn clear(config: &DvbS2Config) -> Option<String> {
     )
 }
 
-/// The reason why a parameter of changes has no effect if the attenuation is constant.
+/// The reason why a parameter of changes of the MODCOD has no effect: without attenuation, or with
+/// constant attenuation and no rain, the MODCOD never changes. Otherwise `None`.
 fn constant(config: &DvbS2Config) -> Option<String> {
     let attenuation = config.attenuation.as_ref();
     let steady = attenuation.is_some_and(|it| it.as_constant().is_some());

@@ -11,9 +11,10 @@ pub enum DropReason {
     QueueFull,
     /// The packet exceeds the maximum length of a frame.
     TooLong,
-    /// The RTS, or the data frame sent without one, was not answered `short_retry_limit` times.
+    /// `short_retry_limit` transmissions of the RTS, or of a data frame without RTS, received no
+    /// answer.
     ShortRetryLimit,
-    /// The data frame was not acknowledged `long_retry_limit` times, each time after a CTS.
+    /// `long_retry_limit` transmissions of the data frame, each after a CTS, received no ACK.
     LongRetryLimit,
 }
 
