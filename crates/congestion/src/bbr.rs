@@ -58,18 +58,20 @@ pub struct BbrParameters {
 }
 
 impl Default for BbrParameters {
-    /// The values of the draft: 2.77, 2, 1.25 and 2 %.
     fn default() -> Self {
-        Self {
-            startup_gain: 2.77,
-            cwnd_gain: 2.0,
-            probe_gain: 1.25,
-            loss_threshold: 0.02,
-        }
+        Self::DRAFT
     }
 }
 
 impl BbrParameters {
+    /// The values of the draft.
+    pub const DRAFT: Self = Self {
+        startup_gain: 2.77,
+        cwnd_gain: 2.0,
+        probe_gain: 1.25,
+        loss_threshold: 0.02,
+    };
+
     /// IsInflightTooHigh.
     fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         lost as f64 > tx_in_flight as f64 * self.loss_threshold

@@ -64,14 +64,19 @@ pub struct Bbr1Parameters {
 }
 
 impl Default for Bbr1Parameters {
-    /// 2/ln(2), 2 and 1.25.
     fn default() -> Self {
-        Self {
-            high_gain: 2.885_390_081_777_927,
-            cwnd_gain: 2.0,
-            probe_gain: 1.25,
-        }
+        Self::DRAFT
     }
+}
+
+impl Bbr1Parameters {
+    /// The values of the draft.
+    pub const DRAFT: Self = Self {
+        // 2 / ln 2
+        high_gain: 2.885_390_081_777_927,
+        cwnd_gain: 2.0,
+        probe_gain: 1.25,
+    };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -138,6 +138,7 @@ mod algorithm;
 mod base_control;
 pub mod bbr;
 pub mod bbr1;
+mod bbr_settings;
 pub mod binomial;
 #[cfg(test)]
 mod bottleneck;

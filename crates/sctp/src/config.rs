@@ -12,8 +12,8 @@ use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::registry::{own_unused_window, own_window, paces_itself};
 use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::westwood_rate::RateParameters;
-use anabranch_congestion::{Algorithm, registry};
-use anabranch_settings::{Kind, OFF, Value, profiled, settings};
+use anabranch_congestion::{Algorithm, registry, settings_with_bbr};
+use anabranch_settings::{Kind, OFF, Value, profiled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
@@ -34,39 +34,13 @@ use crate::mtu::{self, MAX_MTU, MIN_MTU};
 use crate::profile::Profile;
 use crate::stream_allocation::AllocationKind;
 
-settings! {
+settings_with_bbr! {
     /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of
     /// RFC 9260 §16. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
         /// Congestion control algorithm, on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
-        /// BBR version 3: the pacing gain of Startup. 2.77 (4 ln 2) doubles the rate per round
-        /// trip.
-        bbr_startup_gain: f64 = 2.77, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, StartupPacingGain", needs congestion = "bbr";
-        /// BBR version 3: the cwnd gain of all states except ProbeBW_UP and ProbeRTT, in
-        /// bandwidth-delay products.
-        bbr_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, DefaultCwndGain", needs congestion = "bbr";
-        /// BBR version 3: the pacing gain of ProbeBW_UP.
-        bbr_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, ProbeBW_UP", needs congestion = "bbr";
-        /// BBR version 3: the loss rate of a round trip above which a probe ends and bounds the
-        /// bytes in flight. Version 1 has no such bound.
-        bbr_loss_threshold: f64 = 0.02, Kind::Number { least: 0.0, most: 0.5, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, LossThresh", needs congestion = "bbr";
-        /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse. 2 / ln 2
-        /// doubles the rate per round trip.
-        bbr1_high_gain: f64 = 2.885_390_081_777_927, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, BBRHighGain", needs congestion = "bbr1";
-        /// BBR version 1: the cwnd gain of ProbeBW, in bandwidth-delay products.
-        bbr1_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, cwnd_gain", needs congestion = "bbr1";
-        /// BBR version 1: the pacing gain of the phase that probes for bandwidth; the gain of the
-        /// next phase is 2 minus this gain.
-        bbr1_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 1.9, above: true, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, pacing_gain", needs congestion = "bbr1";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
         /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
         /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.

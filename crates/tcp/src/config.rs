@@ -1,15 +1,12 @@
 //! Configuration of a connection.
 
-use anabranch_congestion::bbr::BbrParameters;
-use anabranch_congestion::bbr1::Bbr1Parameters;
 use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::registry::{needs_rate_samples, own_window, paces_itself};
 use anabranch_congestion::tcp_newreno;
-use anabranch_congestion::{Algorithm, registry};
+use anabranch_congestion::{Algorithm, registry, settings_with_bbr};
 use anabranch_settings::{
-    Amount, Datum, InvalidValue, Kind, SettingError, Value, look_up, profiled, settings,
-    without_effect,
+    Amount, Datum, InvalidValue, Kind, SettingError, Value, look_up, profiled, without_effect,
 };
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
@@ -23,38 +20,12 @@ const MAX_WINDOW: u64 = 1 << 30;
 /// KiB, although the largest value on the wire is one byte less.
 const MAX_UNSCALED: u64 = 1 << 16;
 
-settings! {
+settings_with_bbr! {
     /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
         /// Congestion control algorithm. A program can add its own.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
-        /// BBR version 3: the pacing gain of Startup. 2.77 (4 ln 2) doubles the rate per round
-        /// trip.
-        bbr_startup_gain: f64 = 2.77, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, StartupPacingGain", needs congestion = "bbr";
-        /// BBR version 3: the cwnd gain of all states except ProbeBW_UP and ProbeRTT, in
-        /// bandwidth-delay products.
-        bbr_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, DefaultCwndGain", needs congestion = "bbr";
-        /// BBR version 3: the pacing gain of ProbeBW_UP.
-        bbr_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, ProbeBW_UP", needs congestion = "bbr";
-        /// BBR version 3: the loss rate of a round trip above which a probe ends and bounds the
-        /// bytes in flight. Version 1 has no such bound.
-        bbr_loss_threshold: f64 = 0.02, Kind::Number { least: 0.0, most: 0.5, above: true, step: 0.0 },
-            "draft-ietf-ccwg-bbr-06, LossThresh", needs congestion = "bbr";
-        /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse. 2 / ln 2
-        /// doubles the rate per round trip.
-        bbr1_high_gain: f64 = 2.885_390_081_777_927, Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, BBRHighGain", needs congestion = "bbr1";
-        /// BBR version 1: the cwnd gain of ProbeBW, in bandwidth-delay products.
-        bbr1_cwnd_gain: f64 = 2.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, cwnd_gain", needs congestion = "bbr1";
-        /// BBR version 1: the pacing gain of the phase that probes for bandwidth; the gain of the
-        /// next phase is 2 minus this gain.
-        bbr1_probe_gain: f64 = 1.25, Kind::Number { least: 1.0, most: 1.9, above: true, step: 0.0 },
-            "draft-cardwell-iccrg-bbr-congestion-control-00, pacing_gain", needs congestion = "bbr1";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
         /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
         /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
@@ -210,24 +181,6 @@ impl Config {
             });
         }
         Ok(())
-    }
-
-    /// Parameters of the congestion control algorithms: those that are settings, and others.
-    fn algorithm_parameters(&self) -> AlgorithmParameters {
-        AlgorithmParameters {
-            bbr: BbrParameters {
-                startup_gain: self.bbr_startup_gain,
-                cwnd_gain: self.bbr_cwnd_gain,
-                probe_gain: self.bbr_probe_gain,
-                loss_threshold: self.bbr_loss_threshold,
-            },
-            bbr1: Bbr1Parameters {
-                high_gain: self.bbr1_high_gain,
-                cwnd_gain: self.bbr1_cwnd_gain,
-                probe_gain: self.bbr1_probe_gain,
-            },
-            ..self.tuning
-        }
     }
 
     /// Parameters for creating congestion controllers.

@@ -91,8 +91,8 @@ pub(super) struct ProbeRtt {
     round_done: bool,
 }
 
-/// A pseudo-random number below `range` (splitmix64). The pseudo-random choice depends on the bytes
-/// delivered so far, so that a run can be repeated.
+/// A pseudo-random number below `range`, computed from `from` (splitmix64). The callers pass the
+/// bytes delivered so far, so that a run can be repeated.
 fn drawn(from: u64, range: u64) -> u64 {
     let mut mixed = from.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -2,8 +2,6 @@
 
 use std::net::IpAddr;
 
-use anabranch_congestion::bbr::BbrParameters;
-use anabranch_congestion::bbr1::Bbr1Parameters;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::parameters::AlgorithmParameters;
 use anabranch_congestion::rate_limited::RateLimitedIncrease;
@@ -101,24 +99,6 @@ impl Config {
         Some(Box::new(WestwoodRate::new(parameters)))
     }
 
-    /// Parameters of the congestion control algorithms: `bbr` and `bbr1` by their settings.
-    fn bbr_parameters(&self) -> AlgorithmParameters {
-        AlgorithmParameters {
-            bbr: BbrParameters {
-                startup_gain: self.bbr_startup_gain,
-                cwnd_gain: self.bbr_cwnd_gain,
-                probe_gain: self.bbr_probe_gain,
-                loss_threshold: self.bbr_loss_threshold,
-            },
-            bbr1: Bbr1Parameters {
-                high_gain: self.bbr1_high_gain,
-                cwnd_gain: self.bbr1_cwnd_gain,
-                probe_gain: self.bbr1_probe_gain,
-            },
-            ..self.tuning
-        }
-    }
-
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
         let base = Box::new(SctpNewReno::new(self.congestion_parameters(remote)));
@@ -128,7 +108,7 @@ impl Config {
         let tuning = AlgorithmParameters {
             binomial: self.profile.binomial_parameters(),
             rsctp: self.profile.rsctp_parameters(),
-            ..self.bbr_parameters()
+            ..self.algorithm_parameters()
         };
         let segment = base.unit();
         let mut control = (self.congestion.make)(base, &tuning);
