@@ -69,7 +69,7 @@ pub enum Property {
     /// The algorithm increases the window in congestion avoidance by its own rule, without the byte
     /// counter of the protocol.
     OwnIncrease,
-    /// Rule for losses includes the minimum window.
+    /// The algorithm has its own minimum window, as part of its rule for losses.
     OwnFloor,
     /// The algorithm has its own rule for a window that is not fully used.
     OwnUnusedWindow,

@@ -54,7 +54,7 @@ struct Negotiated {
     sack: bool,
     timestamps: bool,
     /// Segments carry timestamps or accurate ECN, and the fast paths do not apply.
-    general_only: bool,
+    no_fast_path: bool,
     /// Both ends scale their windows.
     scaled: bool,
     /// Left shift of the windows that this end sends, and of those that it receives.
@@ -131,11 +131,12 @@ impl Connection {
     }
 
     /// Returns to LISTEN after a failed passive open (RFC 9293 §3.10.7.4, RST). Data written in the
-    /// meantime is lost.
+    /// meantime is lost; a pending RST is sent.
     fn listen_again(&mut self) {
         let fresh = Self::listen(self.config.clone(), self.ports.local, self.isn);
         let old = std::mem::replace(self, fresh);
         (self.stats, self.trace, self.events) = (old.stats, old.trace, old.events);
+        self.reset = old.reset;
     }
 
     fn new(config: Config, state: State, ports: Ports, isn: u32) -> Self {
@@ -391,6 +392,7 @@ impl Connection {
         self.sender.stop();
         self.receiver.acks_mut().stop();
         self.syn_owed = false;
+        self.early_ack = None;
         self.time_wait_until = None;
     }
 

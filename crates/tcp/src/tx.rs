@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::control::Congestion;
 use crate::profile::{InitialSsthresh, Profile};
 use crate::stats::Stats;
-use accurate_ecn::AccurateReport;
+use accurate_ecn::{AccurateReport, Marks};
 use ecn::{EcnSender, SettledEcn};
 pub(crate) use next_segment::Plan;
 use recovery::{Acknowledgement, ByTime, Outcome, Recovery};
@@ -52,7 +52,7 @@ pub(crate) struct Ack<'a> {
     /// The acknowledgement reports marks: by ECN-Echo, if it has no counters.
     pub marked: bool,
     /// Counters of marks in the acknowledgement (RFC 9768), if the peer sends them.
-    pub accurate: Option<AccurateReport>,
+    pub accurate: Option<&'a AccurateReport>,
 }
 
 /// Result of the handshake.
@@ -356,20 +356,21 @@ impl Sender {
             duplicate,
             blocks,
         };
-        let sacked_before = self.flow.board.reported();
         let outcome = self.recovery.on_ack(&mut self.flow, &seen);
         self.after(now, &outcome, stats, trace);
-        let delivered = (advanced + self.flow.board.reported()).saturating_sub(sacked_before);
-        let marks = self.read_marks(ack, data, delivered, stats);
-        let marked = marks.packets > 0;
-        let ack = &Ack { marked, ..*ack };
+        let marks = match ack.accurate {
+            None => Marks::of_echo(ack.marked, data),
+            Some(report) => self.read_counters(report, advanced, outcome.delivered, stats),
+        };
+        let marked = marks.packets > 0 || marks.bytes > 0;
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
-        if data > 0 || outcome.newly_sacked > 0 {
+        // Without SACK, duplicates report marks (RFC 9768) before the data is acknowledged.
+        if data > 0 || outcome.newly_sacked > 0 || marks.bytes > 0 {
             let limited = self.growth_needs_full_cwnd()
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
             // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo
             // ACK" (RFC 3168 §6.1.2).
-            let echo = ack.marked && self.flow.ecn.answers();
+            let echo = marked && self.flow.ecn.answers();
             let flightsize = self.flow.flightsize();
             let delivery = self.flow.delivery.on_ack(now, data, flightsize);
             let latest = self.latest_sent(ack);
@@ -378,7 +379,7 @@ impl Sender {
                 bytes_acked: data,
                 segments_acked: data.div_ceil(self.flow.mss) as u32,
                 cumulative_advanced: data > 0 && !limited && !echo,
-                marked: ack.marked,
+                marked,
                 bytes_marked: marks.bytes,
                 flightsize_before,
                 flightsize_after: flightsize,
@@ -397,8 +398,8 @@ impl Sender {
             duplicate: duplicate || outcome.duplicate,
             ..seen
         };
-        self.judge_reduction(ack, &seen, twice, stats, trace);
-        if ack.marked {
+        self.judge_reduction(ack, marked, &seen, twice, stats, trace);
+        if marked {
             self.answer_marks(now, flightsize_before, stats, trace);
         }
         if self.flow.flightsize() == 0 {

@@ -4,10 +4,10 @@
 use crate::common;
 
 use anabranch_tcp::profile::InitialWindow;
-use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile};
+use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile, State};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
-use anabranch_wire::tcp::{Flags, Header, Options, Segment};
+use anabranch_wire::tcp::{Flags, Header, Options, Segment, Timestamps};
 use anabranch_wire::{Checksum, SeqNumber};
 use bytes::{Bytes, BytesMut};
 use common::{CLIENT, Fate, SERVER, World, path_of};
@@ -33,11 +33,11 @@ pub(crate) fn parse(packet: &Bytes) -> Segment {
 }
 
 /// AE, CWR and ECE as a number.
-fn ace(flags: Flags) -> u16 {
+pub(crate) fn ace(flags: Flags) -> u16 {
     (flags.0 >> 6) & 7
 }
 
-fn of_ace(ace: u16) -> Flags {
+pub(crate) fn of_ace(ace: u16) -> Flags {
     Flags(ace << 6)
 }
 
@@ -62,17 +62,35 @@ const PORTS: Ports = Ports {
 
 /// Hands a segment without data to an end. `client` says whether the end is the client, whose
 /// initial sequence number is 7; that of the server is 1000.
-fn hand(end: &mut Connection, client: bool, ecn: Ecn, flags: Flags, numbers: (u32, u32)) {
+pub(crate) fn hand(
+    end: &mut Connection,
+    client: bool,
+    ecn: Ecn,
+    flags: Flags,
+    numbers: (u32, u32),
+) {
     hand_data(end, client, ecn, flags, numbers, b"");
 }
 
-fn hand_data(
+pub(crate) fn hand_data(
     end: &mut Connection,
     client: bool,
     ecn: Ecn,
     flags: Flags,
     numbers: (u32, u32),
     data: &[u8],
+) {
+    let options = Options::default();
+    hand_options(end, client, ecn, flags, numbers, (data, options));
+}
+
+pub(crate) fn hand_options(
+    end: &mut Connection,
+    client: bool,
+    ecn: Ecn,
+    flags: Flags,
+    numbers: (u32, u32),
+    (data, options): (&[u8], Options),
 ) {
     let (source_port, destination_port) = if client { (80, 40_000) } else { (40_000, 80) };
     let header = Header {
@@ -82,7 +100,7 @@ fn hand_data(
         acknowledgment_number: SeqNumber(numbers.1),
         flags,
         window: 65_535,
-        options: Options::default(),
+        options,
         ..Header::default()
     };
     let path = path_of(usize::from(!client));
@@ -91,15 +109,40 @@ fn hand_data(
     end.handle_datagram(0, path, ecn, bytes.freeze());
 }
 
+/// A server that has answered a SYN with the flags `request`, which offers SACK and timestamps.
+pub(crate) fn server(config: Config, request: u16) -> Connection {
+    let mut end = Connection::listen(config, 80, 1000);
+    let options = Options {
+        sack_permitted: true,
+        timestamps: Some(Timestamps::default()),
+        ..Options::default()
+    };
+    let flags = Flags::SYN | of_ace(request);
+    hand_options(&mut end, false, Ecn::NotEct, flags, (7, 0), (b"", options));
+    next(&mut end).expect("a SYN-ACK");
+    end
+}
+
+/// Hands a pure acknowledgement of the data before `up_to` to a server.
+pub(crate) fn acknowledge(end: &mut Connection, ace: u16, up_to: u32) {
+    hand(
+        end,
+        false,
+        Ecn::NotEct,
+        Flags::ACK | of_ace(ace),
+        (8, up_to),
+    );
+}
+
 /// The next segment of an end, and its ECN field.
-fn next(end: &mut Connection) -> Option<(Segment, Ecn)> {
+pub(crate) fn next(end: &mut Connection) -> Option<(Segment, Ecn)> {
     let mut out = BytesMut::new();
     let transmit = end.poll_transmit(0, &mut out)?;
     Some((parse(&out.freeze()), transmit.ecn))
 }
 
 /// A client that has sent its SYN and has data to send.
-fn client(accurate: bool) -> Connection {
+pub(crate) fn client(accurate: bool) -> Connection {
     let mut end = Connection::connect(config(accurate), path_of(0), PORTS, 7);
     end.write_zeros(2 * 536).expect("open");
     let (syn, _) = next(&mut end).expect("a SYN");
@@ -233,32 +276,20 @@ fn a_server_reads_the_report_about_its_syn_ack() {
         (6, false, 1),
         (7, true, 0),
     ] {
-        let mut end = Connection::listen(config(true), 80, 1000);
-        hand(&mut end, false, Ecn::NotEct, Flags::SYN | of_ace(7), (7, 0));
-        next(&mut end).expect("a SYN-ACK");
-        hand(
-            &mut end,
-            false,
-            Ecn::NotEct,
-            Flags::ACK | of_ace(report),
-            (8, 1001),
-        );
+        let mut end = server(config(true), 7);
+        acknowledge(&mut end, report, 1001);
         assert_eq!(end.stats().reductions_by_mark, reductions, "{report:03b}");
         end.write_zeros(2 * 536).expect("open");
         let (data, field) = next(&mut end).expect("data");
         assert_eq!(field.is_capable(), capable, "{report:03b}");
         assert_eq!(ace(data.header.flags), 5, "it reports marks anyway");
-        // The next acknowledgement has seen one mark more than the handshake.
+        // The next acknowledgement has seen one mark more than the handshake. After a report of 0
+        // the counter has no meaning.
         let counter = if report == 6 { 7 } else { 6 };
-        hand(
-            &mut end,
-            false,
-            Ecn::NotEct,
-            Flags::ACK | of_ace(counter),
-            (8, 1001 + 536),
-        );
-        assert_eq!(end.stats().marked_packets_reported, 1, "{report:03b}");
+        acknowledge(&mut end, counter, 1001 + 536);
         let answered = u64::from(report != 0);
+        let reported = end.stats().marked_packets_reported;
+        assert_eq!(reported, answered, "{report:03b}");
         let total = end.stats().reductions_by_mark;
         assert_eq!(total, reductions + answered, "{report:03b}");
     }
@@ -333,16 +364,8 @@ fn the_first_mark_is_acknowledged_at_once() {
 fn every_few_marks_are_acknowledged_at_once() {
     let mut server = config(true);
     server.profile.delayed_ack = true;
-    let mut end = Connection::listen(server, 80, 1000);
-    hand(&mut end, false, Ecn::NotEct, Flags::SYN | of_ace(7), (7, 0));
-    next(&mut end).expect("a SYN-ACK");
-    hand(
-        &mut end,
-        false,
-        Ecn::NotEct,
-        Flags::ACK | of_ace(2),
-        (8, 1001),
-    );
+    let mut end = self::server(server, 7);
+    acknowledge(&mut end, 2, 1001);
     let flags = Flags::ACK | of_ace(5);
     let mut number = 8;
     for expected in [Some(6), None, Some(0), None, Some(2)] {
@@ -371,9 +394,8 @@ fn every_few_marks_are_acknowledged_at_once() {
 fn a_syn_ack_falls_back_step_by_step() {
     let mut world = transfer(config(true), config(true), 4);
     world.ends[1].write_zeros(MSS).expect("open");
-    world.fate = Box::new(|end, number, packet| match (end, number) {
+    world.fate = Box::new(|end, number, _| match (end, number) {
         (1, 0..=1) => Fate::Drop,
-        (0, _) if packet.len() > 100 => Fate::Mark,
         _ => Fate::Pass,
     });
     world.run_until(60 * SECOND);
@@ -390,6 +412,20 @@ fn a_syn_ack_falls_back_step_by_step() {
     assert!(world.fields[0].iter().all(|&field| field == Ecn::NotEct));
     assert_eq!(world.ends[1].stats().bytes_delivered, 4 * MSS);
     assert_eq!(world.ends[0].readable(), MSS);
+
+    // The client is not in AccECN mode, and its data is marked although it is not ECN-capable.
+    let mut end = server(config(true), 7);
+    for expected in [2, 0] {
+        let at = end.poll_timeout().expect("a timer");
+        end.handle_timeout(at);
+        let (answer, _) = next(&mut end).expect("a SYN-ACK");
+        assert_eq!(ace(answer.header.flags), expected);
+    }
+    acknowledge(&mut end, 0, 1001);
+    hand_data(&mut end, false, Ecn::Ce, Flags::ACK, (8, 1001), b"data");
+    let (answer, _) = next(&mut end).expect("an acknowledgement");
+    assert_eq!(ace(answer.header.flags), 6);
+    assert_eq!(counters(&answer), Some([Some(1), Some(4), None]));
 }
 
 /// The first retransmission of a SYN requests accurate ECN again, the second none (§3.1.4.1). The
@@ -425,88 +461,67 @@ fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     assert_eq!(end.poll_event(), Some(Event::Failed(Failure::Refused)));
 }
 
-/// A server stays in the mode of the first SYN. Requests of both modes reset the connection
-/// (§3.1.5).
+/// A server stays in the mode of the first SYN (§3.1.5).
 #[test]
 fn a_server_keeps_the_mode_of_the_first_syn() {
-    for (first, second, continues) in [
-        (7, 7, true),
-        (7, 0, true),
-        (7, 3, false),
-        (3, 7, false),
-        (3, 0, true),
-        (0, 7, true),
-        (0, 3, true),
-    ] {
-        let mut end = Connection::listen(config(true), 80, 1000);
-        hand(
-            &mut end,
-            false,
-            Ecn::NotEct,
-            Flags::SYN | of_ace(first),
-            (7, 0),
-        );
-        next(&mut end).expect("a SYN-ACK");
-        hand(
-            &mut end,
-            false,
-            Ecn::Ce,
-            Flags::SYN | of_ace(second),
-            (7, 0),
-        );
-        if !continues {
-            let (reset, _) = next(&mut end).expect("a RST");
-            assert!(reset.header.flags.contains(Flags::RST), "{first} {second}");
-            continue;
-        }
+    for (first, second) in [(7, 7), (7, 0), (3, 0), (0, 7), (0, 3)] {
+        let mut end = server(config(true), first);
+        let again = Flags::SYN | of_ace(second);
+        hand(&mut end, false, Ecn::Ce, again, (7, 0));
         // The timer retransmits the answer, which reports the field of the last SYN.
         end.handle_timeout(2 * SECOND);
         let (answer, _) = next(&mut end).expect("a SYN-ACK");
         let expected = if first == 7 { 6 } else { 0 };
         assert_eq!(ace(answer.header.flags), expected, "{first} {second}");
-        hand(
-            &mut end,
-            false,
-            Ecn::NotEct,
-            Flags::ACK | of_ace(2),
-            (8, 1001),
-        );
+        acknowledge(&mut end, 2, 1001);
         end.write_zeros(536).expect("open");
         let (_, field) = next(&mut end).expect("data");
-        assert_eq!(
-            field.is_capable(),
-            (first, second) == (7, 7),
-            "{first} {second}"
-        );
+        let capable = (first, second) == (7, 7);
+        assert_eq!(field.is_capable(), capable, "{first} {second}");
     }
 }
 
-/// Options: those of data in both directions with SACK blocks and timestamps. Two SACK blocks have
-/// precedence (§3.2.3.3).
+/// A server in the mode of RFC 3168 stays in it after a SYN without ECN: it echoes marks, but its
+/// data is not ECN-capable.
 #[test]
-fn sack_blocks_have_precedence_over_the_option() {
-    let mut both = config(true);
-    both.profile.timestamps = true;
-    both.profile.initial_window = InitialWindow::Segments(10);
-    let mut world = transfer(both.clone(), both, 60);
-    world.fate = Box::new(|end, number, _| match (end, number) {
-        (0, 3 | 5 | 7) => Fate::Drop,
-        (0, 8) => Fate::Mark,
-        _ => Fate::Pass,
-    });
-    world.run_until(20 * SECOND);
-    let mut with_both = 0;
-    for (_, packet) in &world.sent[1] {
-        let segment = parse(packet);
-        let blocks = segment.header.options.sack_blocks.len();
-        if counters(&segment).is_some() && blocks > 0 {
-            with_both += 1;
-            assert!(blocks <= 2, "{blocks}");
+fn a_syn_without_ecn_does_not_end_the_older_feedback() {
+    let mut end = server(config(true), 3);
+    hand(&mut end, false, Ecn::NotEct, Flags::SYN, (7, 0));
+    acknowledge(&mut end, 0, 1001);
+    hand_data(&mut end, false, Ecn::Ce, Flags::ACK, (8, 1001), b"data");
+    let (answer, _) = next(&mut end).expect("an acknowledgement");
+    assert_eq!(ace(answer.header.flags), 1);
+    end.write_zeros(536).expect("open");
+    let (_, field) = next(&mut end).expect("data");
+    assert_eq!(field, Ecn::NotEct);
+}
+
+/// Requests of both modes reset the handshake, even with a SYN without ECN between them or before
+/// them, and the server listens again (§3.1.5).
+#[test]
+fn requests_of_both_modes_reset_the_handshake() {
+    for syns in [
+        &[7, 3][..],
+        &[3, 7],
+        &[3, 0, 7],
+        &[0, 3, 7],
+        &[0, 7, 3],
+        &[7, 0, 3],
+    ] {
+        let mut end = server(config(true), syns[0]);
+        for &syn in &syns[1..] {
+            assert!(next(&mut end).is_none(), "{syns:?}");
+            hand(&mut end, false, Ecn::Ce, Flags::SYN | of_ace(syn), (7, 0));
         }
+        let (reset, _) = next(&mut end).expect("a RST");
+        assert!(reset.header.flags.contains(Flags::RST), "{syns:?}");
+        assert_eq!(end.state(), State::Listen);
+        hand(&mut end, false, Ecn::NotEct, Flags::SYN | of_ace(7), (7, 0));
+        let (answer, _) = next(&mut end).expect("a SYN-ACK");
+        assert_eq!(ace(answer.header.flags), 2, "{syns:?}");
+        acknowledge(&mut end, 2, 1001);
+        assert_eq!(end.poll_event(), Some(Event::Connected));
     }
-    assert!(with_both > 3, "{with_both}");
-    assert_eq!(world.ends[0].stats().marked_packets_reported, 1);
-    assert_eq!(world.ends[0].stats().marked_bytes_reported, MSS - 12);
 }
 
 /// Options that a middlebox removed leave the ACE field, from which the bytes are estimated.

@@ -8,6 +8,17 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::tcp::Flags;
 use bytes::Bytes;
 
+/// Draws an event with this probability, percent.
+fn random(seed: u64) -> impl FnMut(u64) -> bool {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
+    move |percent| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % 100 < percent
+    }
+}
+
 /// Losses and marks at random, in both directions, with delayed acknowledgements: the sender knows
 /// every mark at the end, by packet and by byte. After a timeout the scoreboard is empty, and an
 /// acknowledgement of many segments without an option may have wrapped the field, so that the
@@ -16,13 +27,7 @@ use bytes::Bytes;
 fn every_mark_is_known_at_the_end() {
     let (mut marks, mut exact) = (0, 0);
     for seed in 0..200u64 {
-        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
-        let mut draw = move |percent: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % 100 < percent
-        };
+        let mut draw = random(seed);
         let mut both = config(true);
         both.profile.delayed_ack = draw(50);
         both.profile.timestamps = draw(50);
@@ -61,6 +66,55 @@ fn every_mark_is_known_at_the_end() {
     }
     assert!(marks > 5_000, "{marks}");
     assert!(exact >= 190, "{exact} of 200");
+}
+
+/// Data in both directions, with losses and marks at random: segments full of data have no space for
+/// options, so that the bytes of a mark are known later than the mark. No end takes this for mangled
+/// feedback: its last data is ECN-capable. A failure prints the seed.
+#[test]
+fn data_in_both_directions_is_ecn_capable_to_its_end() {
+    let (mut marks, mut exact) = (0, 0);
+    for seed in 0..200u64 {
+        let mut draw = random(seed);
+        let mut both = config(true);
+        both.profile.delayed_ack = draw(50);
+        both.profile.timestamps = draw(75);
+        both.rack = draw(50);
+        let (lost, marked) = (seed % 5, 1 + seed % 30);
+        let mut world = transfer(both.clone(), both, 300);
+        world.ends[1].write_zeros(200 * MSS).expect("open");
+        world.ends[0].set_discard(true);
+        world.fate = Box::new(move |_, number, _| match () {
+            () if number < 3 => Fate::Pass,
+            () if draw(lost) => Fate::Drop,
+            () if draw(marked) => Fate::Mark,
+            () => Fate::Pass,
+        });
+        world.run_until(1000 * SECOND);
+        world.fate = Box::new(|_, _, _| Fate::Pass);
+        let sent = [0, 1].map(|end| world.fields[end].len());
+        for end in &mut world.ends {
+            end.write_zeros(2 * MSS).expect("open");
+        }
+        world.run_until(2000 * SECOND);
+        for end in [0, 1] {
+            let (sender, receiver) = (*world.ends[end].stats(), *world.ends[1 - end].stats());
+            let last = &world.fields[end][sent[end]..];
+            assert!(
+                last.contains(&Ecn::Ect0),
+                "seed {seed}, end {end}: {sender:?}"
+            );
+            let more = sender
+                .marked_packets_reported
+                .checked_sub(receiver.marks_received);
+            let more = more.unwrap_or_else(|| panic!("seed {seed}: {sender:?} {receiver:?}"));
+            assert_eq!(more % 8, 0, "seed {seed}, end {end}: {sender:?}");
+            exact += u32::from(more == 0);
+            marks += receiver.marks_received;
+        }
+    }
+    assert!(marks > 10_000, "{marks}");
+    assert!(exact >= 350, "{exact} of 400");
 }
 
 /// Without accurate ECN at one end, both use the feedback of RFC 3168.

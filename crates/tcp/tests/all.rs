@@ -5,6 +5,7 @@
 mod common;
 
 mod accurate_ecn;
+mod accurate_ecn_acks;
 mod accurate_ecn_runs;
 mod acknowledging;
 mod connection;

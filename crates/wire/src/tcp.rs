@@ -53,6 +53,18 @@ impl Flags {
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// The flags AE, CWR and ECE as a number, which is the ACE field (RFC 9768 §3.2.2, figure 3).
+    #[inline]
+    pub const fn ace(self) -> u8 {
+        ((self.0 >> 6) & 7) as u8
+    }
+
+    /// The flags AE, CWR and ECE whose [`Self::ace`] is `number` modulo 8.
+    #[inline]
+    pub const fn from_ace(number: u64) -> Self {
+        Self(((number & 7) as u16) << 6)
+    }
 }
 
 impl std::ops::BitOr for Flags {

@@ -23,7 +23,7 @@ const MIN_RTT_SPAN: Nanos = 300 * SECOND;
 pub struct Transmission {
     /// Transmission time.
     pub sent_at: Nanos,
-    /// Number, which orders transmissions of the same time.
+    /// A number that orders transmissions of the same time: the higher counts as sent later.
     pub number: u64,
 }
 

@@ -42,7 +42,7 @@ pub enum Sampling {
     },
 }
 
-/// The state of a [`Sampling`]. The method stores the acknowledgements of one interval.
+/// The state of a [`Sampling`] method: the acknowledgements of at most one interval.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     sampling: Sampling,

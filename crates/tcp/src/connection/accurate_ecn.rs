@@ -12,24 +12,6 @@ pub(crate) const INITIAL_BYTES: [u64; 3] = [1, 0, 1];
 /// Initial value of the counter of CE packets (§3.2.1).
 pub(crate) const INITIAL_CE_PACKETS: u64 = 5;
 
-/// The three flags as a number (§3.2.2, figure 3).
-pub(crate) fn ace(flags: Flags) -> u8 {
-    let bit = |flag, value| if flags.contains(flag) { value } else { 0 };
-    bit(Flags::AE, 4) | bit(Flags::CWR, 2) | bit(Flags::ECE, 1)
-}
-
-/// The flags whose [`ace`] is `number` modulo 8.
-fn flags_of(number: u64) -> Flags {
-    let bit = |value, flag| {
-        if number & value == 0 {
-            Flags::NONE
-        } else {
-            flag
-        }
-    };
-    bit(4, Flags::AE) | bit(2, Flags::CWR) | bit(1, Flags::ECE)
-}
-
 /// Flags that report the ECN field of a SYN or SYN-ACK (§3.1.1 table 2, §3.2.2.1 table 3).
 fn handshake_flags(field: Ecn) -> Flags {
     match field {
@@ -63,12 +45,8 @@ pub(super) struct AccurateReceiver {
     /// As a server: a SYN or SYN-ACK without ECN was received or sent, so that the client may not
     /// use ECN (§3.1.5).
     pub withdrawn: bool,
-    /// The ECN field of the SYN or SYN-ACK of this end was changed to another value (§3.2.2.3).
-    mangled: bool,
-    /// The SYN arrived with CE.
-    syn_marked: bool,
-    /// The client reports nothing (§3.2.2.1 note 1).
-    pub unusable: bool,
+    /// Report of the peer about the ECN field of the SYN or SYN-ACK of this end (tables 2 and 4).
+    syn_report: u8,
 }
 
 impl AccurateReceiver {
@@ -85,9 +63,7 @@ impl AccurateReceiver {
             syn_field,
             syn_acks: 0,
             withdrawn: false,
-            mangled: false,
-            syn_marked: false,
-            unusable: false,
+            syn_report: handshake_flags(Ecn::NotEct).ace(),
         };
         if is_answer {
             receiver.on_syn_ack(syn_field);
@@ -108,16 +84,20 @@ impl AccurateReceiver {
         }
     }
 
-    /// Processes the report about the SYN or SYN-ACK of this end, which was sent without ECT.
-    /// Values without meaning report no change (§3.1.3, §3.2.2.1 table 4).
+    /// Processes the report about the SYN or SYN-ACK of this end.
     pub fn on_handshake_report(&mut self, ace: u8) {
-        self.mangled = matches!(ace, 3 | 4 | 6);
-        self.syn_marked = ace == 6;
+        self.syn_report = ace;
     }
 
     /// Whether the SYN or SYN-ACK of this end was reported as marked.
     pub fn syn_marked(&self) -> bool {
-        self.syn_marked
+        self.syn_report == 6
+    }
+
+    /// Whether the counters of the peer are used. After a report of 0 they are not (§3.2.2.1 note
+    /// 1); the other values without meaning report no change (§3.1.3, table 4).
+    pub fn reads_counters(&self) -> bool {
+        self.syn_report != 0
     }
 
     /// Whether this end sent a SYN-ACK.
@@ -125,9 +105,11 @@ impl AccurateReceiver {
         self.syn_acks > 0
     }
 
-    /// Whether data may be sent as ECN-capable.
+    /// Whether data may be sent as ECN-capable. It may not if the ECN field of the SYN or SYN-ACK,
+    /// which was sent without ECT, was changed to ECT or CE (§3.2.2.3).
     pub fn is_capable(&self) -> bool {
-        !self.withdrawn && !self.mangled && !self.unusable
+        let mangled = matches!(self.syn_report, 3 | 4 | 6);
+        !self.withdrawn && !mangled && self.reads_counters()
     }
 
     /// Flags of the next SYN-ACK. The third does not request ECN, because a middlebox may drop the
@@ -152,8 +134,8 @@ impl AccurateReceiver {
     }
 
     /// Counts an acceptable packet with `data` bytes of data. Returns whether an acknowledgement
-    /// must be sent now; `owed` says whether unacknowledged data was received before (§3.2.2.5.1).
-    pub fn receive(&mut self, field: Ecn, data: u64, owed: bool) -> bool {
+    /// must be sent now (§3.2.2.5.1).
+    pub fn receive(&mut self, field: Ecn, data: u64, has_unacknowledged_data: bool) -> bool {
         match field {
             Ecn::NotEct => {}
             Ecn::Ect0 => self.bytes[0] += data,
@@ -167,22 +149,22 @@ impl AccurateReceiver {
             self.ce_packets += 1;
             self.unreported_marks += 1;
         }
-        let limit = MAX_UNREPORTED_MARKS[usize::from(data == 0 && !owed)];
+        let limit = MAX_UNREPORTED_MARKS[usize::from(data == 0 && !has_unacknowledged_data)];
         begins || (marked && self.unreported_marks >= limit)
     }
 
     /// The counter flags of a segment that is being sent (§3.2.2.2).
     pub fn report(&mut self) -> Flags {
         self.unreported_marks = 0;
-        flags_of(self.ce_packets)
+        Flags::from_ace(self.ce_packets)
     }
 
     /// The option of a segment with `room` bytes for it, with data or without: every counter that
     /// ever changed, or, if they do not fit, every counter that changed since the last option
-    /// (§3.2.3.3). `None` if none changed, or these do not fit either.
+    /// (§3.2.3.3). `None` if none changed, or these do not fit either. A test of the path then waits
+    /// for a segment with space.
     pub fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
-        let probe = std::mem::take(&mut self.probes_path)
-            | (with_data && std::mem::take(&mut self.probes_data));
+        let probe = self.probes_path || (with_data && self.probes_data);
         let changed = |than: &[u64; 3]| {
             let fields = self.fields();
             let before = in_order(self.order(), *than);
@@ -200,6 +182,8 @@ impl AccurateReceiver {
         let least = if recent == 0 { wanted } else { recent };
         let fits = |count: &usize| (2 + 3 * count).next_multiple_of(4) <= room;
         let count = [wanted, least].into_iter().find(fits)?;
+        self.probes_path = false;
+        self.probes_data &= !with_data;
         Some(self.option_with(count))
     }
 

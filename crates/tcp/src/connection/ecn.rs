@@ -4,7 +4,7 @@
 use anabranch_transport::Ecn;
 use anabranch_wire::tcp::Flags;
 
-use super::accurate_ecn::{AccurateReceiver, INITIAL_BYTES, INITIAL_CE_PACKETS, ace};
+use super::accurate_ecn::{AccurateReceiver, INITIAL_BYTES, INITIAL_CE_PACKETS};
 use crate::tx::accurate_ecn::AccurateSender;
 use crate::tx::ecn::SettledEcn;
 
@@ -26,13 +26,17 @@ const SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 pub(super) struct Agreement {
     /// This end sent an ECN-setup SYN or SYN-ACK.
     offered: bool,
-    /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN. `false` in
-    /// AccECN mode.
+    /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN. An end that
+    /// supports AccECN keeps the mode of the first; in AccECN mode this is `false`.
     peer_offered: bool,
+    /// The SYNs of the peer requested ECN according to RFC 3168, and AccECN. Recorded only by an end
+    /// that supports both.
+    requested_classic: bool,
+    requested_accurate: bool,
     /// A SYN with flags was answered with a RST.
     refused: bool,
-    /// A SYN or SYN-ACK without ECN was sent later. Data of this end must not be ECN-capable
-    /// (§6.1.1).
+    /// A SYN or SYN-ACK without ECN was sent or received later. Data of this end must not be
+    /// ECN-capable (§6.1.1).
     withdrawn: bool,
     /// A mark was received. Acknowledgements carry ECN-Echo until a CWR arrives (§6.1.3).
     echoing: bool,
@@ -78,7 +82,10 @@ impl Agreement {
             return self.on_classic_syn(flags, support == EcnSupport::Classic);
         }
         let is_answer = flags.contains(Flags::ACK);
-        match (is_answer, ace(flags)) {
+        if !is_answer {
+            self.record_request(flags);
+        }
+        match (is_answer, flags.ace()) {
             // An answer with all flags is a reflected SYN.
             (_, 0) | (true, 7) => {}
             (true, 1) | (false, 3) => self.peer_offered = true,
@@ -92,9 +99,9 @@ impl Agreement {
         }
     }
 
-    /// Processes another SYN before the connection is established. The mode does not change.
-    /// Returns `false` if the peer requested both modes, so that the connection must be reset (RFC
-    /// 9768 §3.1.5).
+    /// Processes another SYN before the connection is established. If AccECN is supported, the mode
+    /// does not change. Returns `false` if the peer requested both modes, so that the connection
+    /// must be reset (RFC 9768 §3.1.5).
     pub fn on_syn_again(&mut self, flags: Flags, field: Ecn, support: EcnSupport) -> bool {
         if support != EcnSupport::Accurate {
             self.on_classic_syn(flags, support == EcnSupport::Classic);
@@ -104,22 +111,32 @@ impl Agreement {
         if flags.contains(Flags::ACK) {
             return true;
         }
-        let asks = ace(flags);
-        if let Some(accurate) = &mut self.accurate {
-            accurate.on_syn(field);
-            accurate.withdrawn |= asks == 0;
-            return asks != 3;
+        let without = flags.ace() == 0;
+        match &mut self.accurate {
+            Some(accurate) => {
+                accurate.on_syn(field);
+                accurate.withdrawn |= without;
+            }
+            None => self.withdrawn |= without,
         }
-        let was_offered = self.peer_offered;
-        self.peer_offered &= asks == 3;
-        !was_offered || matches!(asks, 0 | 3)
+        self.record_request(flags);
+        !(self.requested_classic && self.requested_accurate)
+    }
+
+    /// Records the mode that a SYN of the peer requests (RFC 9768 table 2).
+    fn record_request(&mut self, flags: Flags) {
+        match flags.ace() {
+            0 => {}
+            3 => self.requested_classic = true,
+            _ => self.requested_accurate = true,
+        }
     }
 
     /// Processes another SYN-ACK after the connection was established. Returns whether its
     /// acknowledgement reports its ECN field (RFC 9768 §3.2.2.1).
     pub fn on_syn_ack_again(&mut self, flags: Flags, field: Ecn) -> bool {
         match &mut self.accurate {
-            Some(accurate) if !matches!(ace(flags), 0 | 1 | 7) => {
+            Some(accurate) if !matches!(flags.ace(), 0 | 1 | 7) => {
                 accurate.on_syn_ack(field);
                 true
             }
@@ -130,11 +147,8 @@ impl Agreement {
     /// Processes the first acknowledgement of a SYN-ACK, if it has neither data nor SACK blocks
     /// (RFC 9768 §3.2.2.1 table 4).
     pub fn on_ack_of_syn_ack(&mut self, flags: Flags) {
-        if let Some(accurate) = &mut self.accurate
-            && !flags.contains(Flags::SYN)
-        {
-            accurate.on_handshake_report(ace(flags));
-            accurate.unusable = ace(flags) == 0;
+        if let Some(accurate) = &mut self.accurate {
+            accurate.on_handshake_report(flags.ace());
         }
     }
 
@@ -147,10 +161,8 @@ impl Agreement {
     /// Result for the data sender.
     pub fn settled(&self) -> SettledEcn {
         let Some(accurate) = &self.accurate else {
-            let capable = self.is_capable();
             return SettledEcn {
-                capable,
-                answers: capable,
+                capable: self.is_capable(),
                 ..SettledEcn::default()
             };
         };
@@ -158,11 +170,8 @@ impl Agreement {
         let counted = u64::from(accurate.syn_marked() && accurate.is_server());
         SettledEcn {
             capable: accurate.is_capable(),
-            answers: !accurate.unusable,
-            accurate: Some(AccurateSender::new(
-                INITIAL_CE_PACKETS + counted,
-                INITIAL_BYTES,
-            )),
+            accurate: (accurate.reads_counters())
+                .then(|| AccurateSender::new(INITIAL_CE_PACKETS + counted, INITIAL_BYTES)),
             syn_marked: accurate.syn_marked(),
         }
     }

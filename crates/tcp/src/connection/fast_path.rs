@@ -31,7 +31,7 @@ impl Connection {
             || header.source_port != self.ports.remote
             || header.destination_port != self.ports.local
             || header.sequence_number != self.acknowledgment_number()
-            || self.negotiated.general_only
+            || self.negotiated.no_fast_path
             || self.path != Some(path)
             || (self.config.checksum && !is_intact(datagram, (path.remote, path.local)))
         {
@@ -77,7 +77,7 @@ impl Connection {
         plan: Option<&Plan>,
         out: &mut BytesMut,
     ) -> Option<Transmit> {
-        if self.negotiated.general_only || self.receiver.has_sack_blocks() {
+        if self.negotiated.no_fast_path || self.receiver.has_sack_blocks() {
             return None;
         }
         let data = match plan {

@@ -74,7 +74,7 @@ impl Connection {
         self.negotiated = Negotiated {
             sack: profile.sack && options.sack_permitted,
             timestamps,
-            general_only: timestamps || self.ecn.accurate_mut().is_some(),
+            no_fast_path: timestamps || self.ecn.accurate_mut().is_some(),
             scaled,
             local_shift: if scaled { self.shift_for_buffer() } else { 0 },
             peer_shift: if scaled {

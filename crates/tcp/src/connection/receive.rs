@@ -9,7 +9,6 @@ use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
 
 use super::Connection;
-use super::accurate_ecn::ace;
 use crate::event::{Event, Failure};
 use crate::rx::reassembly::MAX_BLOCKS;
 use crate::state::State;
@@ -101,7 +100,7 @@ impl Connection {
         }
         if self.receive_ack(now, start, path, &segment) {
             self.note_timestamp(start, &segment);
-            self.count_field(ecn, segment.payload.len() as u64);
+            self.count_field(now, ecn, &segment);
             self.receive_data(now, start, ecn, segment);
         }
     }
@@ -144,7 +143,7 @@ impl Connection {
             let support = self.ecn_support();
             if !self.ecn.on_syn_again(flags, ecn, support) {
                 self.schedule_reset();
-                self.fail(Failure::Refused);
+                self.fail_handshake();
                 return;
             }
             // A retransmitted SYN. The timer retransmits the answer. If it has an acknowledgement,
@@ -190,14 +189,21 @@ impl Connection {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
             self.object(now, 0);
-        } else if self.state == State::SynReceived && self.passive {
-            self.listen_again();
         } else if self.state == State::SynReceived {
-            self.fail(Failure::Refused);
+            self.fail_handshake();
         } else if self.state == State::TimeWait {
             self.shut();
         } else {
             self.fail(Failure::Reset);
+        }
+    }
+
+    /// Ends a handshake in SYN-RECEIVED: after a passive open this end listens again.
+    fn fail_handshake(&mut self) {
+        if self.passive {
+            self.listen_again();
+        } else {
+            self.fail(Failure::Refused);
         }
     }
 
@@ -238,8 +244,9 @@ impl Connection {
         if to < una || !self.state.sends() {
             return true;
         }
-        let accurate = self.accurate_report(segment);
-        let marked = accurate.is_none() && header.flags.contains(Flags::ECE);
+        let has_counters = self.ecn.accurate_mut().is_some();
+        let accurate = has_counters.then(|| self.accurate_report(segment));
+        let marked = !has_counters && header.flags.contains(Flags::ECE);
         // An end that has sent no data expects no acknowledgement.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
@@ -251,7 +258,7 @@ impl Connection {
                 blocks: &blocks[..count],
                 echoed,
                 marked,
-                accurate,
+                accurate: accurate.as_ref(),
             };
             self.sender
                 .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
@@ -266,9 +273,10 @@ impl Connection {
         true
     }
 
-    /// Counters of marks in a segment, if the peer sends them (RFC 9768).
-    fn accurate_report(&mut self, segment: &Segment) -> Option<AccurateReport> {
-        self.ecn.accurate_mut()?;
+    /// Counters of marks in a segment of a peer that sends them (RFC 9768).
+    #[cold]
+    #[inline(never)]
+    fn accurate_report(&self, segment: &Segment) -> AccurateReport {
         let options = &segment.header.options;
         let newer = match (self.recent_timestamp, options.timestamps) {
             (Some(recent), Some(stamp)) if self.negotiated.timestamps => {
@@ -276,21 +284,37 @@ impl Connection {
             }
             _ => false,
         };
-        Some(AccurateReport {
-            ace: ace(segment.header.flags),
+        AccurateReport {
+            ace: segment.header.flags.ace(),
             option: options.accurate_ecn,
             newer,
-        })
+        }
     }
 
-    /// Counts the ECN field of an acceptable packet with `data` bytes of data, if this end reports
-    /// counters (RFC 9768 §3.2).
-    fn count_field(&mut self, ecn: Ecn, data: u64) {
-        let owed = self.receiver.acks().is_owed();
-        if let Some(accurate) = self.ecn.accurate_mut()
-            && accurate.receive(ecn, data, owed)
-        {
+    /// Counts the ECN field of an acceptable packet, if this end reports counters (RFC 9768 §3.2).
+    #[inline]
+    fn count_field(&mut self, now: Nanos, ecn: Ecn, segment: &Segment) {
+        if self.ecn.accurate_mut().is_some() {
+            self.count_field_accurately(now, ecn, segment);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_field_accurately(&mut self, now: Nanos, ecn: Ecn, segment: &Segment) {
+        let has_unacknowledged_data = self.receiver.acks().is_owed();
+        let data = segment.payload.len() as u64;
+        let must_acknowledge = (self.ecn.accurate_mut())
+            .is_some_and(|it| it.receive(ecn, data, has_unacknowledged_data));
+        if !must_acknowledge {
+            return;
+        }
+        if segment.sequence_len() > 0 || has_unacknowledged_data {
             self.receiver.acks_mut().demand();
+        } else if self.state.is_synchronized() && self.early_ack.is_none() {
+            // The peer distinguishes an acknowledgement of acknowledgements from a duplicate by the
+            // missing SACK blocks (§3.2.2.5.1).
+            self.early_ack = Some(self.ack_without_sack_blocks(now));
         }
     }
 
@@ -397,7 +421,7 @@ impl Connection {
     }
 
     /// Sends a delayed acknowledgement now if the data it covers was marked differently from the
-    /// arriving packet, because each acknowledgement must echo the separate marks data.
+    /// arriving packet, because the echo of an acknowledgement applies to all data that it covers.
     fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
         if self.receiver.acks().is_owed() {
             self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));

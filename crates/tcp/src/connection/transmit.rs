@@ -141,11 +141,17 @@ impl Connection {
     /// The acknowledgement of a SYN-ACK that accepted accurate ECN: its flags report the ECN field
     /// of the SYN-ACK (RFC 9768 §3.2.2.1).
     pub(super) fn handshake_ack(&mut self, now: Nanos) -> Header {
-        let mut header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
+        let mut header = self.ack_without_sack_blocks(now);
         if let Some(accurate) = self.ecn.accurate_mut() {
             header.flags = Flags::ACK | accurate.handshake_flags();
-            header.options.sack_blocks.truncate(0);
         }
+        header
+    }
+
+    /// A pure acknowledgement without SACK blocks.
+    pub(super) fn ack_without_sack_blocks(&mut self, now: Nanos) -> Header {
+        let mut header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
+        header.options.sack_blocks.truncate(0);
         header
     }
 
@@ -170,8 +176,8 @@ impl Connection {
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
         }
-        // The data of a full segment leaves no space for more options (RFC 6691). A pure
-        // acknowledgement follows, now or later.
+        // The data of a full segment leaves no space for more options (RFC 6691). SACK blocks and
+        // counters then wait for a segment with space, which is not sent only for them.
         let mut spare = (self.sender.flow.mss as usize).saturating_sub(data);
         let blocks = self.negotiated.sack && self.receiver.has_sack_blocks();
         if let Some(accurate) = self.ecn.accurate_mut() {

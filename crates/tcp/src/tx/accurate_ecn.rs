@@ -4,7 +4,7 @@
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::tcp::AccurateEcn;
 
-use super::{Ack, Sender};
+use super::Sender;
 use crate::stats::Stats;
 
 /// Number of values of the ACE field (DIVACE).
@@ -33,6 +33,19 @@ pub(crate) struct Marks {
     pub inconsistent: bool,
 }
 
+impl Marks {
+    /// Marks of an acknowledgement without counters for `cumulative` bytes, all of which count as
+    /// marked if it carries ECN-Echo (`echo`).
+    #[inline]
+    pub fn of_echo(echo: bool, cumulative: u64) -> Self {
+        Self {
+            packets: u64::from(echo),
+            bytes: if echo { cumulative } else { 0 },
+            inconsistent: false,
+        }
+    }
+}
+
 /// The sender's copies of the receiver's counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccurateSender {
@@ -42,6 +55,9 @@ pub(crate) struct AccurateSender {
     bytes: [u64; 3],
     /// Marked bytes that were estimated from marked packets, and that s.ceb does not include yet.
     estimated: u64,
+    /// Marked packets counted since s.ceb was last read. A later option may report their bytes,
+    /// because segments full of data have no option, and options may omit the counter.
+    unread: u64,
     /// Length of the shortest ECN-capable segment sent, data bytes.
     shortest: u64,
 }
@@ -53,6 +69,7 @@ impl AccurateSender {
             ce_packets,
             bytes,
             estimated: 0,
+            unread: 0,
             shortest: u64::MAX,
         }
     }
@@ -77,7 +94,6 @@ impl AccurateSender {
             Some(option) => {
                 let increase = self.read_option(option);
                 let bytes = increase.saturating_sub(self.estimated);
-                self.estimated = self.estimated.saturating_sub(increase);
                 // §A.2.2: this many marked segments would have been unlikely short.
                 let likely = bytes > mss * seen || bytes * SAFETY_FACTOR >= mss * safer;
                 if !likely {
@@ -85,13 +101,23 @@ impl AccurateSender {
                 }
                 marks.bytes = bytes;
                 let few = acked < self.shortest.saturating_mul(ACE_VALUES);
-                marks.inconsistent = bytes > 0 && seen == 0 && few;
+                let unexplained = bytes > 0 && seen == 0 && self.unread == 0;
+                marks.inconsistent = unexplained && few;
+                // The marked segments were shorter than assumed, and the field has wrapped.
+                if unexplained && !few && safer == 0 {
+                    safer = ACE_VALUES;
+                }
             }
             // §A.3
             None => {
                 marks.bytes = (safer * mss).min(acked);
                 self.estimated += marks.bytes;
             }
+        }
+        self.unread += safer;
+        if report.option.is_some_and(|option| option.ce().is_some()) {
+            // s.ceb is exact now.
+            (self.estimated, self.unread) = (0, 0);
         }
         marks.packets = safer;
         self.ce_packets += safer;
@@ -119,28 +145,24 @@ impl AccurateSender {
 }
 
 impl Sender {
-    /// Marks that an acknowledgement reports which newly acknowledges `cumulative` bytes by its
-    /// number, and `acked` with its SACK blocks. An ECN-Echo counts for all of `cumulative`.
-    pub(super) fn read_marks(
+    /// Marks according to the counters in an acknowledgement of `advanced` more bytes by its number,
+    /// and of `delivered` bytes with its SACK blocks. There are none if it was superseded, or if the
+    /// counters of the peer are not used.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn read_counters(
         &mut self,
-        ack: &Ack<'_>,
-        cumulative: u64,
-        acked: u64,
+        report: &AccurateReport,
+        advanced: u64,
+        delivered: u64,
         stats: &mut Stats,
     ) -> Marks {
-        let Some(report) = &ack.accurate else {
-            return Marks {
-                packets: u64::from(ack.marked),
-                bytes: if ack.marked { cumulative } else { 0 },
-                inconsistent: false,
-            };
-        };
         let mss = self.flow.mss;
-        let (Some(counters), true) = (self.flow.ecn.accurate_mut(), acked > 0 || report.newer)
-        else {
+        let is_new = advanced > 0 || delivered > 0 || report.newer;
+        let (Some(counters), true) = (self.flow.ecn.accurate_mut(), is_new) else {
             return Marks::default();
         };
-        let marks = counters.decode(report, acked, mss);
+        let marks = counters.decode(report, delivered, mss);
         let [ect0, _, ect1] = counters.bytes();
         stats.marked_packets_reported += marks.packets;
         stats.marked_bytes_reported += marks.bytes;
@@ -148,10 +170,7 @@ impl Sender {
         if marks.inconsistent {
             self.flow.ecn.stop();
         }
-        match self.flow.ecn.answers() {
-            true => marks,
-            false => Marks::default(),
-        }
+        marks
     }
 
     /// Responds to marks that arrived when `flightsize` bytes were outstanding, once per window.
@@ -265,6 +284,69 @@ mod tests {
         assert!(!marks.inconsistent);
         let marks = counters.decode(&report(7, Some(2 * MSS)), MSS, MSS);
         assert_eq!((marks.packets, marks.bytes), (1, MSS));
+    }
+
+    /// The option with CE makes s.ceb exact, even if more marked bytes were assumed before.
+    #[test]
+    fn an_option_ends_estimates_that_were_too_high() {
+        let mut counters = counters(5, 0);
+        let marks = counters.decode(&report(5, None), 8 * MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (8, 8 * MSS));
+        // This mark may be one of those.
+        let marks = counters.decode(&report(6, Some(MSS)), MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, 0));
+        let marks = counters.decode(&report(7, Some(2 * MSS)), MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, MSS));
+    }
+
+    /// Eight marked segments are shorter than the MSS: the field has wrapped once.
+    #[test]
+    fn bytes_of_short_segments_imply_marked_packets() {
+        let mut counters = counters(5, 0);
+        counters.on_sent(500);
+        let marks = counters.decode(&report(13, Some(4000)), 4000, MSS);
+        assert_eq!((marks.packets, marks.bytes), (8, 4000));
+        assert!(!marks.inconsistent);
+        // The sender's copy is that of the receiver again.
+        let marks = counters.decode(&report(14, None), 500, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, 500));
+    }
+
+    /// A segment full of data has no space for an option. Its ACE field counts a packet whose bytes
+    /// the option of the next acknowledgement reports.
+    #[test]
+    fn bytes_may_follow_their_packet() {
+        let mut counters = counters(5, 0);
+        let marks = counters.decode(&report(6, None), 0, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, 0));
+        let marks = counters.decode(&report(6, Some(MSS)), 2 * MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (0, MSS));
+        assert!(!marks.inconsistent);
+        // Bytes that no packet explains follow later.
+        let marks = counters.decode(&report(6, Some(2 * MSS)), 2 * MSS, MSS);
+        assert!(marks.inconsistent);
+    }
+
+    /// The option with CE is lost, and the next one omits CE, because its counter has not changed
+    /// since (§3.2.3.3).
+    #[test]
+    fn bytes_may_follow_an_option_without_their_counter() {
+        let mut counters = counters(5, 0);
+        let short = AccurateReport {
+            option: Some(AccurateEcn::new(
+                EcnFieldOrder::Ect0First,
+                1 + 1460,
+                0,
+                1,
+                1,
+            )),
+            ..report(6, None)
+        };
+        let marks = counters.decode(&short, 2 * MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (1, 0));
+        let marks = counters.decode(&report(6, Some(MSS)), MSS, MSS);
+        assert_eq!((marks.packets, marks.bytes), (0, MSS));
+        assert!(!marks.inconsistent);
     }
 
     /// Marked bytes without a marked packet, acknowledged by less than eight segments (§3.2.3.2.5).

@@ -10,9 +10,7 @@ use super::accurate_ecn::AccurateSender;
 pub(crate) struct SettledEcn {
     /// Data may be ECN-capable.
     pub capable: bool,
-    /// Reported marks reduce the window.
-    pub answers: bool,
-    /// Initial counters, if the peer counts marks (RFC 9768).
+    /// Initial counters, if those of the peer are used (RFC 9768).
     pub accurate: Option<AccurateSender>,
     /// The SYN or SYN-ACK of this end was marked.
     pub syn_marked: bool,
@@ -24,8 +22,6 @@ pub(crate) struct SettledEcn {
 pub(crate) struct EcnSender {
     /// Data is sent as ECN-capable.
     capable: bool,
-    /// Reported marks reduce the window.
-    answers: bool,
     /// Copies of the receiver's counters (RFC 9768); CWR is then not sent (§3.1.5).
     accurate: Option<Box<AccurateSender>>,
     /// Data is sent with ECT(1) instead of ECT(0), to request the low delay of a scalable sender
@@ -45,7 +41,7 @@ pub(crate) struct EcnSender {
 impl EcnSender {
     /// Applies the result of the handshake.
     pub fn settle(&mut self, settled: &SettledEcn) {
-        (self.capable, self.answers) = (settled.capable, settled.answers);
+        self.capable = settled.capable;
         self.accurate = settled.accurate.map(Box::new);
     }
 
@@ -73,15 +69,16 @@ impl EcnSender {
         }
     }
 
-    /// Whether reported marks reduce the window.
+    /// Whether reported marks reduce the window. Counters do so even if data is not ECN-capable
+    /// (RFC 9768 §3.1.5).
     pub fn answers(&self) -> bool {
-        self.answers
+        self.capable || self.accurate.is_some()
     }
 
     /// Whether an ECN-Echo with the acknowledgement of `una` indicates congestion that was not yet
     /// answered.
     pub fn is_news(&self, una: u64) -> bool {
-        self.answers && una > self.reduced_to
+        self.answers() && una > self.reduced_to
     }
 
     /// Whether a loss detected at `una` belongs to a window of data for which a mark has already

@@ -65,6 +65,9 @@ pub(crate) struct Outcome {
     pub duplicate: bool,
     /// Number of bytes newly reported by its SACK blocks.
     pub newly_sacked: u64,
+    /// Number of bytes newly acknowledged by its number or reported by its SACK blocks, without
+    /// those that an earlier SACK block had reported.
+    pub delivered: u64,
 }
 
 /// Data that may be sent next.

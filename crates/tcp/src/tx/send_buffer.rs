@@ -140,7 +140,7 @@ impl SendBuffer {
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
         let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
-        // The piece is usually the first piece, a source of unlimited zeros.
+        // Usually the first piece contains `from`, because a source without end is one piece.
         let first = match self.pieces.front() {
             Some(piece) if ends_before(piece) => self.pieces.partition_point(ends_before),
             _ => 0,

@@ -39,10 +39,11 @@ impl Sender {
     }
 
     /// Checks, after loss recovery has processed an acknowledgement, whether it shows a spurious
-    /// reduction.
+    /// reduction. `marked` says whether it reports marks.
     pub(super) fn judge_reduction(
         &mut self,
         ack: &Ack<'_>,
+        marked: bool,
         seen: &Acknowledgement<'_>,
         twice: Option<Range<u64>>,
         stats: &mut Stats,
@@ -58,7 +59,7 @@ impl Sender {
             (false, true) => Evidence::Duplicates,
             (false, false) => return,
         };
-        self.undo_reduction(evidence, ack.marked, seen, stats, trace);
+        self.undo_reduction(evidence, marked, seen, stats, trace);
     }
 
     /// Steps 2 and 3 of F-RTO. Returns whether the timeout was spurious. An acknowledgement that is

@@ -90,7 +90,7 @@ impl FastHeader {
         bytes[2..4].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.sequence_number.0.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.acknowledgment_number.0.to_be_bytes());
-        let word = offset_bits(options) | self.flags.0;
+        let word = offset_bits(options) | (self.flags.0 & FLAGS);
         bytes[12..14].copy_from_slice(&word.to_be_bytes());
         bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
         bytes
@@ -133,6 +133,25 @@ mod tests {
 
     fn addresses() -> (IpAddr, IpAddr) {
         (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]))
+    }
+
+    /// Bits of [`Flags`] that are not control bits change neither the data offset nor the reserved
+    /// bits.
+    #[test]
+    fn only_control_bits_are_written() {
+        let mut out = BytesMut::new();
+        let header = Header {
+            flags: Flags(u16::MAX),
+            ..Header::default()
+        };
+        header.encode(&mut out, addresses(), false, [&b"data"[..]]);
+        assert_eq!(out[12..14], [0x51, 0xff]);
+        let segment = Segment::parse(&out.freeze(), addresses(), Checksum::Ignore);
+        let segment = segment.expect("a data offset of 5");
+        assert_eq!(
+            (segment.header.flags, &segment.payload[..]),
+            (Flags(FLAGS), &b"data"[..])
+        );
     }
 
     /// For every combination of control bits, with and without options: the fast path and the

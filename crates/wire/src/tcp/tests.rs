@@ -247,6 +247,21 @@ fn accurate_ecn_byte_for_byte() {
     assert_eq!(counters, [Some(7), Some(6), Some(5)]);
 }
 
+/// RFC 9768 §3.2.2, figure 3: AE is the highest bit of the field, ECE the lowest.
+#[test]
+fn the_ace_field_is_a_number() {
+    for (number, flags) in [
+        (0, Flags::NONE),
+        (1, Flags::ECE),
+        (2, Flags::CWR),
+        (4, Flags::AE),
+        (7, Flags::AE | Flags::CWR | Flags::ECE),
+    ] {
+        assert_eq!(Flags::from_ace(8 + number), flags);
+        assert_eq!(u64::from((flags | Flags::ACK | Flags::URG).ace()), number);
+    }
+}
+
 fn any_header() -> impl Strategy<Value = Header> {
     let timestamps = any::<Option<(u32, u32)>>()
         .prop_map(|pair| pair.map(|(value, echo_reply)| Timestamps { value, echo_reply }));

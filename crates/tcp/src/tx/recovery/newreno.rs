@@ -79,7 +79,7 @@ impl NewReno {
 impl Recovery for NewReno {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
         flow.board.advance(flow.una);
-        if ack.advanced > 0 {
+        let outcome = if ack.advanced > 0 {
             self.advance(flow, ack)
         } else if ack.duplicate {
             self.duplicate(flow, ack)
@@ -88,6 +88,10 @@ impl Recovery for NewReno {
                 in_recovery: self.recovering,
                 ..Outcome::default()
             }
+        };
+        Outcome {
+            delivered: ack.advanced,
+            ..outcome
         }
     }
 

@@ -275,7 +275,7 @@ impl Recovery for Rack {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
         let now = ack.moment.now;
         let pipe_before = self.pipe;
-        flow.board.advance(flow.una);
+        let reported = flow.board.advance(flow.una);
         let newly_sacked = note_blocks(flow, ack.blocks);
         self.advance(now, flow.una);
         for block in ack.blocks {
@@ -289,6 +289,7 @@ impl Recovery for Rack {
             restart_timer: true,
             duplicate: ack.advanced == 0 && newly_sacked > 0,
             newly_sacked,
+            delivered: (ack.advanced + newly_sacked).saturating_sub(reported),
             ..Outcome::default()
         };
         if self.find_lost(flow, &ack.moment) {

@@ -65,6 +65,7 @@ impl Recovery for Rfc6675 {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
         let reported = flow.board.advance(flow.una);
         let newly_sacked = note_blocks(flow, ack.blocks);
+        let delivered = (ack.advanced + newly_sacked).saturating_sub(reported);
         // An acknowledgement is a duplicate if it reports new SACK data, regardless of its other
         // contents (§2).
         let duplicate = ack.advanced == 0 && newly_sacked > 0;
@@ -73,6 +74,7 @@ impl Recovery for Rfc6675 {
             restart_timer: true,
             duplicate,
             newly_sacked,
+            delivered,
             ..Outcome::default()
         };
         if ack.advanced > 0 {
@@ -97,7 +99,6 @@ impl Recovery for Rfc6675 {
             outcome.in_recovery = true;
         }
         if self.recovery_point.is_some() {
-            let delivered = (ack.advanced + newly_sacked).saturating_sub(reported);
             flow.reduce(delivered, flow.board.pipe(flow.max));
         } else {
             flow.end_reduction();

@@ -61,17 +61,19 @@ impl Sack1 {
         if ack.advanced > 0 {
             self.timed_out = false;
             flow.duplicates = 0;
-            flow.board.advance(flow.una);
+            let reported = flow.board.advance(flow.una);
             flow.board.clear();
             return Outcome {
                 sample: true,
                 restart_timer: true,
+                delivered: ack.advanced.saturating_sub(reported),
                 ..Outcome::default()
             };
         }
         let mut outcome = Outcome::default();
         if !self.timed_out {
             outcome.newly_sacked = note_blocks(flow, ack.blocks);
+            outcome.delivered = outcome.newly_sacked;
         }
         if outcome.newly_sacked > 0 {
             outcome.duplicate = true;
@@ -96,7 +98,7 @@ impl Sack1 {
             restart_timer: true,
             ..Outcome::default()
         };
-        flow.board.advance(flow.una);
+        outcome.delivered = ack.advanced.saturating_sub(flow.board.advance(flow.una));
         if flow.una >= self.recover {
             self.recovering = false;
             self.owed = false;
@@ -107,6 +109,7 @@ impl Sack1 {
             return outcome;
         }
         outcome.newly_sacked = note_blocks(flow, ack.blocks);
+        outcome.delivered += outcome.newly_sacked;
         if ack.advanced > 0 {
             // A partial acknowledgement: the retransmission and the segment it repeats have left
             // the network.
