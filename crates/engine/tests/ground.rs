@@ -105,13 +105,8 @@ fn pairs_are_drawn_by_population() {
     );
     let found = error(people(["5", "1e13", "1"]) + &flow(pairs));
     assert!(found.contains("found 10000000000000; allowed"), "{found}");
-    let found = error(people(["5", "1", "1"]) + &flow("random = 1"));
-    let wanted = "no effect without a flow with `weights` = \"population\"; leave it out";
-    assert_eq!(found.matches(wanted).count(), 1, "{found}");
-    assert!(
-        found.contains("ground.city.stations[0].population"),
-        "{found}"
-    );
+    // Other points of a sweep may use the populations.
+    plan(&(people(["5", "1", "1"]) + &flow("random = 1"))).expect("uniform pairs");
 }
 
 /// Four satellites at 3,000 km, every 90°; the first is over 0° E. At 30° E its elevation is
@@ -286,6 +281,49 @@ fn stations_of_a_satellite_share_its_rate() {
     }
 }
 
+/// Stations at 0° E and 1° E fill their queues. The first one changes to another satellite at 5 s;
+/// the packets in its queue still go to the former one, which now serves the second station only.
+#[test]
+fn packets_queued_before_a_handover_have_a_share_of_their_satellite() {
+    let more = "start = \"257.4 s\"\npolicy = \"nearest\"";
+    let up = "up = { rate = \"1 Mbit/s\", rate_by_load = \"equal\", queue = \"1000 packets\"";
+    let text = ring("9 s", "10 Mbit/s", more)
+        .replace("up = { rate = \"10 Mbit/s\", queue = \"10 packets\"", up);
+    assert!(text.contains(up));
+    let (network, _) = text.split_once("stations = ").expect("stations");
+    let goodput = |flow: &str| {
+        format!(
+            "[[measure]]\nmetric = \"goodput\"\nflow = \"{flow}\"\nwindows = {{ after = [\"6 s\", \"9 s\"] }}\n"
+        )
+    };
+    let text = network.to_owned()
+        + "stations = [\"0,0\", \"0,1\"]\n"
+        + &flow("f", "city[0]", "ring[0]", "2 Mbit/s")
+        + &flow("g", "city[1]", "ring[0]", "2 Mbit/s")
+        + &goodput("f")
+        + &goodput("g");
+    let record = run(&text);
+    // 1000 of 1028 bytes.
+    for (flow, wanted) in [("f", 0.4864e6), ("g", 0.9728e6)] {
+        let found = value(&record, "goodput_after", flow);
+        assert!((found - wanted).abs() < 0.01e6, "{flow}: {found}");
+    }
+}
+
+/// The paths of flows are examined if links of a constellation are down, even if data arrives
+/// later.
+#[test]
+fn an_outage_of_links_between_satellites_is_reported() {
+    let text = ring("10 s", "1 Mbit/s", "")
+        .replace("isl = {", "isl = { down = [[\"0 s\", \"5 s\"]],")
+        + &flow("f", "city[0]", "city[2]", "80 kbit/s")
+        + &measure("goodput", "f");
+    let record = run(&text);
+    assert!(value(&record, "goodput", "f") > 0.0);
+    let failures = record.failures.join("; ");
+    assert!(failures.contains("no path leads from"), "{failures:?}");
+}
+
 /// A host with two wires to a station: the path over each uses another interface of the stations.
 #[test]
 fn two_wires_behind_a_station_are_two_paths() {
@@ -320,9 +358,10 @@ fn a_satellite_is_reached_by_the_interface_that_uses_it() {
 /// Two ranges of one group are two sets: the members of each pair are of one and of the other.
 #[test]
 fn pairs_are_drawn_from_two_ranges_of_one_group() {
-    let matrix = |(from, to): (&str, &str), keys: &str| {
-        let station = |index: usize| format!("{{ at = \"0,{}\", population = 5 }}", 10 * index);
-        let stations: Vec<String> = (0..4).map(station).collect();
+    let matrix = |(from, to): (&str, &str), people: [u32; 4], keys: &str| {
+        let station =
+            |(index, people)| format!("{{ at = \"0,{}\", population = {people} }}", 10 * index);
+        let stations: Vec<String> = (0..4).zip(people).map(station).collect();
         let old = "stations = [\"0,0\", { name = \"second\", at = \"0,30\" }, \"0,60\"]";
         let text = ring("1 s", "1 Mbit/s", "");
         assert!(text.contains(old));
@@ -341,7 +380,7 @@ fn pairs_are_drawn_from_two_ranges_of_one_group() {
     let apart = ("city[0..2]", "city[2..4]");
     let overlapping = ("city[0..3]", "city[1..3]");
     for weights in ["", ", weights = \"population\""] {
-        let of = |ends, keys: &str| matrix(ends, &format!("{keys}{weights}"));
+        let of = |ends, keys: &str| matrix(ends, [5; 4], &format!("{keys}{weights}"));
         let all = of(apart, "random = 4");
         assert_eq!(all, Ok(vec![[0, 2], [0, 3], [1, 2], [1, 3]]));
         let all = of(overlapping, "random = 4");
@@ -355,4 +394,19 @@ fn pairs_are_drawn_from_two_ranges_of_one_group() {
         let error = of(overlapping, "random = 4, both = true").expect_err("an error");
         assert!(error.contains("allowed: 1 to 3"), "{error}");
     }
+    // The populations are those of the members of each range.
+    for seed in 0..10 {
+        let keys = format!("random = 1, seed = {seed}, weights = \"population\"");
+        assert_eq!(matrix(apart, [5, 0, 0, 5], &keys), Ok(vec![[0, 3]]));
+    }
+    let station = "[[ground]]\nname = \"town\"\nstations = [\"10,0\"]\n";
+    let text = ring("1 s", "1 Mbit/s", "")
+        + station
+        + &flow("f", "city", "town", "8 kbit/s")
+        + "pairs = { random = 1, both = true }\n";
+    let error = plan(&text).expect_err("an error");
+    assert!(
+        error.contains("found `both`, but `from` and `to`"),
+        "{error}"
+    );
 }

@@ -24,7 +24,7 @@ const FRAMES: u32 = 10;
 const MAX_PATHS: usize = 3;
 
 /// Maximum number of bins in a run, all of which are kept.
-const MAX_BINS: u64 = 1_000;
+const MAX_MAP_BINS: u64 = 1_000;
 
 /// Request for a map.
 #[derive(Clone, Debug, Deserialize)]
@@ -76,11 +76,11 @@ pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     }
 }
 
-/// Width of the bins, nanoseconds: a frame, but at most [`MAX_BINS`] in the run.
+/// Width of the bins, nanoseconds: a frame, but at most [`MAX_MAP_BINS`] in the run.
 fn bin_width((from, until): (f64, f64), duration: Span) -> u64 {
     let [from, until] = [from, until].map(|it| (it * 1e9).round() as u64);
     let frame = until.saturating_sub(from) / u64::from(FRAMES);
-    frame.max(duration.0.div_ceil(MAX_BINS)).max(1)
+    frame.max(duration.0.div_ceil(MAX_MAP_BINS)).max(1)
 }
 
 /// Records of all constellations, in bins of this width in nanoseconds.

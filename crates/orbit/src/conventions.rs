@@ -128,7 +128,7 @@ settings! {
         /// Satellites in each plane.
         satellites: u32 = 66, Kind::Count { least: 1, most: 1000 }, "";
         /// Walker's phasing factor F: from plane to plane, satellites are F x 360 / (planes x
-        /// satellites) degrees further. Multiples of one half are allowed: with `planes` / 2 each
+        /// satellites) degrees further. A multiple of one half is usual: with `planes` / 2 each
         /// plane is shifted by half a spacing.
         phasing: f64 = 1.0, Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
         /// Shift of planes relative to each other: `walker`, by the phasing; `alternating`, planes

@@ -97,9 +97,11 @@ impl Ephemeris {
         }
     }
 
-    /// Number of stations that a satellite serves.
-    pub fn served(&self, satellite: u32) -> u32 {
-        self.served[satellite as usize]
+    /// Number of stations that a satellite serves, and `station`, because packets that it queued
+    /// before it changed to another satellite are still sent to this one.
+    pub fn served_with(&self, satellite: u32, station: usize) -> u32 {
+        let is_served = self.serving[station] == Some(satellite as usize);
+        self.served[satellite as usize] + u32::from(!is_served)
     }
 
     fn seconds(&self, at: Nanos) -> f64 {

@@ -140,7 +140,7 @@ impl Network {
     }
 
     /// Updates the routes to `now`; returns whether resolved routes may have changed.
-    pub fn asconf_on_link_change(&mut self, now: Nanos) -> bool {
+    pub fn follow_routes(&mut self, now: Nanos) -> bool {
         self.router.follow(&self.topology, now)
     }
 

@@ -381,7 +381,7 @@ impl World {
         let agent = (&mut *slot.agent as &mut dyn Any).downcast_mut()?;
         let result = act(agent, self.now);
         let now = self.now;
-        self.asconf_on_link_change(now);
+        self.follow_routes(now);
         let slot = &self.slots[id.index()];
         if slot.start.is_none() {
             self.drive_before(id.index());
@@ -443,7 +443,7 @@ impl World {
             }
         }
         if self.network.next_route_change() <= at {
-            self.asconf_on_link_change(at);
+            self.follow_routes(at);
         }
         self.clear = self.ahead.min(self.network.next_route_change());
         true
@@ -451,8 +451,8 @@ impl World {
 
     /// Updates the routes to the state of links, and clears the resolved paths of agents.
     #[cold]
-    fn asconf_on_link_change(&mut self, now: Nanos) {
-        if self.network.asconf_on_link_change(now) {
+    fn follow_routes(&mut self, now: Nanos) {
+        if self.network.follow_routes(now) {
             for slot in &mut self.slots {
                 slot.paths.clear();
             }

@@ -1,7 +1,7 @@
 //! Generation of the manual's page of keys: every section of a spec with its allowed contents, from
 //! the JSON Schema and therefore from the types that read it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anabranch_scenario::kind_choice::KindFamily;
@@ -78,7 +78,7 @@ pub fn keys() -> String {
         .filter(|name| sections.contains_key(*name));
     let others = sections.keys().map(String::as_str);
     let others = others.filter(|name| !ORDER.contains(name));
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeMap::new();
     for name in listed.chain(others) {
         writer.section(&mut page, name, &sections[name], &mut seen);
     }
@@ -97,7 +97,7 @@ impl<'a> Writer<'a> {
         page: &mut String,
         path: &str,
         schema: &'a Value,
-        seen: &mut BTreeSet<&'a str>,
+        seen: &mut BTreeMap<&'a str, String>,
     ) {
         for name in references(plain(schema)) {
             let is_elsewhere = ELSEWHERE.iter().any(|(known, ..)| *known == name);
@@ -107,17 +107,21 @@ impl<'a> Writer<'a> {
             let tables: Vec<&Value> = forms(definition)
                 .filter(|form| form.get("properties").is_some())
                 .collect();
-            if !seen.insert(name) {
-                continue;
-            }
-            if tables.is_empty() {
-                self.section(page, path, definition, seen);
-                continue;
-            }
             let brackets = match is_list(plain(schema)) {
                 true => format!("[[{path}]]"),
                 false => format!("[{path}]"),
             };
+            if let Some(first) = seen.get(name) {
+                if !tables.is_empty() && *first != brackets {
+                    let _ = write!(page, "\n## `{brackets}`\n\nThe keys of `{first}`.\n");
+                }
+                continue;
+            }
+            seen.insert(name, brackets.clone());
+            if tables.is_empty() {
+                self.section(page, path, definition, seen);
+                continue;
+            }
             let _ = write!(page, "\n## `{brackets}`\n\n");
             if !text(definition).is_empty() {
                 let _ = write!(page, "{}\n\n", text(definition));
@@ -274,10 +278,14 @@ impl<'a> Writer<'a> {
         let Some(definition) = self.definitions.get(name) else {
             return "a value of any type".to_owned();
         };
-        match forms(definition).any(|form| form.get("properties").is_some()) && name != "Start" {
-            true => format!("a table: `[{}]`", path.trim_start_matches('.')),
-            false => self.takes(definition, path),
+        let is_table = |form: &&Value| form.get("properties").is_some();
+        if name == "Start" || !forms(definition).any(|form| is_table(&form)) {
+            return self.takes(definition, path);
         }
+        let others = forms(definition).filter(|form| !is_table(form));
+        let mut all: Vec<String> = others.map(|form| self.takes(form, path)).collect();
+        all.push(format!("a table: `[{}]`", path.trim_start_matches('.')));
+        either(all)
     }
 }
 

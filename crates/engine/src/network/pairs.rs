@@ -108,14 +108,28 @@ fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<V
     members.clone().map(of).collect()
 }
 
-/// The order in which items are drawn without repetition, in proportion to their weights: that of
-/// exponentially distributed keys with these rates (Efraimidis and Spirakis, *Weighted random
-/// sampling with a reservoir*, 2006). Items without weight are never drawn.
-fn weighted<T: Copy>(items: impl Iterator<Item = (T, f64)>, rng: &mut Rng) -> Vec<T> {
+/// The first `wanted` items in the order in which they are drawn without repetition, in proportion
+/// to their weights: the order of exponentially distributed keys with these rates (Efraimidis and
+/// Spirakis, *Weighted random sampling with a reservoir*, 2006). Items without weight are never
+/// drawn.
+fn weighted<T: Copy + Ord>(
+    items: impl Iterator<Item = (T, f64)>,
+    wanted: usize,
+    rng: &mut Rng,
+) -> Vec<T> {
     let keyed = items.filter(|(_, weight)| *weight > 0.0);
     let keyed = keyed.map(|(item, weight)| (-libm::log(rng.unit()) / weight, item));
     let mut keyed: Vec<(f64, T)> = keyed.collect();
-    keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let order = |one: &(f64, T), other: &(f64, T)| {
+        let keys = one.0.total_cmp(&other.0);
+        keys.then(one.1.cmp(&other.1))
+    };
+    if keyed.len() > wanted {
+        keyed.select_nth_unstable_by(wanted, order);
+        keyed.truncate(wanted);
+        keyed.shrink_to_fit();
+    }
+    keyed.sort_unstable_by(order);
     keyed.into_iter().map(|(_, item)| item).collect()
 }
 
@@ -159,16 +173,17 @@ impl Sets {
         self.from.len() * self.to.len() - shared - opposite
     }
 
-    /// Pairs in a random order, more probable pairs first; `ours` and `theirs` are the weights of
+    /// The first `wanted` pairs in a random order, more probable pairs first; `ours` and `theirs` are the weights of
     /// the members.
     fn weighted(
         &self,
         [ours, theirs]: [Vec<f64>; 2],
+        wanted: usize,
         rng: &mut Rng,
     ) -> Result<Vec<[u32; 2]>, Wrong> {
         let from = self.from.clone().zip(ours);
         if self.are_same() {
-            let order = weighted(from, rng);
+            let order = weighted(from, 2 * wanted, rng);
             return Ok(order.chunks_exact(2).map(|it| [it[0], it[1]]).collect());
         }
         let [one, other] = [self.from.len(), self.to.len()];
@@ -183,7 +198,8 @@ impl Sets {
             let pairs = to.iter();
             pairs.map(move |(other, weight)| ([one, *other], own * weight))
         });
-        Ok(weighted(all.filter(|(pair, _)| self.allow(*pair)), rng))
+        let all = all.filter(|(pair, _)| self.allow(*pair));
+        Ok(weighted(all, wanted, rng))
     }
 
     /// Pairs of equal probability.
@@ -218,17 +234,17 @@ fn drawn(
 ) -> Result<Vec<[u32; 2]>, Wrong> {
     let most = sets.pairs().min(MAX_FLOWS as usize);
     let wanted = random.random as usize;
+    if sets.both && !sets.one_group {
+        let message = "found `both`, but `from` and `to` are members of two groups; add a flow in the other direction";
+        return Err(("pairs", message.to_owned()));
+    }
     if wanted == 0 || wanted > most {
         let message = format!("found {wanted} random pairs; allowed: 1 to {most}");
         return Err(("pairs", message));
     }
     let mut rng = Seed::new(u64::from(random.seed), 0).stream("pairs");
     let pairs = match weights {
-        Some(weights) => {
-            let mut pairs = sets.weighted(weights, &mut rng)?;
-            pairs.truncate(wanted);
-            pairs
-        }
+        Some(weights) => sets.weighted(weights, wanted, &mut rng)?,
         None => sets.uniform(wanted, &mut rng),
     };
     if pairs.len() < wanted {
@@ -257,7 +273,7 @@ mod tests {
         let mut second = [0; 4];
         for _ in 0..20_000 {
             let items = (0..4).zip([6.0, 3.0, 1.0, 0.0]);
-            let drawn = weighted(items, &mut rng);
+            let drawn = weighted(items, 3, &mut rng);
             assert_eq!(drawn.len(), 3);
             first[drawn[0]] += 1;
             second[drawn[1]] += 1;

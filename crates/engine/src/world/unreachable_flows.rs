@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-use anabranch_scenario::Flow;
+use anabranch_scenario::constellation::{Class, Constellation};
+use anabranch_scenario::{Flow, Link};
 use anabranch_settings::counted;
 use anabranch_sim::{Direction, DropReason, LinkId, PathFinder, Reachability, Seed};
 use anabranch_transport::{Nanos, time};
@@ -28,13 +29,17 @@ pub fn failures(
     let spec = &point.spec;
     let end = spec.world.duration.0;
     let start = |member: &PlannedMember| start(&spec.flows[member.flow], &member.name, seed);
-    // Without outages and static routes, only a flow without any delivery can have had no path.
+    // Without outages and static routes, only a flow without any delivery is examined, although
+    // satellites that move can leave another one without a path at its start.
+    let link_outages = |link: &Link| [true, false].map(|side| !link.outages(side).is_empty());
+    let class_outages = |constellation: &Constellation| {
+        let classes = Class::ALL.into_iter();
+        let mut all = classes.filter_map(|class| constellation.transmitter(class));
+        all.any(|transmitter| !transmitter.down.is_empty())
+    };
     let changing = !spec.routes.is_empty()
-        || spec.links.iter().any(|link| {
-            [true, false]
-                .iter()
-                .any(|side| !link.outages(*side).is_empty())
-        });
+        || spec.links.iter().flat_map(link_outages).any(|it| it)
+        || spec.constellations.iter().any(class_outages);
     let tallies = outcomes.iter().flat_map(|flow| &flow.members);
     let all = point.resolved.members.iter().zip(tallies);
     let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
@@ -75,7 +80,7 @@ pub fn failures(
 /// The paths of a member at its start.
 #[derive(Clone)]
 enum AtStart {
-    /// No path is open; if both directions are closed, the reason for the first direction.
+    /// No path is open; the results of the first path, there and back.
     Closed([Reachability; 2]),
     /// A path is open; if no data was delivered, the message about packets that are too large.
     Open(Option<String>),

@@ -133,9 +133,10 @@ impl Maker<'_> {
         };
         let end = experiment.duration.unwrap_or(spec.world.duration).seconds();
         let window = self.window().unwrap_or((0.0, end));
+        let is_swept = !experiment.sweeps.is_empty();
         let records = experiment.records.iter();
         let records = records.filter_map(|it| Some((it, it.constellation.as_deref()?)));
-        let all = records.map(|(record, name)| self.constellation(record, name, end));
+        let all = records.map(|(record, name)| self.constellation(record, name, (end, is_swept)));
         let all: Vec<ConstellationSeries> = all.collect::<Result<_, _>>()?;
         let maps = frames(&all, window, self.spec.frames.map_or(1, |it| it.0));
         Ok((!maps.is_empty()).then_some(maps))
@@ -145,7 +146,7 @@ impl Maker<'_> {
         &self,
         record: &Record,
         name: &str,
-        end: f64,
+        (end, is_swept): (f64, bool),
     ) -> Result<ConstellationSeries, SeriesError> {
         let positions = self.all_of(name, POSITION)?;
         let grounds = self.results.spec.grounds.iter();
@@ -166,7 +167,7 @@ impl Maker<'_> {
         let counted = all.find(|it| it.name == name);
         let counted = counted.map_or(0, |it| it.counted.satellites);
         Ok(ConstellationSeries {
-            satellites: satellites(counted, &positions),
+            satellites: satellites(counted, is_swept, &positions),
             positions,
             stations,
             ends: self.all_of(&isls, ENDS)?,
@@ -193,11 +194,16 @@ impl Maker<'_> {
     }
 }
 
-/// Number of satellites as counted in the plan of a spec; without one (0), by the members that have
-/// a position.
-fn satellites(counted: u32, positions: &[Series]) -> u32 {
+/// Number of satellites as counted in the plan of a spec; without such a number (0), and if points
+/// of a sweep may have other numbers, by the members that have a position.
+fn satellites(counted: u32, is_swept: bool, positions: &[Series]) -> u32 {
     let members = positions.iter().map(|series| series.member + 1);
-    members.max().unwrap_or(0).max(counted)
+    let seen = members.max().unwrap_or(0);
+    match is_swept {
+        // The plan counts those of its first point.
+        true => seen,
+        false => seen.max(counted),
+    }
 }
 
 /// The last sample of an index up to a time; the first if there is none.
@@ -326,9 +332,10 @@ mod tests {
     #[test]
     fn a_satellite_without_a_position_counts() {
         let positions = [series(&[(0, 0.0, 1.0), (1, 0.0, 2.0)])];
-        assert_eq!(satellites(3, &positions), 3);
-        assert_eq!(satellites(0, &positions), 1);
-        assert_eq!(satellites(0, &[]), 0);
+        assert_eq!(satellites(3, false, &positions), 3);
+        assert_eq!(satellites(3, true, &positions), 1);
+        assert_eq!(satellites(0, false, &positions), 1);
+        assert_eq!(satellites(0, false, &[]), 0);
     }
 
     #[test]

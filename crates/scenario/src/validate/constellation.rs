@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::checker::Checker;
-use crate::constellation::{Class, Constellation, Ground, Pairs, Policy, ShellModel, Transmitter};
-use crate::flow::Flow;
+use crate::constellation::{Class, Constellation, Ground, Policy, ShellModel, Transmitter};
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::kind_families::{LossModel, QueueDiscipline};
-use crate::names::Name;
 use crate::spec::Spec;
 use crate::validate::{kind_choice, link};
 use crate::vocabulary::Vocabulary;
@@ -260,7 +258,6 @@ fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
             );
         }
     }
-    check_populations(c, spec, ground, path);
     let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
     for (index, station) in ground.stations.iter().enumerate() {
         let path = format!("{path}.stations.{index}");
@@ -285,30 +282,5 @@ fn check_ground(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
             );
             c.problem(&path, message);
         }
-    }
-}
-
-/// The population of stations needs a flow that uses it, unless it is a column of a file.
-fn check_populations(c: &mut Checker<'_>, spec: &Spec, ground: &Ground, path: &str) {
-    let weighs = |flow: &Flow| {
-        let random = match flow.pairs {
-            Some(Pairs::Random(random)) => random.weights.is_some(),
-            _ => false,
-        };
-        let mut ends = [&flow.from, &flow.to].into_iter();
-        random && ends.any(|end| Name::parse(end).group == ground.name)
-    };
-    let stations = format!("{path}.stations");
-    let mut all = (0..).zip(&ground.stations);
-    let first = all.find_map(|(index, station): (usize, _)| station.population.map(|_| index));
-    let Some(first) = first.filter(|_| !spec.flows.iter().any(weighs)) else {
-        return;
-    };
-    let station = format!("{stations}.{first}");
-    // Stations of a file have the position of its name.
-    if c.located(&station, "").place != c.located(&stations, "").place {
-        let message =
-            "it has no effect without a flow with `weights` = \"population\"; leave it out";
-        c.problem(&format!("{station}.population"), message);
     }
 }

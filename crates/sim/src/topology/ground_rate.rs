@@ -85,7 +85,7 @@ impl RateShares {
             }
         };
         match self.shared {
-            true => by_elevation / f64::from(motion.served(satellite).max(1)),
+            true => by_elevation / f64::from(motion.served_with(satellite, station as usize)),
             false => by_elevation,
         }
     }

@@ -46,7 +46,7 @@ impl World {
         }
         datagram.truncate(header.total);
         let now = self.now;
-        self.asconf_on_link_change(now);
+        self.follow_routes(now);
         let network = &mut self.network;
         let departure = network.departure(node, Path::new(source, destination));
         let id = network.sent;
