@@ -72,10 +72,13 @@ pub mod metrics {
 #[cfg(not(feature = "tls"))]
 pub mod rfc6083 {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use anabranch_net::sctp::dtls::PeerIdentity;
-    use anabranch_net::{Association, Message, SendError, SendOptions};
+    use anabranch_net::{Association, AssociationError, Message, SendError, SendOptions};
     use bytes::Bytes;
+
+    pub const RECORD_OVERHEAD: usize = 0;
 
     /// Settings that nothing creates.
     pub enum Settings {}
@@ -85,6 +88,7 @@ pub mod rfc6083 {
     pub enum SecureError {
         Send(SendError),
         Truncated,
+        Association(AssociationError),
     }
 
     impl std::fmt::Display for SecureError {
@@ -117,7 +121,15 @@ pub mod rfc6083 {
             match *self {}
         }
 
+        pub fn association(&self) -> &Association {
+            match *self {}
+        }
+
         pub async fn shutdown(&self) -> Result<(), SecureError> {
+            match *self {}
+        }
+
+        pub async fn shutdown_with_timeout(&self, _: Duration) -> Result<(), SecureError> {
             match *self {}
         }
     }

@@ -34,6 +34,7 @@ use crate::tls::{Credentials, SettingsError, Trust};
 use record::{Records, content_type};
 
 pub use crate::record::MAX_CONTENT as MAX_MESSAGE;
+pub use record::OVERHEAD as RECORD_OVERHEAD;
 
 /// Alerts: level, description (RFC 5246 §7.2).
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
@@ -355,7 +356,8 @@ impl Connection {
             (content_type::ALERT, alert) if alert == CLOSE_NOTIFY => Ok(Opened::Closed),
             (content_type::ALERT, [WARNING, _]) => Ok(Opened::Nothing(None)),
             (content_type::ALERT, _) => Err("the peer ended the connection by an alert"),
-            // A request to negotiate again.
+            // A request to negotiate again. Behind close_notify an end sends no alert.
+            (content_type::HANDSHAKE, _) if self.closed => Ok(Opened::Nothing(None)),
             (content_type::HANDSHAKE, _) => Ok(Opened::Nothing(
                 self.seal_as(content_type::ALERT, &NO_RENEGOTIATION),
             )),

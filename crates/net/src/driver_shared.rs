@@ -216,7 +216,7 @@ impl DriverShared {
         }
     }
 
-    /// Announces an endpoint to the driver, which `hand` passes to it; Returns `false` if the
+    /// Announces an endpoint to the driver; `hand` passes the endpoint. Returns `false` if the
     /// driver is gone; the endpoint is then not passed.
     pub(crate) fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();

@@ -35,13 +35,15 @@ use std::time::Duration;
 
 use anabranch_dtls::rfc6083::{Action, Connection, MAX_MESSAGE, Opened};
 use anabranch_dtls::{PeerIdentity, Role};
-use anabranch_sctp::{Authentication, ChunkTypes, KeyError, Negotiated, SendOptions, SharedKeys};
+use anabranch_sctp::{
+    Authentication, ChunkTypes, CloseReason, KeyError, Negotiated, SendOptions, SharedKeys,
+};
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
 use thiserror::Error;
 use tokio::sync::RwLock;
 
-pub use anabranch_dtls::rfc6083::Settings;
+pub use anabranch_dtls::rfc6083::{RECORD_OVERHEAD, Settings};
 
 use crate::association::Association;
 use crate::config::Config;
@@ -349,7 +351,9 @@ impl SecureAssociation {
                 }
                 Ok(Opened::Nothing(answer)) => {
                     if let Some(record) = answer {
-                        self.association.send(record, self.control()).await?;
+                        // The peer may ask while this end has no space or closes; a warning may be
+                        // left out (RFC 5246 §7.4.1.1).
+                        let _ = self.association.try_send(record, self.control());
                     }
                 }
                 Ok(_) => {}
@@ -372,8 +376,15 @@ impl SecureAssociation {
     /// §4.9), and shuts down the association. The peer's remaining messages are lost: read until
     /// [`SecureAssociation::recv`] returns `None` if they are wanted.
     ///
+    /// There is no time limit: a peer that does not read keeps the association open. A future of
+    /// [`SecureAssociation::send`] that is neither polled nor dropped does so as well.
+    ///
+    /// Cancel-safe: messages can be sent again if the future is dropped before close_notify.
+    ///
     /// # Errors
-    /// The association ended otherwise: the last messages may not have arrived.
+    /// A message was not acknowledged, for example because the peer restarted the association,
+    /// which stays open and should be aborted. The association ended otherwise: the last messages
+    /// may not have arrived.
     pub async fn shutdown(&self) -> Result<(), SecureError> {
         let _none_is_sent = self.sending.write().await;
         poll_fn(|cx| self.lock().receipts.poll_acknowledged(cx)).await?;
@@ -386,6 +397,21 @@ impl SecureAssociation {
             }
         }
         Ok(self.association.shutdown().await?)
+    }
+
+    /// Like [`SecureAssociation::shutdown`], with a timeout. If the association does not end well,
+    /// it is aborted.
+    ///
+    /// # Errors
+    /// The errors of [`SecureAssociation::shutdown`]; [`CloseReason::ShutdownTimeout`] if the
+    /// timeout expired.
+    pub async fn shutdown_with_timeout(&self, limit: Duration) -> Result<(), SecureError> {
+        let runtime = self.association.runtime().clone();
+        let timeout = || Err(AssociationError(CloseReason::ShutdownTimeout).into());
+        let ended = within(&*runtime, limit, self.shutdown()).await;
+        ended.unwrap_or_else(timeout).inspect_err(|error| {
+            self.association.abort(error.to_string());
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
 use anabranch_net::sctp::ChunkTypes;
 use anabranch_net::sctp::dtls::tls::{Credentials, Trust};
-use anabranch_net::{Association, Config, Endpoint, Peer, SendOptions};
+use anabranch_net::{Association, CloseReason, Config, Endpoint, Peer, SendOptions};
 use common::bounded;
 use common::certificates::{authority, bind};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
@@ -129,10 +129,14 @@ fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
         let [client, server] = secured(associations, pair())
             .await
             .map(|it| it.expect("trusted"));
-        let sent = client.association().send("in clear", SendOptions::on(1));
+        let sent = client.association().send("in clear", SendOptions::on(0));
         sent.await.expect("up");
         let end = server.recv().await;
-        assert!(matches!(end, Err(SecureError::Peer(_))), "{end:?}");
+        let why = "a message is not one record of DTLS 1.2";
+        assert!(
+            matches!(end, Err(SecureError::Peer(it)) if it == why),
+            "{end:?}"
+        );
     });
 }
 
@@ -228,6 +232,54 @@ fn messages_of_dtls_outside_the_order_of_stream_0_are_refused() {
                 matches!(refused, Err(SecureError::Peer(it)) if it == why),
                 "{refused:?}"
             );
+            let (_endpoints, associations) = connected(configs()).await;
+            let [client, server] = secured(associations, pair())
+                .await
+                .map(|it| it.expect("trusted"));
+            let sent = client.association().send(hello.to_vec(), options);
+            sent.await.expect("up");
+            let end = server.recv().await;
+            let why = "a message of DTLS itself that is not in the order of stream 0";
+            assert!(
+                matches!(end, Err(SecureError::Peer(it)) if it == why),
+                "{end:?}"
+            );
+        }
+    });
+}
+
+/// The peer has not read everything, and does not go on. A shutdown that was abandoned does not
+/// prevent messages and another shutdown.
+#[test]
+fn a_shutdown_ends_at_its_limit() {
+    bounded(async {
+        let mut both = configs();
+        both[1].sctp.receive_buffer = 16_384;
+        let (_endpoints, associations) = connected(both).await;
+        let [client, server] = secured(associations, pair())
+            .await
+            .map(|it| it.expect("trusted"));
+        let message = vec![7; 16_000];
+        for _ in 0..3 {
+            client.send(&message, SendOptions::on(1)).await.expect("up");
+        }
+        {
+            let mut shutdown = std::pin::pin!(client.shutdown());
+            let first = std::future::poll_fn(|cx| {
+                std::task::Poll::Ready(shutdown.as_mut().poll(cx).is_pending())
+            });
+            assert!(first.await, "it waits for the peer");
+        }
+        client.send(&message, SendOptions::on(1)).await.expect("up");
+        let limit = std::time::Duration::from_millis(50);
+        let ended = client.shutdown_with_timeout(limit).await;
+        let timeout = CloseReason::ShutdownTimeout;
+        assert!(
+            matches!(&ended, Err(SecureError::Association(it)) if it.0 == timeout),
+            "{ended:?}"
+        );
+        while let Ok(message) = server.recv().await {
+            message.expect("no close_notify");
         }
     });
 }

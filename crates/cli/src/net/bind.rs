@@ -162,7 +162,7 @@ impl NetOptions {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::Usage(format!(
-                "found {option} with --security rfc6083, which requires authentication and sets its keys and chunks"
+                "found {option} with --security rfc6083, which requires authentication and sets its keys and chunks; leave it out"
             ))),
             None => Ok(()),
         }
@@ -216,6 +216,7 @@ impl NetOptions {
             Some(Protection::DtlsChunk(methods)) => auth_keys::protect(&mut sctp.config, methods),
             Some(Protection::Rfc6083(settings)) => {
                 self.check_rfc6083(&sctp.config)?;
+                sctp.config.authentication = Authentication::Required;
                 secure = Some(settings);
             }
             None => auth_keys::preshared(self.psk_file.as_ref(), &mut sctp.config)?,

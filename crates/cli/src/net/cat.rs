@@ -59,12 +59,12 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
             secured.map_err(Failure::Net)?
         }
     };
-    bound.moves.print_outcomes(&association);
+    bound.moves.print_outcomes(association.association());
     if listens.is_none() {
         bound.moves.start(&bound.endpoints);
     }
-    if let (true, Some(status)) = (arguments.verbose, association.status()) {
-        let extensions = in_brackets(&association.negotiated().names());
+    if let (true, Some(status)) = (arguments.verbose, association.association().status()) {
+        let extensions = in_brackets(&association.association().negotiated().names());
         let identity = association.peer_identity();
         let identity = identity.map_or_else(String::new, |it| format!(", peer {it}"));
         say(format!(
@@ -80,8 +80,8 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     if result.is_err() {
         // Notifies the peer, unless the peer already knows, so that the peer does not wait for its
         // timers.
-        association.abort("the other end left");
-        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, association.closed()).await;
+        association.association().abort("the other end left");
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, association.association().closed()).await;
     }
     let failed = result.as_ref().err().map(ToString::to_string);
     bound.watched.finish(&bound.sctp.transport, true, failed)?;

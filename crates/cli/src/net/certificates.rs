@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-#[cfg(feature = "tls")]
 use anabranch_net::rfc6083::Settings;
 use anabranch_net::sctp::KeyMethods;
+#[cfg(feature = "tls")]
+use anabranch_net::sctp::dtls::record::MAX_CONTENT;
 use anabranch_scenario::quantity::Size;
 use clap::{Args, ValueEnum};
 
@@ -70,7 +71,7 @@ pub enum Protection {
 }
 
 /// Maximum size of a message in RFC 6083.
-const MAX_RECORD: Size = Size(1 << 14);
+const MAX_RECORD: Size = Size(MAX_CONTENT as u64);
 
 /// SHA-256 of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,14 @@ pub async fn connect(
             {
                 tokio::time::sleep(AGAIN).await;
             }
-            Err(error) => return Err(unconnected(endpoint, host, peer, &error)),
+            Err(error) => {
+                return Err(unconnected(
+                    endpoint,
+                    host,
+                    peer,
+                    (&error, bound.secure.is_some()),
+                ));
+            }
         }
     }
 }
@@ -92,7 +99,7 @@ fn unconnected(
     endpoint: &Endpoint,
     host: &str,
     peer: &Peer,
-    error: &ConnectError,
+    (error, is_rfc6083): (&ConnectError, bool),
 ) -> ConnectFailure {
     let hint = match error {
         ConnectError::Association(AssociationError(CloseReason::AbortedByPeer { cause: None })) => {
@@ -118,6 +125,11 @@ fn unconnected(
         ConnectError::Association(AssociationError(CloseReason::AbortedByPeer {
             cause: Some(MISSING_DTLS_CHUNK_SUPPORT),
         })) => "; the peer requires the DTLS chunk: --psk-file, or --tls-cert without --security rfc6083".to_owned(),
+        ConnectError::Association(AssociationError(CloseReason::PeerViolation(_)))
+            if is_rfc6083 =>
+        {
+            "; does the server have --security rfc6083?".to_owned()
+        }
         _ => String::new(),
     };
     let refused = matches!(

@@ -1,12 +1,11 @@
 //! Associations of `serve`, `perf` and `cat`, with DTLS over SCTP (RFC 6083) or without.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "tls")]
-use anabranch_net::rfc6083::{SecureAssociation, SecureError, Settings};
+use anabranch_net::rfc6083::{RECORD_OVERHEAD, SecureAssociation, SecureError, Settings};
 use anabranch_net::sctp::dtls::PeerIdentity;
 use anabranch_net::{
     Association, AssociationError, CloseReason, Message, MessagePart, SendError, SendOptions,
@@ -14,10 +13,7 @@ use anabranch_net::{
 use bytes::Bytes;
 
 #[cfg(not(feature = "tls"))]
-use crate::absent::rfc6083::{SecureAssociation, SecureError, Settings};
-
-/// Length of a record of DTLS 1.2 without its content, bytes: header, explicit nonce and tag.
-const RECORD_OVERHEAD: u64 = 13 + 8 + 16;
+use crate::absent::rfc6083::{RECORD_OVERHEAD, SecureAssociation, SecureError, Settings};
 
 /// An association, and its DTLS connection if RFC 6083 is used.
 #[derive(Clone)]
@@ -33,15 +29,6 @@ struct Secure {
     closing: Arc<AtomicBool>,
     /// Bytes that this end sent in the handshake.
     handshake: u64,
-}
-
-/// The association, for everything that DTLS does not change.
-impl Deref for Connection {
-    type Target = Association;
-
-    fn deref(&self) -> &Association {
-        &self.association
-    }
 }
 
 /// Why a message could not be sent.
@@ -134,6 +121,11 @@ impl Connection {
         })
     }
 
+    /// The association, for what DTLS does not change: not for sending, receiving and shutdown.
+    pub fn association(&self) -> &Association {
+        &self.association
+    }
+
     /// The identity that the peer proved.
     pub fn peer_identity(&self) -> Option<PeerIdentity> {
         match &self.secure {
@@ -149,8 +141,9 @@ impl Connection {
             return sent;
         };
         let records = sent.saturating_sub(secure.handshake);
-        let count = records.div_ceil(message + RECORD_OVERHEAD);
-        records.saturating_sub(count * RECORD_OVERHEAD)
+        let overhead = RECORD_OVERHEAD as u64;
+        let count = records.div_ceil(message + overhead);
+        records.saturating_sub(count * overhead)
     }
 
     /// Like [`Association::send`].
@@ -216,23 +209,24 @@ impl Connection {
         };
         secure.closing.store(true, Ordering::Relaxed);
         let secure = Arc::clone(&secure.association);
-        // `Association::closed` returns the reason of an error.
-        tokio::spawn(async move { secure.shutdown().await.is_ok() });
+        tokio::spawn(async move {
+            if let Err(error) = secure.shutdown().await {
+                // Otherwise readers would wait for an end.
+                secure.association().abort(error.to_string());
+            }
+        });
     }
 
     /// Like [`Association::shutdown_with_timeout`]; returns the reason of the end.
     pub async fn shutdown_with_timeout(&self, limit: Duration) -> CloseReason {
-        if self.secure.is_none() {
+        let Some(secure) = &self.secure else {
             self.association.start_shutdown(Some(limit));
             return self.association.closed().await;
-        }
-        self.start_shutdown();
-        match tokio::time::timeout(limit, self.association.closed()).await {
-            Ok(reason) => reason,
-            Err(_) => {
-                self.association.abort("the shutdown takes too long");
-                CloseReason::ShutdownTimeout
-            }
+        };
+        secure.closing.store(true, Ordering::Relaxed);
+        match secure.association.shutdown_with_timeout(limit).await {
+            Err(SecureError::Association(AssociationError(reason))) => reason,
+            _ => self.association.closed().await,
         }
     }
 }

@@ -48,7 +48,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     bound.moves.start(&bound.endpoints);
     associations
         .iter()
-        .for_each(|it| bound.moves.print_outcomes(it));
+        .for_each(|it| bound.moves.print_outcomes(it.association()));
     let (printer, written) = Printer::stdout();
     let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
     let processor = CpuTimer::begin();
@@ -131,7 +131,9 @@ async fn open(arguments: &Perf) -> Result<Opened, Failure> {
 }
 
 fn peers(associations: &[Connection]) -> Peers {
-    let status = associations.first().and_then(|it| it.status());
+    let status = associations
+        .first()
+        .and_then(|it| it.association().status());
     let paths = status.iter().flat_map(|status| &status.paths);
     Peers {
         paths: paths.map(|path| path.address.to_string()).collect(),
@@ -139,7 +141,7 @@ fn peers(associations: &[Connection]) -> Peers {
         mtu: status.as_ref().map_or(0, |status| status.primary.mtu),
         extensions: associations
             .first()
-            .map_or_else(Vec::new, |it| it.negotiated().names()),
+            .map_or_else(Vec::new, |it| it.association().negotiated().names()),
     }
 }
 
@@ -188,7 +190,7 @@ async fn attend(
                 for association in flows.idle_for(idle) {
                     let idle = idle.as_secs_f64();
                     failed.get_or_insert(format!("nothing arrived for {idle} s (--idle-timeout)"));
-                    association.abort("nothing arrived any more");
+                    association.association().abort("nothing arrived any more");
                 }
             }
             // The first interrupt has the effect of the end of the time; the second interrupt ends

@@ -245,7 +245,7 @@ async fn attend(
     job: Job,
     at_once: bool,
 ) -> Option<String> {
-    let extensions = association.negotiated().names();
+    let extensions = association.association().negotiated().names();
     let mut up = format!("association up{}", in_brackets(&extensions));
     let mut more = json!({ "extensions": extensions });
     if let Some(identity) = association.peer_identity() {
@@ -259,7 +259,10 @@ async fn attend(
         Service::Echo => echo(&association, &mut count).await,
         Service::Source => source(&association, job, at_once, &mut count).await,
     };
-    let sender = association.status().map(|status| status.counters.sender);
+    let sender = association
+        .association()
+        .status()
+        .map(|status| status.counters.sender);
     let retransmitted = sender.map_or(0, |sender| sender.chunks_retransmitted);
     let lost = result.err();
     let Count { messages, bytes } = count;
@@ -339,7 +342,10 @@ async fn say(association: &Connection, text: ControlMessage) {
 async fn echo(association: &Connection, count: &mut Count) -> Result<(), String> {
     // The client requested as many, but may accept fewer: then the streams are used modulo their
     // number.
-    let outwards = association.status().map_or(1, |status| status.outstrms);
+    let outwards = association
+        .association()
+        .status()
+        .map_or(1, |status| status.outstrms);
     while let Some(message) = association.recv().await? {
         count.add(message.bytes.len(), true);
         let options = SendOptions::default()
@@ -391,17 +397,17 @@ async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(
     };
     match stopped {
         // The counters must include the whole job.
-        Stopped::No => all_acknowledged(association).await,
+        Stopped::No => all_acknowledged(association.association()).await,
         // The client does not need the remaining data, so unsent messages are dropped.
         Stopped::Told | Stopped::Closed => {
-            let withdrawn = association.cancel_unsent() as u64;
+            let withdrawn = association.association().cancel_unsent() as u64;
             count.messages -= withdrawn;
             // Only the last message of a job is shorter than the others.
             let most = job.bytes.unwrap_or(u64::MAX);
             count.bytes = most.min(count.messages * job.message);
         }
     }
-    if let Some(status) = association.status() {
+    if let Some(status) = association.association().status() {
         let sender = status.counters.sender;
         let sent = Sent {
             messages: count.messages,
@@ -416,7 +422,7 @@ async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(
     association.start_shutdown();
     // Further messages of a client must not keep the association open.
     while association.recv_part().await?.is_some() {}
-    match association.closed().await {
+    match association.association().closed().await {
         CloseReason::Shutdown => Ok(()),
         reason => Err(AssociationError(reason).to_string()),
     }

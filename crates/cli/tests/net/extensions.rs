@@ -123,7 +123,7 @@ fn certify(here: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) 
 }
 
 /// Certificates of these names, and the options for each, which trust their authority.
-fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[String; 6]; N] {
+fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[&'static str; 6]; N] {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("a key");
@@ -131,28 +131,27 @@ fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[Stri
     fs::write(here.join("authority.pem"), authority.pem()).expect("a file");
     names.map(|name| {
         certify(here, &authority, name);
-        let [certificate, key] = ["pem", "key"].map(|it| format!("{name}.{it}"));
-        let [cert, of_key, ca] = ["--tls-cert", "--tls-key", "--tls-ca"].map(str::to_owned);
+        let [certificate, key] = ["pem", "key"].map(|it| &*format!("{name}.{it}").leak());
         [
-            cert,
+            "--tls-cert",
             certificate,
-            of_key,
+            "--tls-key",
             key,
-            ca,
-            "authority.pem".to_owned(),
+            "--tls-ca",
+            "authority.pem",
         ]
     })
 }
+
+/// DTLS 1.2 over SCTP.
+const RFC6083: [&str; 2] = ["--security", "rfc6083"];
 
 /// Both ends authenticate by certificates, and refuse a peer with another name or none.
 #[test]
 fn certificates_authenticate_both_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
-    let issued = certificates(here, ["amf", "gnb", "other"]);
-    let [amf, gnb, other] = issued
-        .each_ref()
-        .map(|it| it.each_ref().map(String::as_str));
+    let [amf, gnb, other] = certificates(here, ["amf", "gnb", "other"]);
     let only = ["--json", "--tls-name", "spiffe://example.org/gnb"];
     let mut sink = lasting_sink(here, &[&only[..], &amf].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
@@ -208,15 +207,11 @@ fn certificates_authenticate_both_ends() {
 fn rfc_6083_protects_both_directions() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
-    let issued = certificates(here, ["amf", "gnb"]);
-    let [amf, gnb] = issued
-        .each_ref()
-        .map(|it| it.each_ref().map(String::as_str));
-    let secure = ["--security", "rfc6083"];
-    let mut sink = lasting_sink(here, &[&["--json"], &secure[..], &amf].concat());
+    let [amf, gnb] = certificates(here, ["amf", "gnb"]);
+    let mut sink = lasting_sink(here, &[&["--json"], &RFC6083[..], &amf].concat());
     let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
     let port = document["udp_port"].to_string();
-    let perf = [&perf_at(&port)[..], &secure, &gnb].concat();
+    let perf = [&perf_at(&port)[..], &RFC6083, &gnb].concat();
     for more in [&[][..], &["-l", "16384"], &["-R"]] {
         let document = json(&run(here, &[&perf[..], more].concat()));
         let end = &document["end"];
@@ -232,8 +227,8 @@ fn rfc_6083_protects_both_directions() {
             }
         }
     }
-    let echo = [&["serve", "echo", "--udp-port", "0"], &secure[..], &amf].concat();
-    let echo = Beside::start(here, &echo);
+    let echo = [&["--capture", "echo.pcapng"], &RFC6083[..], &amf].concat();
+    let echo = server(here, "echo", &echo);
     let port = echo.port("UDP port");
     let cat = [
         "cat",
@@ -243,16 +238,23 @@ fn rfc_6083_protects_both_directions() {
         "--peer-udp-port",
         &port,
     ];
-    let mut client = anabranch(here, &[&cat[..], &secure, &gnb].concat());
+    let mut client = anabranch(here, &[&cat[..], &RFC6083, &gnb].concat());
     client.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut client = client.spawn().expect("it starts");
     let mut input = client.stdin.take().expect("piped");
     input.write_all(b"hidden\n").expect("it reads");
     let output = client.stdout.take().expect("piped");
-    let first = BufReader::new(output).lines().next();
-    assert_eq!(first.expect("a line").expect("text"), "hidden");
-    client.kill().expect("it runs");
-    client.wait().expect("it ends");
+    let mut output = BufReader::new(output);
+    let mut first = String::new();
+    output.read_line(&mut first).expect("text");
+    assert_eq!(first, "hidden\n");
+    drop(input);
+    assert_eq!(client.wait().expect("it ends").code(), Some(0));
+    assert_eq!(echo.end().0, 0);
+    let capture = fs::read(here.join("echo.pcapng")).expect("a capture");
+    let has = |word: &[u8]| capture.windows(word.len()).any(|it| it == word);
+    // Certificates are in the clear in DTLS 1.2.
+    assert!(has(b"spiffe://example.org/gnb") && !has(b"hidden"));
 }
 
 /// Ends with different protocols, and options without an effect, are refused with a reason.
@@ -260,22 +262,18 @@ fn rfc_6083_protects_both_directions() {
 fn rfc_6083_is_refused_with_another_protocol() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
-    let issued = certificates(here, ["amf", "gnb"]);
-    let [amf, gnb] = issued
-        .each_ref()
-        .map(|it| it.each_ref().map(String::as_str));
-    let secure = ["--security", "rfc6083"];
+    let [amf, gnb] = certificates(here, ["amf", "gnb"]);
     let chunk = ["--security", "dtls-chunk"];
-    let with_rfc = [&secure[..], &gnb].concat();
+    let with_rfc = [&RFC6083[..], &gnb].concat();
     let with_chunk = [&chunk[..], &gnb].concat();
     for (server, client, words) in [
         (
-            &[&secure[..], &amf].concat(),
+            &[&RFC6083[..], &amf].concat(),
             &with_chunk,
             "--security rfc6083",
         ),
         (
-            &[&secure[..], &amf].concat(),
+            &[&RFC6083[..], &amf].concat(),
             &Vec::new(),
             "--security rfc6083",
         ),
@@ -284,14 +282,18 @@ fn rfc_6083_is_refused_with_another_protocol() {
             &with_rfc,
             "DTLS chunk: --psk-file",
         ),
-        (&Vec::new(), &with_rfc, "an INIT ACK without AUTH"),
+        (
+            &Vec::new(),
+            &with_rfc,
+            "does the server have --security rfc6083?",
+        ),
     ] {
         let sink = lasting_sink(here, server);
         let port = sink.port("UDP port");
         assert_failed(here, &[&perf_at(&port)[..], client].concat(), words);
     }
     let only = [&with_rfc[..], &["--tls-name", "spiffe://example.org/hss"]].concat();
-    let sink = lasting_sink(here, &[&secure[..], &amf].concat());
+    let sink = lasting_sink(here, &[&RFC6083[..], &amf].concat());
     let port = sink.port("UDP port");
     assert_failed(here, &[&perf_at(&port)[..], &only].concat(), "names");
     fs::write(here.join("shared.key"), "secret").expect("a file");
@@ -306,7 +308,7 @@ fn rfc_6083_is_refused_with_another_protocol() {
     ] {
         assert_refused(here, &[&perf_at("9")[..], &with_rfc, more].concat(), words);
     }
-    assert_refused(here, &[&perf_at("9")[..], &secure].concat(), "--tls-cert");
+    assert_refused(here, &[&perf_at("9")[..], &RFC6083].concat(), "--tls-cert");
 }
 
 /// Abandoned messages are counted as such, and the other end still reports the received ones.

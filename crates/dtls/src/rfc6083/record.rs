@@ -1,6 +1,7 @@
 //! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288), of epoch 1. Records have no replay
 //! window (RFC 6083 §3.3): SCTP delivers each message once, in any order.
 
+use super::CLOSE_NOTIFY;
 use super::secrets::Secrets;
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::record::cipher::Aead;
@@ -11,7 +12,7 @@ pub(super) const HEADER: usize = 13;
 /// The explicit part of a nonce.
 const EXPLICIT: usize = 8;
 /// Bytes that a record adds to its content.
-pub(super) const OVERHEAD: usize = HEADER + EXPLICIT + TAG;
+pub const OVERHEAD: usize = HEADER + EXPLICIT + TAG;
 /// DTLS 1.2.
 const VERSION: [u8; 2] = [0xFE, 0xFD];
 /// The sequence numbers before this are those of dimpl, for the Finished message.
@@ -105,7 +106,7 @@ impl Records {
         })
     }
 
-    /// Uses up the numbers of user data.
+    /// Uses up all numbers but the one for close_notify.
     #[cfg(test)]
     pub(super) fn exhaust(&mut self) {
         self.next = self.most - 1;
@@ -114,7 +115,7 @@ impl Records {
     /// A record of `content`. `None`: the key has sealed the maximum number of records.
     pub(super) fn seal(&mut self, kind: u8, content: &[u8]) -> Option<Vec<u8>> {
         // The last number is left for close_notify.
-        let last = u64::from(kind == content_type::APPLICATION_DATA);
+        let last = u64::from((kind, content) != (content_type::ALERT, &CLOSE_NOTIFY[..]));
         if self.next + last >= self.most {
             return None;
         }

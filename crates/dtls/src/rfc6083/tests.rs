@@ -294,6 +294,9 @@ fn an_exhausted_key_still_closes() {
     let [client, server] = &mut ends;
     client.connection.records.as_mut().unwrap().exhaust();
     assert_eq!(client.connection.seal(b"more"), None);
+    let request = server.connection.seal_as(content_type::HANDSHAKE, &[0; 4]);
+    let declined = client.connection.open(&request.unwrap());
+    assert_eq!(declined, Ok(Opened::Nothing(None)));
     let close = client.connection.close().unwrap();
     assert_eq!(server.connection.open(&close), Ok(Opened::Closed));
 }

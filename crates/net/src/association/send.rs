@@ -79,8 +79,8 @@ impl SendContext<'_> {
         if is_full(association, size, self.send_buffer) && !association.is_closed() {
             return Err(Unsent::Full(size));
         }
-        // A message that may be refused, which is then returned to its sender. Otherwise it is not,
-        // because another reference has a cost and most messages are accepted.
+        // A message that may be refused is kept, because it is then returned to its sender. Other
+        // messages are not kept, because another reference has a cost.
         let kept = match association.send_buffer().accepts(options.stream, size) {
             true => None,
             false => bytes.clone(),

@@ -68,7 +68,7 @@ impl Flow {
         if let Some(now) = self.progress() {
             self.last = now;
         }
-        if let Some(status) = self.association.status() {
+        if let Some(status) = self.association.association().status() {
             self.paths = status.paths;
         }
         self.last.since(&last)
@@ -78,7 +78,7 @@ impl Flow {
         if self.plan.reverse {
             return Some(receiving(&self.counted));
         }
-        let status = self.association.status()?;
+        let status = self.association.association().status()?;
         let message = self.plan.job.message;
         let acknowledged = status.counters.sender.bytes_acknowledged;
         let acknowledged = self.association.user_bytes(acknowledged, message);
@@ -142,6 +142,7 @@ impl Associations {
         let begin = Instant::now();
         let flow = |(plan, association): (Plan, Connection)| Flow {
             paths: association
+                .association()
                 .status()
                 .map_or_else(Vec::new, |status| status.paths),
             association,

@@ -140,15 +140,15 @@ impl Session {
         // Unsent messages at the end of the time would keep the association open until a full
         // buffer is sent.
         let withdrawn = match stopped {
-            true => self.association.cancel_unsent() as u64,
+            true => self.association.association().cancel_unsent() as u64,
             false => 0,
         };
         let messages = fed - withdrawn;
         let acknowledged = || {
-            let status = self.association.status();
+            let status = self.association.association().status();
             status.map_or(0, |it| it.counters.sender.bytes_acknowledged)
         };
-        if let Some(status) = self.association.status() {
+        if let Some(status) = self.association.association().status() {
             let bytes = status.counters.sender.bytes_sent + status.penddata as u64;
             self.counted.fed_messages.store(messages, Ordering::Relaxed);
             let bytes = self.association.user_bytes(bytes, self.plan.job.message);
@@ -160,9 +160,13 @@ impl Session {
         let drained = async {
             // If messages may be abandoned, the number of arrived messages is unknown; all arrived
             // messages were sent before the last acknowledged or abandoned message.
-            let gives_up = self.association.negotiated().partial_reliability;
+            let gives_up = self
+                .association
+                .association()
+                .negotiated()
+                .partial_reliability;
             if gives_up {
-                all_acknowledged(&self.association).await;
+                all_acknowledged(self.association.association()).await;
             }
             let messages = if gives_up { 0 } else { messages };
             let text = ControlMessage::Count { messages }.write();
@@ -172,7 +176,7 @@ impl Session {
                 .association
                 .send(text, options.with_immediate(true))
                 .await;
-            all_acknowledged(&self.association).await;
+            all_acknowledged(self.association.association()).await;
         };
         let mut end = SessionEnd {
             reason: CloseReason::Shutdown,
@@ -183,7 +187,7 @@ impl Session {
         };
         tokio::select! {
             biased;
-            reason = self.association.closed() => {
+            reason = self.association.association().closed() => {
                 end.reason = reason;
                 self.done();
                 return end;
@@ -193,8 +197,8 @@ impl Session {
                 self.done();
                 end.progressed = acknowledged() > before;
                 end.cut = true;
-                self.association.abort("time is over");
-                end.reason = self.association.closed().await;
+                self.association.association().abort("time is over");
+                end.reason = self.association.association().closed().await;
                 return end;
             }
         }
@@ -294,17 +298,22 @@ impl Session {
         let _ = say(ControlMessage::Source(self.plan.job)).await;
         tokio::select! {
             biased;
-            reason = self.association.closed() => return (reason, false, true),
+            reason = self.association.association().closed() => return (reason, false, true),
             () = self.time_over() => {}
         }
         let before = self.counted.bytes.load(Ordering::Relaxed);
         let _ = say(ControlMessage::Stop).await;
-        if let Ok(reason) = timeout(SHUTDOWN_TIMEOUT, self.association.closed()).await {
+        if let Ok(reason) = timeout(SHUTDOWN_TIMEOUT, self.association.association().closed()).await
+        {
             return (reason, false, true);
         }
         let progressed = self.counted.bytes.load(Ordering::Relaxed) > before;
-        self.association.abort("time is over");
-        (self.association.closed().await, true, progressed)
+        self.association.association().abort("time is over");
+        (
+            self.association.association().closed().await,
+            true,
+            progressed,
+        )
     }
 }
 
