@@ -30,8 +30,8 @@ macro_rules! settings_with_bbr {
                 bbr_loss_threshold: f64 = $crate::bbr::BbrParameters::DRAFT.loss_threshold,
                     anabranch_settings::Kind::Number { least: 0.0, most: 0.5, above: true, step: 0.0 },
                     "draft-ietf-ccwg-bbr-06, LossThresh", needs congestion = "bbr";
-                /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse. 2
-                /// / ln 2 doubles the rate per round trip.
+                /// BBR version 1: the pacing and cwnd gain of Startup; Drain paces by the inverse.
+                /// 2 / ln 2 doubles the rate per round trip.
                 bbr1_high_gain: f64 = $crate::bbr1::Bbr1Parameters::DRAFT.high_gain,
                     anabranch_settings::Kind::Number { least: 1.0, most: 10.0, above: true, step: 0.0 },
                     "draft-cardwell-iccrg-bbr-congestion-control-00, BBRHighGain",
@@ -52,7 +52,8 @@ macro_rules! settings_with_bbr {
         }
 
         impl $owner {
-            /// Parameters of the congestion control algorithms: those that are settings, and others.
+            /// Parameters of the congestion control algorithms: those that are settings, and
+            /// others.
             pub(crate) fn algorithm_parameters(&self) -> $crate::parameters::AlgorithmParameters {
                 $crate::parameters::AlgorithmParameters {
                     bbr: $crate::bbr::BbrParameters {

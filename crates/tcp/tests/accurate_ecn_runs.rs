@@ -68,9 +68,9 @@ fn every_mark_is_known_at_the_end() {
     assert!(exact >= 190, "{exact} of 200");
 }
 
-/// Data in both directions, with losses and marks at random: segments full of data have no space for
-/// options, so that the bytes of a mark are known later than the mark. No end takes this for mangled
-/// feedback: its last data is ECN-capable. A failure prints the seed.
+/// Data in both directions, with losses and marks at random: segments full of data have no space
+/// for options, so that the bytes of a mark are known later than the mark. No end takes this for
+/// mangled feedback: its last data is ECN-capable. A failure prints the seed.
 #[test]
 fn data_in_both_directions_is_ecn_capable_to_its_end() {
     let (mut marks, mut exact) = (0, 0);

@@ -121,7 +121,7 @@ impl Connection {
         })
     }
 
-    /// The association, for what DTLS does not change: not for sending, receiving and shutdown.
+    /// The association, for calls that DTLS does not change: not sending, receiving or shutdown.
     pub fn association(&self) -> &Association {
         &self.association
     }

@@ -173,8 +173,8 @@ impl Sets {
         self.from.len() * self.to.len() - shared - opposite
     }
 
-    /// The first `wanted` pairs in a random order, more probable pairs first; `ours` and `theirs` are the weights of
-    /// the members.
+    /// The first `wanted` pairs in a random order, more probable pairs first; `ours` and `theirs`
+    /// are the weights of the members.
     fn weighted(
         &self,
         [ours, theirs]: [Vec<f64>; 2],

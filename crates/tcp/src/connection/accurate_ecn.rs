@@ -161,8 +161,8 @@ impl AccurateReceiver {
 
     /// The option of a segment with `room` bytes for it, with data or without: every counter that
     /// ever changed, or, if they do not fit, every counter that changed since the last option
-    /// (§3.2.3.3). `None` if none changed, or these do not fit either. A test of the path then waits
-    /// for a segment with space.
+    /// (§3.2.3.3). `None` if none changed, or these do not fit either. A test of the path then
+    /// waits for a segment with space.
     pub fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
         let probe = self.probes_path || (with_data && self.probes_data);
         let changed = |than: &[u64; 3]| {

@@ -29,8 +29,8 @@ pub(super) struct Agreement {
     /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN. An end that
     /// supports AccECN keeps the mode of the first; in AccECN mode this is `false`.
     peer_offered: bool,
-    /// The SYNs of the peer requested ECN according to RFC 3168, and AccECN. Recorded only by an end
-    /// that supports both.
+    /// The SYNs of the peer requested ECN according to RFC 3168, and AccECN. Recorded only by an
+    /// end that supports both.
     requested_classic: bool,
     requested_accurate: bool,
     /// A SYN with flags was answered with a RST.

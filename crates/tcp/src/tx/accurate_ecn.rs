@@ -145,9 +145,9 @@ impl AccurateSender {
 }
 
 impl Sender {
-    /// Marks according to the counters in an acknowledgement of `advanced` more bytes by its number,
-    /// and of `delivered` bytes with its SACK blocks. There are none if it was superseded, or if the
-    /// counters of the peer are not used.
+    /// Marks according to the counters in an acknowledgement of `advanced` more bytes by its
+    /// number, and of `delivered` bytes with its SACK blocks. There are none if it was superseded,
+    /// or if the counters of the peer are not used.
     #[cold]
     #[inline(never)]
     pub(super) fn read_counters(
