@@ -248,6 +248,50 @@ fn a_request_to_negotiate_again_is_declined() {
     assert_eq!(ends[0].connection.open(&alert), Ok(Opened::Nothing(None)));
 }
 
+/// The reason why RFC 6083 §4.6 is not offered: the library of the handshake ends a connection
+/// whose peer begins another handshake. If this fails, `docs/SECURITY-SCTP.md` is to be changed.
+#[test]
+fn dimpl_has_no_second_handshake() {
+    #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
+    let now = Instant::now();
+    let issuer = authority();
+    let [mut client, mut server] =
+        [(GNB, AMF, true), (AMF, GNB, false)].map(|(own, peer, active)| {
+            let it = settings(&issuer, &issuer, own, peer);
+            let mut dtls = Dtls::new_12(it.config.clone(), it.certificate.clone(), now);
+            dtls.set_active(active);
+            dtls.handle_timeout(now).unwrap();
+            dtls
+        });
+    let (mut connected, mut secrets, mut first) = ([false; 2], None, None);
+    while connected != [true; 2] {
+        let (output, seen) = secrets::during(|| poll_all(&mut client));
+        secrets = secrets.or(seen);
+        connected[0] |= output.connected;
+        for record in output.records {
+            server.handle_packet(&record).unwrap();
+            first.get_or_insert(record);
+        }
+        let output = poll_all(&mut server);
+        connected[1] |= output.connected;
+        for record in output.records {
+            let (result, seen) = secrets::during(|| client.handle_packet(&record));
+            result.unwrap();
+            secrets = secrets.or(seen);
+        }
+    }
+    let mut records = Records::new(&secrets.unwrap(), true).unwrap();
+    // Another ClientHello, numbered after the client's messages 0 to 4 (RFC 6347 §4.2.2).
+    let mut hello = first.unwrap()[record::HEADER..].to_vec();
+    hello[4..6].copy_from_slice(&[0, 5]);
+    let record = records.seal(content_type::HANDSHAKE, &hello).unwrap();
+    let result = server.handle_packet(&record);
+    assert!(
+        matches!(result, Err(dimpl::Error::RenegotiationAttempt)),
+        "{result:?}"
+    );
+}
+
 /// A header with this type and epoch, without content.
 fn empty(kind: u8, epoch: u8) -> [u8; 13] {
     [kind, 0xFE, 0xFD, 0, epoch, 0, 0, 0, 0, 0, 0, 0, 0]
