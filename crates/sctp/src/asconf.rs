@@ -22,8 +22,8 @@ pub(crate) struct AsconfState {
 }
 
 impl AsconfState {
-    /// Serial numbers begin with the initial TSNs (RFC 5061 §5.1 A2) of both ends: `ours` and
-    /// `peers`.
+    /// Initial state. Serial numbers start at the initial TSN of this side (`ours`) and of the peer
+    /// (`peers`), RFC 5061 §5.1 A2.
     pub(crate) fn new(ours: u32, peers: u32) -> Self {
         Self {
             answers: AsconfAckCache::new(peers),

@@ -83,7 +83,7 @@ use crate::zero_checksum::ChecksumMode;
 
 /// Maximum number of waiting replies; further requests of a peer are not answered.
 const MAX_REPLIES: usize = 32;
-/// Maximum number of errors reported by the peer that wait for the user.
+/// Maximum number of queued events that report errors from the peer.
 const MAX_PEER_ERRORS: usize = 16;
 
 /// SCTP association (RFC 9260 §1.2). An association belongs to an [`Endpoint`](crate::Endpoint),
@@ -104,38 +104,38 @@ pub struct Association {
     inbound_streams: u16,
     state: State,
     paths: Paths,
-    /// Sender, created on first use, usually with the first message.
+    /// Sender, created on first use, usually for the first message.
     tx: LazySender,
-    /// Receiver, created with the first DATA, also of a closed association. Exists only if the peer
-    /// is or was known.
+    /// Receiver, created for the first DATA; kept after the association has closed, so that
+    /// received messages can still be read.
     rx: Option<Box<Receiver>>,
     /// Source path of the last DATA, and thus destination of SACKs (RFC 9260 §6.4).
     sack_path: PathId,
     cookie_ack: Option<PathId>,
     replies: LazyBox<VecDeque<Reply>>,
-    /// Remaining bytes of replies to the current packet, after the first reply: all must fit into
-    /// one packet.
+    /// Bytes left for further replies to the current packet, because all must fit into one packet;
+    /// `None` before the first reply.
     reply_room: Option<u16>,
     parting: Option<Box<Parting>>,
     /// Number of consecutive retransmissions without an answer, on all paths (RFC 9260 §8.1).
     error_count: u32,
-    /// The current packet had a SACK.
+    /// The current packet contained a SACK.
     sack_taken: bool,
-    /// The current packet had a chunk that is acknowledged like DATA, but was not DATA.
+    /// The current packet contained a chunk other than DATA that is acknowledged like DATA.
     data_taken: bool,
     /// Time at which the peer last acknowledged new data, a side requested the shutdown, or all
     /// data was acknowledged: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// Deadline of the user's shutdown timeout.
     close_by: OptionalNanos,
-    /// Last known path of new data, and the primary path of which the user was notified.
+    /// Path used last for new data, and primary path last reported to the user.
     active_path: PathId,
     known_primary: PathId,
     /// RSCTP state; present if both ends use RSCTP.
     rsctp: Option<Box<Rsctp>>,
     verifying: Verifying,
-    /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown. Cached as long as
-    /// the value can change only by events that call [`Self::forget_probes`].
+    /// Time before which no path needs a HEARTBEAT or an MTU probe; 0: unknown.
+    /// [`Self::forget_probes`] invalidates this cached value.
     probes_at: Nanos,
     control: ControlCounters,
     /// The peer's addresses changed, and the endpoint must update its table.
@@ -151,7 +151,7 @@ pub struct Association {
     readable_notified: bool,
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
-    /// Messages take the slow path: there is a default policy for abandoning, or the DTLS chunk.
+    /// Messages take the slow path, because of a default abandonment policy or the DTLS chunk.
     slow_send: bool,
     /// Stream values set by the user.
     stream_values: LazyBox<BTreeMap<u16, u16>>,
@@ -160,7 +160,7 @@ pub struct Association {
     trace: Trace,
 }
 
-/// Reply that can wait and share a packet.
+/// Queued reply, which may be bundled with other chunks.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     HeartbeatAck {
@@ -192,7 +192,7 @@ impl Reply {
         }
     }
 
-    /// Length of its chunk in bytes.
+    /// Length of the reply's chunk in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Reply::HeartbeatAck { copy, .. } => copy.encoded_len(),
@@ -205,7 +205,7 @@ impl Reply {
     }
 }
 
-/// Final packet of an association.
+/// Final packet of a closed association.
 #[derive(Clone, Debug)]
 pub(crate) struct Parting {
     peer_tag: u32,
@@ -218,21 +218,21 @@ impl Parting {
     }
 }
 
-/// Its chunk.
+/// Chunk in the final packet.
 #[derive(Clone, Debug)]
 pub(crate) enum LastChunk {
     Abort(Causes),
-    /// To the source of the SHUTDOWN ACK (RFC 9260 §6.4).
+    /// SHUTDOWN COMPLETE to the source of the SHUTDOWN ACK (RFC 9260 §6.4).
     ShutdownComplete(PathId),
 }
 
 impl Association {
-    /// State (RFC 9260 §4).
+    /// State of the association (RFC 9260 §4).
     pub fn state(&self) -> AssociationState {
         self.state.name()
     }
 
-    /// Reason of the end, if the association is closed.
+    /// Why the association was closed; `None` while it is open.
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.state {
             State::Closed(closed) => Some(&closed.reason),
@@ -317,7 +317,8 @@ impl Association {
         self.rx.is_none()
     }
 
-    /// Whether the user may send now.
+    /// Checks that the user may send: the association is not closing, and keys are installed if the
+    /// DTLS chunk is used.
     #[inline]
     pub(crate) fn takes_messages(&self) -> Result<(), SendError> {
         if !self.state.takes_messages() {
@@ -331,7 +332,7 @@ impl Association {
 
     /// Queues a message (RFC 9260 §11.1.5) with `options`; its lifetime begins `now`. Messages can
     /// be queued before the association is established; messages on streams that the peer does not
-    /// grant then fail. Policies that the options leave open are those of the
+    /// grant then fail. Policies that `options` does not set are taken from the
     /// [defaults](crate::AssociationSettings::send_defaults).
     ///
     /// # Errors
@@ -366,8 +367,8 @@ impl Association {
         options.is_plain() && !self.slow_send
     }
 
-    /// Cancels messages without any sent chunk; returns their number. A message in transmission is
-    /// completed.
+    /// Cancels queued messages of which no chunk was sent; returns their number. A partially sent
+    /// message is completed.
     pub fn cancel_unsent(&mut self) -> usize {
         let withdrawn = self.tx.get_mut().map_or(0, Sender::cancel_unsent);
         self.tell_receipts();
@@ -375,8 +376,8 @@ impl Association {
         withdrawn
     }
 
-    /// Whether nothing received since the handshake proves that the peer exists: no DATA, no
-    /// HEARTBEAT ACK, no SACK of data.
+    /// Whether nothing received since the handshake proves that the peer exists: neither DATA, nor
+    /// a HEARTBEAT ACK, nor a SACK that acknowledges data.
     pub(crate) fn is_silent(&self) -> bool {
         let mut paths = (0..self.paths.len()).filter_map(|it| u8::try_from(it).ok());
         self.rx.is_none() && paths.all(|it| self.paths.get(PathId(it)).rto.srtt().is_none())
@@ -395,7 +396,7 @@ impl Association {
         }
     }
 
-    /// Counters of the data transfer, also after the end.
+    /// Counters of the data transfer; also available after the association was closed.
     pub fn stats(&self) -> AssociationStatistics {
         AssociationStatistics {
             sender: match &self.state {
@@ -411,14 +412,14 @@ impl Association {
         }
     }
 
-    /// Samples that were recorded and not yet drained.
+    /// Trace samples recorded since the trace was last drained.
     #[inline]
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Mutable version of [`Self::trace`], to drain it, or to replace it by one that records other
-    /// probes; initially it records none.
+    /// Mutable access to [`Self::trace`], to drain it or to replace it by a trace that records
+    /// other probes. Initially no probe is recorded.
     #[inline]
     pub fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
@@ -435,12 +436,11 @@ mod tests {
     /// state that few associations need should be allocated on first use.
     #[test]
     fn the_memory_of_an_idle_association_is_bounded() {
-        // With its first path and without sender and receiver, and an endpoint with its first
-        // association slot.
+        // Sizes of an association without sender and receiver, of a path, and of an endpoint with
+        // its first association slot, in bytes.
         assert!(size_of::<Association>() <= 920);
         assert!(size_of::<PathEntry>() <= 416);
-        // An additional word for the shares of a full endpoint, which belong to the endpoint and
-        // not to the association.
+        // Includes one word for the shared memory limits of endpoints (`shares`).
         assert!(size_of::<Endpoint>() <= 640);
     }
 }

@@ -11,7 +11,7 @@ pub struct AssociationId {
 }
 
 impl fmt::Display for AssociationId {
-    /// Slot and generation: `3.1` is the second association in the fourth slot.
+    /// Prints slot and generation: `3.1` is the second association in the fourth slot.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.slot, self.generation)
     }

@@ -4,8 +4,8 @@
 //! - In INIT or INIT ACK, each end lists the chunk types that it accepts only if authenticated, and
 //!   sends a random number. Both ends compute the key of the association ([`association_key`]) from
 //!   these parameters and a shared secret ([`SharedKeys`], empty by default).
-//! - This module works without packets: the association ([`crate::association`]) queries the chunks
-//!   that must be authenticated, and lets this module sign and verify packets.
+//! - This module does not send or receive packets: the association ([`crate::association`]) calls
+//!   it to find out which chunks must be authenticated, and to sign and verify packets.
 
 mod algorithm;
 mod association_key;
@@ -31,7 +31,7 @@ pub enum Authentication {
     Off,
     /// AUTH is used if the peer supports it.
     On,
-    /// Associations with peers that do not support AUTH are refused.
+    /// AUTH is used, and associations with peers that do not support AUTH are refused.
     Required,
 }
 
@@ -75,7 +75,7 @@ impl NegotiatedAuth {
     }
 }
 
-/// Why the chunks after an AUTH chunk are not accepted.
+/// Why the chunks after an AUTH chunk are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AuthFailure {
     /// The algorithm was not offered.
@@ -94,19 +94,19 @@ pub(crate) struct Authenticator {
     agreed: Option<Agreed>,
 }
 
-/// Additional state once the peer has offered AUTH, too.
+/// Additional state if the peer has also offered AUTH.
 struct Agreed {
     peer: AuthParameters,
     /// Chunk types that the peer accepts only if authenticated.
     demanded: ChunkTypes,
-    /// Algorithm for sent packets.
+    /// HMAC algorithm of sent packets.
     algorithm: Algorithm,
-    /// Keys of the association for each algorithm in use.
+    /// Association keys, by identifier, for each HMAC algorithm in use.
     keyed: Vec<(u16, HmacKey)>,
     /// Key that the peer used last.
     peers_key: Option<u16>,
-    /// The following chunks of the current packet were authenticated together with the COOKIE ECHO
-    /// before them.
+    /// The remaining chunks of the current packet were authenticated together with the preceding
+    /// COOKIE ECHO.
     vouched: bool,
 }
 
@@ -184,7 +184,7 @@ impl Authenticator {
         agreed.map(|it| it.demanded).unwrap_or_default()
     }
 
-    /// Changes the keys, and the keys derived from them.
+    /// Changes the shared keys, and recomputes the association keys derived from them.
     pub(crate) fn change_keys(
         &mut self,
         change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,
@@ -212,8 +212,8 @@ impl Authenticator {
         }
     }
 
-    /// AUTH chunk with an empty HMAC for [`Authenticator::sign`]; `None` if the peer does not
-    /// support AUTH.
+    /// AUTH chunk with an empty HMAC, which [`Authenticator::sign`] fills in; `None` if the peer
+    /// does not support AUTH.
     pub(crate) fn blank(&self, key: u16) -> Option<Auth> {
         let agreed = self.agreed.as_ref()?;
         let zeros = &[0; Algorithm::MAX_LEN][..agreed.algorithm.len()];
@@ -274,8 +274,8 @@ impl Authenticator {
         Ok(changed.then_some(auth.shared_key_id))
     }
 
-    /// Marks the remaining chunks of the current packet as authenticated; its AUTH chunk was
-    /// already processed.
+    /// Marks the remaining chunks of the current packet as authenticated, because its AUTH chunk
+    /// was already verified.
     pub(crate) fn vouch(&mut self) {
         if let Some(agreed) = &mut self.agreed {
             agreed.vouched = true;

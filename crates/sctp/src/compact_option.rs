@@ -1,9 +1,9 @@
-//! Optional numbers without extra space, for fields that every association and path has.
+//! Optional numbers without an extra tag word, for fields of every association and path.
 
 use std::fmt;
 
 /// Optional time or byte count. `u64::MAX` represents `None`, because no clock reaches it and no
-/// window is that large. A timer that is set to it never expires, which is equivalent.
+/// window is that large. A timer set to `u64::MAX` never expires, which is equivalent to no timer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OptionalNanos(u64);
 
@@ -20,7 +20,7 @@ impl OptionalNanos {
         (self != Self::NONE).then_some(self.0)
     }
 
-    /// The number, or [`u64::MAX`] if there is none, for computing the earliest of several times.
+    /// The number, or [`u64::MAX`] for none, so that the minimum of several times can be computed.
     #[inline(always)]
     pub(crate) const fn or_never(self) -> u64 {
         self.0
@@ -31,7 +31,7 @@ impl OptionalNanos {
         self == Self::NONE
     }
 
-    /// Whether there is a time that is not after `now`.
+    /// Whether a time is set and has been reached at `now`.
     #[inline(always)]
     pub(crate) fn has_come(self, now: u64) -> bool {
         self.0 <= now && !self.is_none()

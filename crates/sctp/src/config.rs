@@ -35,79 +35,83 @@ use crate::profile::Profile;
 use crate::stream_allocation::AllocationKind;
 
 settings_with_bbr! {
-    /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of
-    /// RFC 9260 §16. Every switch of [`Config::profile`] is a setting, too.
+    /// Settings of an endpoint, except its ports. The defaults are those of RFC 9260 §16. Every
+    /// switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
-        /// Congestion control algorithm, on every path. A program can add its own.
+        /// Congestion control algorithm, used on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
         /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
-        /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
-        /// With it, chunks that fast recovery marks wait for cwnd
+        /// should be above 1, because otherwise cwnd is never filled; RFC 9002 suggests 1.25. With
+        /// pacing, chunks that fast recovery marks for retransmission wait for cwnd
         /// (`fast_retransmit_in_recovery_waits`). Off: packets are sent as soon as the window
         /// permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion in paces_itself;
-        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
-        /// after a pause. 0: no burst; all packets are spaced. RFC 9002 allows an initial window.
+        /// With `pacing`, or an algorithm that computes a rate: number of bytes that may be sent at
+        /// once after a pause. 0: no burst; all packets are spaced. RFC 9002 allows the size of an
+        /// initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
-        /// Rate-limited increase: a window that the sender does not use grows to twice the largest
-        /// flight in slow start, and to one segment more than the largest flight in congestion
-        /// avoidance. Replaces `growth_needs_full_cwnd`. Off: a window that is not used does not
-        /// grow.
+        /// Rate-limited increase: if the sender does not use its whole cwnd, cwnd grows to at most
+        /// twice the largest flight in slow start, and to one segment more than the largest flight
+        /// in congestion avoidance. Replaces `growth_needs_full_cwnd`. Off: a cwnd that is not
+        /// fully used does not grow.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase §4",
             not with congestion in own_unused_window;
-        /// Find losses by time (RACK): data is lost once data sent later on the same path has
-        /// arrived, and a reordering window of a quarter of the minimum round-trip time has passed.
-        /// Lost retransmissions are found as well. Off: losses are found by missing reports, and a
-        /// lost retransmission by a timeout.
+        /// Detect losses by time (RACK): data is considered lost once data sent later on the same
+        /// path has arrived, and a reordering window of a quarter of the minimum round-trip time
+        /// has passed. Lost retransmissions are detected as well. Off: losses are detected by
+        /// missing reports, and lost retransmissions by a timeout.
         rack: bool = false, Kind::Flag, "RFC 8985 §6";
-        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
-        /// times, send new data, or the last data again. Off: a lost tail is found by a timeout.
+        /// With `rack`: tail loss probe (TLP). If no SACK arrives for two round-trip times, send
+        /// new data, or send the last data again. Off: the loss of the last packets is detected by
+        /// a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: for each delivered byte, fast recovery sends the ratio of
-        /// the reduced window to the flight at the start of recovery. Off: the sender waits until
-        /// the flight has fallen below the reduced window.
+        /// Proportional rate reduction: fast recovery sends new data in proportion to delivered
+        /// data, in the ratio of the reduced cwnd to the flight at the start of recovery. Off: the
+        /// sender waits until the flight has fallen below the reduced cwnd.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
-        /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in
-        /// it as duplicate TSNs: the data had only been reordered.
+        /// Undo the cwnd reduction of a fast recovery if the peer reports all data retransmitted in
+        /// it as duplicate TSNs, because the data was then only reordered.
         undo_spurious_reductions: bool = false, Kind::Flag, "RFC 3708";
-        /// F-RTO: after a timeout, send new data when the first packet sent again is acknowledged.
-        /// If the next SACK acknowledges data that was not sent again, it had been late and not
-        /// lost: the rest is not sent again, and the window is restored. Not where retransmissions
-        /// go to another address.
+        /// F-RTO: after a timeout, send new data when the first retransmitted packet is
+        /// acknowledged. If the next SACK acknowledges data that was not retransmitted, the timeout
+        /// was spurious: no more data is retransmitted, and cwnd is restored. Not used if
+        /// retransmissions go to another address.
         frto: bool = false, Kind::Flag, "RFC 5682 §3, RFC 4138", not with cmt;
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the
         /// upper limit of the search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(MIN_MTU as u64, MAX_MTU as u64), "RFC 9260 §7.3";
         /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first
-        /// packets have 1200 bytes over IPv4 and 1280 over IPv6. RSCTP's HEARTBEATs measure
-        /// bandwidth instead. Off: packets have up to `mtu` bytes.
+        /// packets have 1200 bytes over IPv4 and 1280 over IPv6. Not available with RSCTP, whose
+        /// HEARTBEATs measure bandwidth. Off: packets have up to `mtu` bytes.
         path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899", not with rsctp;
-        /// Outbound streams to request. `stream_allocation` decides how many of them are used.
+        /// Number of outbound streams to request. `stream_allocation` decides how many of them are
+        /// used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
         /// Maximum number of inbound streams to accept.
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// Number of the negotiated streams that are used, round robin, for messages that name no
+        /// How many of the negotiated streams are used, round robin, for messages that name no
         /// stream.
         allocation as stream_allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
-        /// Choice of the stream that sends the next message. `round_robin`: one message of each
-        /// stream in turn. `fcfs`: first come, first served. `round_robin_per_packet`: one stream
-        /// in each packet. `priority`: by `stream_values`. `fair_capacity`: equal bytes for each
-        /// stream. `weighted_fair`: bytes in proportion to `stream_values`.
+        /// Stream scheduler: chooses the stream that sends the next message. `round_robin`: one
+        /// message of each stream in turn. `fcfs`: first come, first served.
+        /// `round_robin_per_packet`: one stream in each packet. `priority`: by `stream_values`.
+        /// `fair_capacity`: equal bytes for each stream. `weighted_fair`: bytes in proportion to
+        /// `stream_values`.
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3", not with streams = 1;
         /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of
         /// which a smaller number goes first (0 for streams that are not listed). With
         /// `weighted_fair`: weights (1 for streams that are not listed). Off: no stream is listed.
         stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3",
             needs scheduler = "priority" | "weighted_fair", not with streams = 1;
-        /// Bandwidth estimate to keep for each path. Off: no estimate, unless `stream_allocation`
-        /// needs one, which is then `westwood_re`.
+        /// Bandwidth estimator to run for each path. Off: none, unless `stream_allocation` needs an
+        /// estimate; `westwood_re` is then used.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
-        /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts
-        /// them.
+        /// Receive buffer: the initially advertised receiver window (a_rwnd), in bytes as
+        /// `rwnd_counts` counts them.
         receive_buffer: u32 = 65_536, Kind::bytes(MIN_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
         /// Delivery of a message starts before its end has arrived once this number of bytes has
         /// arrived without a gap and no earlier message of the stream is missing. Off: only if the
@@ -117,14 +121,14 @@ settings_with_bbr! {
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MAX_BYTES }), "RFC 6458 §8.1.21";
-        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more. Data that
-        /// was sent and is not acknowledged is kept in addition: at most the sum of `send_buffer`
-        /// and twice `receive_buffer`, regardless of the peer's window.
+        /// Send buffer: maximum user data that is queued and not yet sent, in bytes. `send` refuses
+        /// more. Sent data that is not acknowledged is kept in addition: at most the sum of
+        /// `send_buffer` and twice `receive_buffer`, regardless of the peer's receiver window.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MAX_BYTES), "";
-        /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`.
-        /// Off: acknowledge every packet.
+        /// Delayed acknowledgment: acknowledge every second packet (`sack_frequency`), or a single
+        /// packet after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
-        /// With `delayed_sack`: longest delay of a SACK.
+        /// With `delayed_sack`: maximum delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MAX_SACK_DELAY), "RFC 9260 §6.2", needs delayed_sack,
             not with sack_frequency = 1;
         /// With `delayed_sack`: number of packets with DATA after which a SACK is sent. RFC 9260
@@ -165,19 +169,19 @@ settings_with_bbr! {
         max_init_retransmits: u32 = 8, Kind::count(0, MAX_ERRORS), "RFC 9260 §5.1.6";
         /// Valid.Cookie.Life: time for which a cookie is valid.
         valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MAX_SPAN), "RFC 9260 §5.1.3";
-        /// Put several DATA chunks into one packet if they fit.
+        /// Bundle several DATA chunks into one packet if they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
-        /// A message of several chunks starts in the space that the previous message left in its
+        /// Start a message of several chunks in the space that the previous message left in its
         /// packet. Packets then have equal size and can be sent by one system call (GSO). Off: such
         /// a message starts in a new packet. Needs `bundling`.
         pack_messages: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10", needs bundling;
         /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA
         /// may always accompany COOKIE ACK.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
-        /// Send a SACK when the application has read enough to widen the receive window by this
-        /// many bytes beyond the last advertised one. Without it, a sender that saw a narrow window
-        /// sends one packet into it and waits up to `sack_delay` for the SACK. Off: only if the
-        /// advertised window was closed.
+        /// Window update: send a SACK when the application has read enough to widen the receiver
+        /// window by this number of bytes beyond the last advertised one. Otherwise a sender with a
+        /// narrow window sends one packet into it and waits up to `sack_delay` for the SACK. Off:
+        /// such a SACK is sent only if the advertised window was closed.
         window_update: Option<u32> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
         /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones
@@ -197,42 +201,42 @@ settings_with_bbr! {
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other
         /// streams. `scheduler` decides the order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
-        /// Concurrent multipath transfer: new data is sent over all active paths, round robin, as
-        /// far as the window of each path allows. Off: new data is sent over the primary path only.
+        /// Concurrent multipath transfer: new data is sent over all active paths, round robin,
+        /// while the cwnd of each path permits. Off: new data is sent over the primary path only.
         /// `retransmission_path` selects the path of retransmissions; `congestion` has algorithms
-        /// that couple the windows of all paths (`cmt_rp`, `lia`, `olia`).
+        /// that couple the cwnds of all paths (`cmt_rp`, `lia`, `olia`).
         cmt: bool = false, Kind::Flag, "iyengar2006";
-        /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was
+        /// With `cmt`: a TSN counts as reported missing only if a later TSN of the same path was
         /// acknowledged, and each path has a separate fast recovery (SFR-CMT). Off: data on a slow
         /// path is considered lost when later data arrives over a faster path.
         cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006", needs cmt;
         /// With `cmt`: if `growth_needs_cumulative_advance` is on, cwnd grows by the data that is
-        /// acknowledged in order on the same path (CUC). Off: only when the cumulative TSN
-        /// advances, which waits for the slowest path.
+        /// acknowledged in order on the same path (CUC). Off: cwnd grows only when the cumulative
+        /// TSN advances, which waits for the slowest path.
         cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006", needs cmt,
             not with growth_needs_cumulative_advance = false or congestion in own_window;
         /// With `cmt`: SACKs are also delayed while data is missing. Their flags contain the number
         /// of acknowledged packets, and the sender counts this number of missing reports (DAC).
-        /// Both ends must have it. Off: while data is missing, each packet is acknowledged.
+        /// Both ends must support it. Off: while data is missing, each packet is acknowledged.
         cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006", needs cmt;
-        /// With `cmt`: buffers that are split between the active paths, so that a slow path cannot
-        /// fill a buffer alone. `sender`: a path holds at most its share of `send_buffer` until the
-        /// cumulative TSN passes it. `receiver`: a path has at most its share of the peer's window
-        /// in flight. `both`: both limits.
+        /// With `cmt`: split buffers between the active paths, so that a slow path cannot fill a
+        /// buffer alone. `sender`: data sent on a path occupies at most the path's share of
+        /// `send_buffer` until the cumulative TSN passes it. `receiver`: a path has at most its
+        /// share of the peer's receiver window in flight. `both`: both limits.
         cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010", needs cmt;
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer
         /// agrees. The value is the method by which the lower layer detects damaged packets. In the
         /// simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
-        /// Negotiate authenticated chunks (AUTH): the chunk types that either end lists are
-        /// accepted only with a valid HMAC. `required`: associations with peers that do not support
-        /// AUTH are refused.
+        /// Negotiate authenticated chunks (AUTH): chunks of the types that an end lists are
+        /// accepted by it only with a valid HMAC. `required`: associations with peers that do not
+        /// support AUTH are refused.
         authentication: Authentication = Authentication::Off, Authentication::KIND, "RFC 4895 §6.1";
-        /// With `authentication`: the chunk types that the peer must authenticate. Such chunks are
-        /// discarded without a valid HMAC. Off: no chunk types.
+        /// With `authentication`: chunk types that the peer must authenticate. Chunks of these
+        /// types are discarded without a valid HMAC. Off: no chunk types.
         authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2", needs authentication;
-        /// With `authentication`: the HMAC algorithm that this end requests. `sha256`:
-        /// HMAC-SHA-256, or HMAC-SHA-1 if the peer supports no other. `sha1`: HMAC-SHA-1 only.
+        /// With `authentication`: HMAC algorithm that this end requests. `sha256`: HMAC-SHA-256, or
+        /// HMAC-SHA-1 if the peer supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3", needs authentication;
         /// Negotiate the DTLS chunk: all chunks of a packet are encrypted and authenticated.
         /// `dtls-chunk`: associations with peers that do not support the DTLS chunk are refused.
@@ -241,19 +245,19 @@ settings_with_bbr! {
         security: Security = Security::Off, Security::KIND, "draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.1",
             not with authentication or address_changes or minimal_init;
         /// With `security`: size of the replay window in packets, rounded up to a multiple of 64. A
-        /// packet that is overtaken by more packets than this is discarded.
+        /// packet that arrives after more than this number of later packets is discarded.
         dtls_replay_window: u64 = 1024, Kind::Count { least: 64, most: 32_768 },
             "draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.13", needs security;
-        /// With `security`: packets after which new keys are negotiated. Off: new keys are
-        /// negotiated only before the limit of the cipher is reached.
+        /// With `security`: number of packets after which new keys are negotiated. Off: new keys
+        /// are negotiated only before the limit of the cipher is reached.
         dtls_rekey_packets: Option<u64> = None, Kind::Either(OFF, &Kind::Count { least: 1, most: 1 << 48 }),
             "RFC 9147 §4.5.3", needs security;
         /// Negotiate dynamic addresses (ASCONF): each end can add and delete its own addresses, and
-        /// select the address that the other end uses as primary. All requests are authenticated.
-        /// Needs `authentication`, unless the switch `asconf_without_auth` is on.
+        /// select the primary path of the other end. All requests are authenticated. Needs
+        /// `authentication`, unless the switch `asconf_without_auth` is on.
         address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
-        /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No
-        /// Authorization), and this side can still change its own addresses.
+        /// With `address_changes`: perform the peer's requests. Off: the peer's requests are
+        /// refused (No Authorization); this side can still change its own addresses.
         accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5", needs address_changes;
         /// Adaptation Layer Indication to send in the handshake: a number that identifies the
         /// carried protocol to the peer's application. SCTP gives it no meaning. Off: none is sent.
@@ -262,60 +266,60 @@ settings_with_bbr! {
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off:
         /// streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
-        /// With `reconfiguration`: accept requests of the peer to reset its streams or those of
-        /// this side. Off: such requests are denied.
+        /// With `reconfiguration`: accept the peer's requests to reset outbound streams of either
+        /// side. Off: such requests are denied.
         accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
-        /// With `reconfiguration`: accept requests of the peer to reset the association, that is,
+        /// With `reconfiguration`: accept the peer's requests to reset the association, that is,
         /// all TSNs and sequence numbers of both sides.
         accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
-        /// With `reconfiguration`: accept requests of the peer to add streams, inbound ones up to
-        /// `inbound_streams`, and outbound ones.
+        /// With `reconfiguration`: accept the peer's requests to add streams: inbound streams up to
+        /// `inbound_streams`, and outbound streams.
         accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1", needs reconfiguration;
     }
     beside {
-        /// Largest message that [`Association::poll_message`] assembles from parts, bytes; at least
-        /// 1. A larger message ends the association. A message that is not delivered in parts may
-        ///    be as large as the receive buffer. No spec sets it: flows read parts.
+        /// Largest message in bytes that [`Association::poll_message`] assembles from parts; the
+        /// minimum is 1. A larger message aborts the association. Messages that fit into the
+        /// receive buffer are not limited. Not a key of specs, because their flows read parts.
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20;
         /// Default priority of messages, with `partial_reliability`; a smaller number is a higher
         /// priority. If the send buffer is full, unsent messages of lower priority are abandoned
-        /// for one of higher priority (RFC 7496 §3.2). No spec sets it: among messages of one
-        /// priority none gives way, so that it matters only to programs that give some messages
-        /// another.
+        /// for one of higher priority (RFC 7496 §3.2). Not a key of specs, because it only matters
+        /// to programs that send messages of different priorities.
         priority: Option<u32> = None;
-        /// The profile: the RFC that is followed, and the switches that differ from it.
+        /// Profile: the RFC or implementation to follow, and switches that differ from it.
         profile: Profile = Profile::default();
         /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
         /// which are settings, and those of `binomial` and `rsctp`, which are switches of the
         /// profile.
         tuning: AlgorithmParameters = AlgorithmParameters::default();
-        /// Observe the paths, and start on one from saved parameters if the driver
-        /// [supplies](crate::Association::resume) them (Careful Resume, RFC 9959).
+        /// Careful Resume (RFC 9959): observe the paths, and start a path from saved parameters if
+        /// the driver [supplies](crate::Association::resume) them.
         careful_resume: Option<ResumeParameters> = None;
-        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: only the
-        /// source address of packets.
+        /// Addresses of this host, listed in INIT or INIT ACK if there are several. If empty, only
+        /// the source address of packets is used.
         addresses: Vec<IpAddr> = Vec::new();
         /// With `address_changes`: the local address that the peer should use as its primary
         /// destination, requested in the handshake (Set Primary, RFC 5061 §4.2.4).
         preferred_address: Option<IpAddr> = None;
-        /// With `authentication`, the keys that associations begin with. Peers that share none have
-        /// the null key alone.
+        /// With `authentication`: initial shared keys of associations. Peers without a configured
+        /// key share the null key.
         auth_keys: SharedKeys = SharedKeys::default();
-        /// With `security`: the key management methods, and their secrets. By default the user
-        /// installs keys.
+        /// With `security`: key management methods and their secrets. By default the user installs
+        /// keys.
         key_methods: KeyMethods = KeyMethods::default();
-        /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
+        /// Length of the encapsulation header between IP and SCTP, in bytes: 0 to 32; 8 for UDP
+        /// (RFC 6951).
         encapsulation: usize = 0;
-        /// DTLS is the lower layer, which has no addresses: INIT has no Supported Address Types, as
-        /// RFC 8261 §6.1 requires. Some peers (pion) discard an INIT with that parameter.
+        /// DTLS is the lower layer, which has no addresses, so INIT has no Supported Address Types
+        /// (RFC 8261 §6.1). Some peers (pion) discard an INIT with that parameter.
         over_dtls: bool = false;
-        /// Maximum delay of calls of `handle_timeout`, nanoseconds. Paced packets that became due
-        /// within this time are sent in one burst (RFC 9002 §7.7), because otherwise a timer of 1
-        /// ms would allow only one packet per millisecond. 0: no delay, as in a simulator.
+        /// Maximum delay of calls of `handle_timeout`, in nanoseconds. Paced packets that became
+        /// due within this time are sent in one burst (RFC 9002 §7.7), because otherwise a timer of
+        /// 1 ms would allow only one packet per millisecond. 0: no delay, as in a simulator.
         timer_slack: Nanos = 0;
-        /// Compute and verify CRC32c; a simulator may save the time.
+        /// Compute and verify the CRC32c. A simulator may switch it off to save time.
         checksum: bool = true;
     }
 }
@@ -354,9 +358,9 @@ impl Config {
     }
 
     /// Source address for packets to `remote`: the address in [`Config::addresses`] of the same
-    /// family with the longest common prefix (as RFC 6724 §5, rule 8); if several are equal,
-    /// `preferred`. Thus a second network is used in both directions, and not replaced by one that
-    /// may have failed. Without a list it is `preferred`. `None` if there is none of the family.
+    /// family with the longest common prefix (as RFC 6724 §5, rule 8). Among equal ones,
+    /// `preferred` is used, so that both directions use the same network. If no addresses are
+    /// configured, the result is `preferred`. `None` if no address has this family.
     pub(crate) fn local_address_for(
         &self,
         remote: IpAddr,
@@ -366,7 +370,7 @@ impl Config {
     }
 }
 
-/// Like [`Config::local_address_for`], for `addresses`.
+/// Like [`Config::local_address_for`], for a given list of addresses.
 #[inline(never)] // one copy for all callers
 pub(crate) fn nearest(
     addresses: &[IpAddr],

@@ -54,7 +54,7 @@ impl ControlRetransmission {
         !self.due && self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Schedules a retransmission to `path`.
+    /// Schedules an immediate retransmission to `path`.
     pub(crate) fn again(&mut self, path: PathId) {
         self.path = path;
         self.due = true;
@@ -66,7 +66,8 @@ impl ControlRetransmission {
 mod tests {
     use super::*;
 
-    /// Karn's rule (RFC 9260 §6.3.1 C5): the answer to a retransmitted chunk yields no measurement.
+    /// Karn's rule (RFC 9260 §6.3.1 C5): the answer to a retransmitted chunk yields no RTT
+    /// measurement.
     #[test]
     fn only_what_went_once_measures() {
         let mut retry = ControlRetransmission::new(PathId(0));

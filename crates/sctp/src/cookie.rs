@@ -4,12 +4,12 @@
 //! here, so a flood of INITs costs time but no memory, and a cookie cannot be altered, extended or
 //! forged.
 //!
-//! The MAC is SipHash-2-4 with a key and a tag of 128 bits. The RFC requires a MAC with a secret
-//! key and names HMAC (RFC 2104) as an example; the choice is local, because only the creator reads
-//! the cookie. SipHash was designed for this use: messages of ten to some hundred bytes from
-//! unknown senders, whose authentication must cost less than the packet. A forger has a chance of
-//! 2^-128 per packet during the lifetime of the key, and finding the key takes the same number of
-//! attempts. AUTH (RFC 4895) has the algorithms of its RFC.
+//! The MAC is SipHash-2-4 with a key and a tag of 128 bits each. The RFC requires a MAC with a
+//! secret key and names HMAC (RFC 2104) as an example; the choice is local, because only the
+//! creator reads the cookie. SipHash was designed for this use: messages of ten to some hundred
+//! bytes from unknown senders, whose authentication must cost less than the packet. A forger has a
+//! chance of 2^-128 per packet during the lifetime of the key, and finding the key takes the same
+//! number of attempts. AUTH uses the HMAC algorithms of RFC 4895 instead.
 
 use std::hash::Hasher;
 use std::net::IpAddr;
@@ -29,15 +29,16 @@ use crate::handshake::OptionalParameters;
 use crate::random::Random;
 
 const TAG_LEN: usize = 16;
-/// Length of the tag and of zeros after it. The cookie keeps the length that it had with a tag of
-/// 32 bytes, because a shorter INIT ACK and COOKIE ECHO would need less time on a link and change
-/// every simulated time after them.
+/// Length of the tag and of the zeros after it. Cookies keep the length that they had with a tag of
+/// 32 bytes, because shorter INIT ACKs and COOKIE ECHOs would change all simulated times after
+/// them.
 const MAC_LEN: usize = 32;
-/// Length of the numbers at the start of a cookie's body.
+/// Length in bytes of the numbers at the start of a cookie's body.
 const NUMBERS: usize = 1 + 2 * 8 + 2 * 2 + 7 * 4 + 2 * 2;
-/// Length of a cookie's body without addresses.
+/// Length in bytes of a cookie's body without addresses.
 const FIXED_LEN: usize = NUMBERS + 1 + 2;
-/// Format number; one more if there are optional parameters of the peer, which are at the end.
+/// Format number of cookies without optional parameters; one more if the peer's optional parameters
+/// are appended.
 const FORMAT: u8 = 3;
 /// Time during which one secret signs. The previous secret still verifies cookies, so a cookie is
 /// valid for at least this time.
@@ -46,13 +47,13 @@ const SECRET_LIFE: Nanos = 3_600 * SECOND;
 /// Contents of a cookie. Tags, TSNs and streams are those of the future association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie {
-    /// Creation time.
+    /// Creation time of the cookie.
     pub(crate) created_at: Nanos,
-    /// Lifespan.
+    /// Lifespan of the cookie.
     pub(crate) lifespan: Nanos,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
-    /// Initiate Tag of the INIT ACK that contains it.
+    /// Initiate Tag of the INIT ACK that contains the cookie.
     pub(crate) local_tag: u32,
     /// Initiate Tag of the INIT.
     pub(crate) peer_tag: u32,
@@ -101,8 +102,8 @@ impl TieTags {
 }
 
 impl Cookie {
-    /// Time by which it exceeds its lifespan at `now`, if it does: the measure of staleness in an
-    /// ERROR.
+    /// Time since the cookie expired, at `now`; `None` if it is valid. An ERROR reports this
+    /// staleness.
     pub(crate) fn staleness(&self, now: Nanos) -> Option<Nanos> {
         let expired_at = self.created_at.saturating_add(self.lifespan);
         (now > expired_at).then(|| now - expired_at)
@@ -124,7 +125,7 @@ impl Cookie {
 
     /// Appends the cookie to `out`, whose length must be a multiple of 4.
     fn encode(&self, out: &mut BytesMut) {
-        // In place, so that memory is reserved once.
+        // Written in place, so that memory is reserved once.
         let (begin, usual) = (out.len(), self.usual_len());
         out.resize(begin + usual.next_multiple_of(4), 0);
         let mut to = &mut out[begin..];
@@ -197,7 +198,7 @@ impl Cookie {
         if addresses > MAX_PEER_ADDRESSES {
             return None;
         }
-        // Usually there is one.
+        // Most peers list one address, which is read without a loop.
         if addresses == 1 {
             cookie.peer_addresses = Addresses::from_elem(read_address(body)?, 1);
         } else {
@@ -219,7 +220,8 @@ impl Cookie {
         Some(())
     }
 
-    /// Decodes rare parts: AUTH parameters, and optional parameters.
+    /// Decodes parts that few cookies have: AUTH and DTLS parameters, and optional parameters of
+    /// the peer.
     #[cold]
     #[inline(never)]
     fn decode_more(&mut self, remarked: bool, body: &mut &[u8]) -> Option<()> {
@@ -241,7 +243,7 @@ impl Cookie {
         Some(())
     }
 
-    /// Encodes these parts.
+    /// Encodes the parts that [`Self::decode_more`] decodes.
     #[cold]
     #[inline(never)]
     fn encode_more(&self, out: &mut BytesMut) {
@@ -258,13 +260,13 @@ impl Cookie {
     }
 }
 
-/// Like [`put_address`], in place.
+/// Like [`put_address`], but advances a slice.
 #[inline(never)] // one copy for all addresses of a cookie
 fn write_address(to: &mut &mut [u8], address: IpAddr) {
     put_address(to, address);
 }
 
-/// Like [`take_address`], in place.
+/// Like [`take_address`], but advances a slice.
 #[inline(never)]
 fn read_address(body: &mut &[u8]) -> Option<IpAddr> {
     take_address(body)
@@ -279,12 +281,12 @@ pub(crate) struct CookieJar {
     changed_at: Nanos,
 }
 
-/// Key of a MAC.
+/// SipHash key of one secret.
 #[derive(Clone, Copy)]
 struct Secret([u8; 16]);
 
 impl Secret {
-    /// MAC of `body`, filled up with zeros.
+    /// MAC of `body`, padded with zeros to [`MAC_LEN`].
     fn mac(&self, body: &[u8]) -> [u8; MAC_LEN] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(body);
@@ -294,7 +296,7 @@ impl Secret {
     }
 }
 
-/// Tag as a few integers, which are compared faster than bytes.
+/// Splits a MAC into integers, which are compared faster than bytes.
 fn words(mac: &[u8]) -> [u64; MAC_LEN / 8] {
     let mut words = [0; MAC_LEN / 8];
     for (word, bytes) in words.iter_mut().zip(mac.as_chunks().0) {
@@ -320,7 +322,7 @@ impl CookieJar {
         }
     }
 
-    /// Signed bytes for an INIT ACK, after `front` bytes of space.
+    /// Signed cookie for an INIT ACK, after `front` unused bytes for the headers.
     pub(crate) fn seal(
         &mut self,
         now: Nanos,
@@ -349,7 +351,7 @@ impl CookieJar {
         self.changed_at = now;
     }
 
-    /// Contents of a COOKIE ECHO that this endpoint signed; `None` otherwise. The age is not
+    /// Decodes the cookie of a COOKIE ECHO; `None` if this endpoint did not sign it. The age is not
     /// checked here.
     pub(crate) fn open(&self, sealed: &[u8]) -> Option<Cookie> {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
@@ -375,7 +377,7 @@ mod tests {
         CookieJar::new(secret)
     }
 
-    /// Cookie without the space before it.
+    /// Signed cookie without unused bytes before it.
     fn seal(jar: &mut CookieJar, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
         jar.seal(now, cookie, random, 4).freeze().slice(4..)
     }
@@ -466,8 +468,8 @@ mod tests {
         }
     }
 
-    /// CVE-2026-53224: signed bodies are not assumed to be complete: a truncated body, or one with
-    /// a wrong number of addresses, is not a cookie.
+    /// CVE-2026-53224: a signed body may still be incomplete. A truncated body, or one with a wrong
+    /// number of addresses, is rejected.
     #[test]
     fn a_body_cut_short_is_no_cookie_though_it_is_signed() {
         let mut whole = BytesMut::new();

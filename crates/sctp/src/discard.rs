@@ -27,9 +27,9 @@ discards! {
     Malformed = "malformed",
     /// The checksum is wrong (RFC 9260 §6.8).
     Checksum = "checksum",
-    /// No checksum in a packet that must have one: with an INIT or COOKIE ECHO, or of no
-    /// association for which this end announced that it accepts packets without a checksum (RFC
-    /// 9653 §5.2, §5.3).
+    /// A packet without a checksum that must have one: it contains an INIT or COOKIE ECHO, or this
+    /// end has not announced for its association that it accepts such packets (RFC 9653 §5.2,
+    /// §5.3).
     ZeroChecksum = "zero_checksum",
     /// Source or destination port 0 (RFC 9260 §3.1), or another endpoint's port.
     Port = "port",
@@ -41,11 +41,11 @@ discards! {
     ZeroTag = "zero_tag",
     /// INIT, INIT ACK or SHUTDOWN COMPLETE together with another chunk (RFC 9260 §6.10).
     ForbiddenBundle = "forbidden_bundle",
-    /// Out of the blue without an answer (RFC 9260 §8.4, rules 2, 6 and 7), or late for an
-    /// association that was closed by SHUTDOWN.
+    /// An out of the blue packet that is not answered (RFC 9260 §8.4, rules 2, 6 and 7), or data
+    /// that arrived late for an association that was closed by SHUTDOWN.
     OutOfTheBlue = "out_of_the_blue",
-    /// A chunk whose length field is shorter than its header or longer than the packet; the
-    /// remaining packet is also discarded.
+    /// A chunk whose length field is shorter than its header or longer than the packet; the rest of
+    /// the packet is also discarded.
     ChunkLength = "chunk_length",
     /// A chunk whose fields contradict its length.
     ChunkFields = "chunk_fields",
@@ -55,11 +55,12 @@ discards! {
     WrongState = "wrong_state",
     /// An INIT or INIT ACK that violates RFC 9260 §3.3.2 or §3.3.3.
     BadInit = "bad_init",
-    /// A restart that brings new addresses (RFC 9260 §5.2.2).
+    /// A restart that adds new addresses (RFC 9260 §5.2.2).
     RestartNewAddress = "restart_new_address",
     /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     RestartNewPort = "restart_new_port",
-    /// An INIT ACK of an attempt while another attempt of the same race is ahead.
+    /// An INIT ACK for one connection attempt while another attempt of the same race has already
+    /// continued.
     SupersededAttempt = "superseded_attempt",
     /// A State Cookie that this endpoint did not create, or that does not match its packet (RFC
     /// 9260 §5.1.5).
@@ -68,7 +69,8 @@ discards! {
     StaleCookie = "stale_cookie",
     /// A State Cookie that arrived too late (RFC 9260 §5.2.4, action C and "no other").
     LateCookie = "late_cookie",
-    /// A repeated COOKIE ECHO of a peer that waits for the user's decision (RFC 9260 §5.1 C).
+    /// A retransmitted COOKIE ECHO of a peer about which the user has not decided yet (RFC 9260
+    /// §5.1 C).
     Undecided = "undecided",
     /// An ABORT or SHUTDOWN COMPLETE whose tag matches neither end (RFC 9260 §8.5.1 B, C).
     BadTagAbort = "bad_tag_abort",
@@ -81,19 +83,19 @@ discards! {
     BadSack = "bad_sack",
     /// An ECNE for a TSN that was never sent, or far too long ago (RFC 4960 Appendix A).
     BadEcne = "bad_ecne",
-    /// A FORWARD TSN that is outdated or too far ahead; or an entry for a nonexistent stream, or an
-    /// earlier number (RFC 3758 §3.6).
+    /// A FORWARD TSN that is outdated or too far ahead, or contains a nonexistent stream or an
+    /// outdated stream sequence number (RFC 3758 §3.6).
     BadForwardTsn = "bad_forward_tsn",
-    /// A RE-CONFIG with an invalid combination of parameters or an unreadable parameter, a request
-    /// with an unexpected number, or a response to no request (RFC 6525 §5.2).
+    /// A RE-CONFIG with an invalid combination of parameters, an unreadable parameter, or an
+    /// unexpected request number, or a response that matches no request (RFC 6525 §5.2).
     BadReConfig = "bad_re_config",
-    /// An ASCONF whose serial number is neither the next nor a recent one, or that is unreadable;
-    /// an ASCONF-ACK to no request (RFC 5061 §5.2, §5.3).
+    /// An ASCONF that is unreadable, or whose serial number is neither the next nor a recent one;
+    /// or an ASCONF-ACK that matches no ASCONF (RFC 5061 §5.2, §5.3).
     BadAsconf = "bad_asconf",
-    /// A chunk that is accepted only if authenticated, and is not (RFC 4895 §6.3).
+    /// An unauthenticated chunk of a type that must be authenticated (RFC 4895 §6.3).
     Unauthenticated = "unauthenticated",
-    /// An AUTH with a wrong HMAC, or an unknown key or algorithm, or that is the second of its
-    /// packet; all chunks after it are discarded, too (RFC 4895 §6.3).
+    /// An AUTH with a wrong HMAC, an unknown key or algorithm, or a second AUTH in one packet. All
+    /// chunks after it are discarded, too (RFC 4895 §6.3).
     BadAuth = "bad_auth",
     /// An unprotected packet of an association that requires the DTLS chunk
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2).
@@ -112,16 +114,17 @@ discards! {
     SecondSack = "second_sack",
     /// DATA that is a duplicate, does not fit into the buffer, or has a nonexistent stream.
     Data = "data",
-    /// An ICMP message of a type that has no meaning for SCTP, or none now (RFC 9260 §10, ICMP1 to
-    /// ICMP4).
+    /// An ICMP message of a type that has no effect on SCTP, or not in the current state (RFC 9260
+    /// §10, ICMP1 to ICMP4).
     IcmpIgnored = "icmp_ignored",
-    /// An ICMP message that quotes no SCTP packet, or too little of it.
+    /// An ICMP message that does not quote an SCTP packet, or quotes too little of it.
     IcmpQuote = "icmp_quote",
     /// An ICMP message about a packet of no association (ICMP5).
     IcmpNoAssociation = "icmp_no_association",
     /// An ICMP message whose quoted packet does not have the association's tag (ICMP6).
     IcmpTag = "icmp_tag",
-    /// A reply beyond the queue limit, or a chunk of a packet with too many control chunks.
+    /// A reply that exceeded the queue limit, or a chunk beyond the maximum number of control
+    /// chunks per packet.
     RateLimited = "rate_limited",
 }
 
@@ -130,7 +133,7 @@ discards! {
 pub struct DiscardCounts(Option<Box<[u64; DiscardReason::ALL.len()]>>);
 
 impl DiscardCounts {
-    /// Counts a discard. Cold, so that callers keep it out of the fast path.
+    /// Counts a discard. Marked as cold, so that the compiler keeps this code out of the fast path.
     #[cold]
     #[inline(never)]
     pub(crate) fn count(&mut self, reason: DiscardReason) {
@@ -158,7 +161,7 @@ impl DiscardCounts {
 }
 
 impl fmt::Display for DiscardCounts {
-    /// Reasons that occurred, by name, with their counts: `checksum 2, data 1`; or `none`.
+    /// Prints the reasons that occurred with their counts, such as `checksum 2, data 1`, or `none`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (reason, count) in self.iter() {

@@ -1,5 +1,5 @@
-//! Settings that can change during an association (RFC 6458 §8.1). Each has the name, unit and
-//! range of the corresponding setting of [`Config`]; times are in nanoseconds.
+//! Settings that can be changed while an association exists (RFC 6458 §8.1). Each has the name,
+//! unit and range of the corresponding setting of [`Config`]; times are in nanoseconds.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::config::{Config, ConfigError, SchedulerKind};
 use crate::send_options::SendOptions;
 
-/// Dynamic settings of an association, for all its paths.
+/// Dynamic settings that apply to the whole association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationSettings {
@@ -29,8 +29,8 @@ pub struct AssociationSettings {
     /// 8260 §4.3.2). Waiting messages keep their order within each stream.
     pub scheduler: SchedulerKind,
     /// Default options for messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458 §8.1.31,
-    /// RFC 7496 §4.5), without a receipt. The policies also apply to other messages whose
-    /// [`SendOptions`] leave them open. A lifetime is 1 ns to 86,400 s.
+    /// RFC 7496 §4.5); a receipt is not possible. The abandonment policies also apply to messages
+    /// with [`SendOptions`] that do not set a policy. A lifetime is 1 ns to 86,400 s.
     pub send_defaults: SendOptions,
 }
 
@@ -57,7 +57,7 @@ pub struct PathSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DynamicSettingError {
-    /// Out of range, or in conflict with another setting.
+    /// A value is out of range, or conflicts with another setting.
     #[error(transparent)]
     Value(#[from] ConfigError),
     /// The peer has no such address.
@@ -68,10 +68,10 @@ pub enum DynamicSettingError {
     NoSuchStream {
         /// The requested stream.
         stream: u16,
-        /// The last negotiated stream.
+        /// Highest negotiated stream number.
         most: u16,
     },
-    /// The association has ended.
+    /// The association is closed.
     #[error("the association is closed")]
     Closed,
 }
@@ -84,7 +84,7 @@ impl AssociationSettings {
         self
     }
 
-    /// Settings of `config`.
+    /// Dynamic settings of `config`.
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             association_max_retrans: config.association_max_retrans,
@@ -97,7 +97,7 @@ impl AssociationSettings {
         }
     }
 
-    /// `config` with these settings.
+    /// Copy of `config` with these settings.
     pub(crate) fn put_in(self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
         config.association_max_retrans = self.association_max_retrans;
@@ -106,7 +106,7 @@ impl AssociationSettings {
         config.sack_frequency = self.sack_frequency;
         config.profile.max_burst = self.max_burst;
         config.scheduler = self.scheduler;
-        // The lifetime of the defaults is validated like that of the configuration.
+        // The lifetime of the default options is validated like `Config::lifetime`.
         let lifetime = std::mem::replace(&mut config.lifetime, self.send_defaults.lifetime());
         config.check()?;
         config.lifetime = lifetime;
@@ -122,22 +122,24 @@ impl PathSettings {
         self
     }
 
-    /// `config` with these settings, so that all later paths use them.
+    /// Copy of `config` with these settings, which paths added later will use.
     pub(crate) fn put_in(self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
         config.heartbeat_interval = self.heartbeat_interval;
         (config.rto_min, config.rto_max) = (self.rto_min, self.rto_max);
         config.path_max_retrans = self.path_max_retrans;
         config.pf_max_retrans = self.pf_max_retrans;
-        // `rto_initial` is the first timeout of a path, which is past, so it may be adjusted.
+        // `rto_initial` only matters for a path's first timeout, so it may be clamped to the new
+        // bounds.
         let initial = &mut config.profile.rto_initial.0;
         *initial = (*initial).clamp(self.rto_min, self.rto_max.max(self.rto_min));
         config.check()?;
         Ok(config)
     }
 
-    /// Minimum number of errors at which the primary path may be switched: not before it has failed
-    /// (RFC 7829 §5, rule 1). `pf_max_retrans`: PFMR, if paths can be potentially failed.
+    /// Minimum number of errors at which the primary path may be switched, because it must have
+    /// failed before (RFC 7829 §5, rule 1). `pf_max_retrans`: PFMR, or `None` if paths cannot be
+    /// potentially failed.
     pub(crate) fn least_primary_switch(&self, pf_max_retrans: Option<u32>) -> u32 {
         let most = self.path_max_retrans;
         pf_max_retrans.map_or(most, |pf| pf.min(most))

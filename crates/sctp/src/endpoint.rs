@@ -62,8 +62,8 @@ mod retired_tags;
 mod slab;
 mod transmit;
 
-/// Maximum number of waiting stateless replies. A driver that drains `poll_transmit` leaves space
-/// for the reply to each packet; beyond this, packets are not answered.
+/// Maximum number of queued stateless replies. If the queue is full, packets without an association
+/// are not answered. A driver that drains `poll_transmit` after each packet never fills it.
 const MAX_REPLIES: usize = 64;
 /// Default maximum number of associations.
 const DEFAULT_MAX_ASSOCIATIONS: usize = 65_536;
@@ -76,23 +76,23 @@ struct Arrival {
     /// Peer's UDP port; 0 without UDP encapsulation.
     udp_port: u16,
     ecn: Ecn,
-    /// The checksum of the packet is zero, and was not verified.
+    /// The packet's checksum is zero and was not verified.
     without: bool,
     /// The packet was inside a DTLS chunk.
     protected: bool,
     header: CommonHeader,
 }
 
-/// Recipient of a packet.
+/// Which association or shard received a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipient {
     /// This association processed it.
     Association(AssociationId),
     /// The packet belongs to the shard with this number ([`ShardPeers`]), and was not processed by
-    /// this endpoint. If that shard forwards the packet to a third shard, the peer has meanwhile
-    /// restarted on the third shard.
+    /// this endpoint. If that shard returns a third shard, the peer has since restarted on the
+    /// third shard.
     Shard(u32),
-    /// No association processed it. The packet may have been answered.
+    /// No association processed the packet. It may have been answered statelessly.
     None,
 }
 
@@ -108,28 +108,28 @@ pub enum Recipient {
 ///    there is no packet;
 /// 3. [`Endpoint::poll_ready`] until no association is ready, and for each of them
 ///    [`Association::poll_output`] until it returns `None`, or, for a user without messages,
-///    [`Endpoint::poll_event`]. Any reaction of the user (sending an answer, closing) is an input
-///    of step 1, after which step 2 follows again; this includes taking a message, because it opens
+///    [`Endpoint::poll_event`]. If the user reacts by a call that changes state, such as sending or
+///    closing, the driver continues with step 2. Taking a message is such a call, because it opens
 ///    the receive window;
 /// 4. [`poll_timeout`](Transport::poll_timeout): the time of the next `handle_timeout`, if no other
 ///    input comes first. Each call may change this time.
 ///
-/// The example in the [crate documentation](crate) shows this. A time before an earlier time is
-/// replaced by the earlier time: if the clock is set back, the time stands still.
+/// The example in the [crate documentation](crate) shows this. If a time is less than the previous
+/// one, because the clock was set back, the previous time is used.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
     port: u16,
     random: Random,
     jar: CookieJar,
-    /// Number of associations that peers may still begin.
+    /// Number of further associations that peers may start.
     may_begin: usize,
     answers_for_other_ports: bool,
     max_associations: usize,
-    /// Shares of peers; present while the maximum number of associations is reached.
+    /// Number of associations of each peer address; present while the maximum number of
+    /// associations is reached.
     shares: Option<Box<Shares>>,
-    /// Incoming associations without a decision; present if the user decides about incoming
-    /// associations.
+    /// Incoming associations that wait for the user's decision; `None` if all are accepted.
     undecided: Option<Box<PendingIncoming>>,
     racers: ConnectAttempts,
     table: AssociationTable,
@@ -154,8 +154,8 @@ impl Endpoint {
         Ok(Self::with_shared_config(config.checked()?, port, seed))
     }
 
-    /// Like [`Endpoint::new`], with settings that are shared with other endpoints. Many endpoints
-    /// are created faster and need less memory, because settings are validated and stored once.
+    /// Like [`Endpoint::new`], with settings that are shared with other endpoints. The settings are
+    /// validated and stored only once, which saves time and memory if there are many endpoints.
     pub fn with_shared_config(config: CheckedConfig, port: u16, seed: [u8; 32]) -> Self {
         let mut random = Random::new(seed);
         let [cookies, peers] = random.keys();
@@ -180,14 +180,13 @@ impl Endpoint {
         }
     }
 
-    /// Time that never decreases: if the driver's clock does, it stands still until the clock has
-    /// caught up.
+    /// Monotonic version of the driver's time `now`: the latest time is used if `now` is less.
     fn at(&mut self, now: Nanos) -> Nanos {
         self.latest = self.latest.max(now);
         self.latest
     }
 
-    /// Settings.
+    /// Settings of the endpoint.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -216,24 +215,25 @@ impl Endpoint {
         self.set_backlog(if accept { usize::MAX } else { 0 });
     }
 
-    /// Accepts this number of further incoming associations, and then stops: for a backlog, which
-    /// peers that connect at the same time could otherwise exceed. Associations that the user
+    /// Accepts this number of further incoming associations, and then stops. A server can thereby
+    /// enforce its backlog even if many peers connect at the same time. Associations that the user
     /// decides about ([`Endpoint::decide_incoming`]) do not count.
     pub fn set_backlog(&mut self, most: usize) {
         self.may_begin = most;
     }
 
-    /// Sets whether packets for other ports are answered as out of the blue (RFC 9260 §8.4), for an
-    /// endpoint that is the only SCTP stack of its host. By default INITs are ignored.
+    /// Sets whether packets for other ports are answered as out of the blue (RFC 9260 §8.4). Enable
+    /// this for an endpoint that is the only SCTP stack of its host. By default INITs for other
+    /// ports are ignored.
     pub fn answer_unknown_ports(&mut self, answer: bool) {
         self.answers_for_other_ports = answer;
     }
 
-    /// Sets the maximum number of associations for accepting an incoming one; 65,536 by default. If
-    /// it is reached, and one address (for IPv6, its first 64 bits) has more than an eighth of the
-    /// associations, one of these is closed in favour of another peer
-    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably an association over
-    /// which no packet was received since the handshake.
+    /// Sets the number of associations above which no incoming association is accepted; 65,536 by
+    /// default. If it is reached, and one peer address (for IPv6, its first 64 bits) has more than
+    /// an eighth of the associations, one of these is closed to make space for another peer
+    /// ([`CloseReason::Displaced`](crate::CloseReason::Displaced)): preferably one that has
+    /// received no packet since the handshake.
     pub fn set_max_associations(&mut self, most: usize) {
         self.max_associations = most;
     }
@@ -243,8 +243,8 @@ impl Endpoint {
         self.table.get(self.table.slot_of(id)?)
     }
 
-    /// Mutable version of [`Self::association`]. The caller should drain `poll_transmit` and
-    /// `poll_event` afterwards.
+    /// Mutable access to an association: see [`Self::association`]. The caller should drain
+    /// `poll_transmit` and `poll_event` afterwards.
     #[inline]
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         let slot = self.table.slot_of(id)?;
@@ -257,8 +257,8 @@ impl Endpoint {
         self.table.ids()
     }
 
-    /// Releases a closed association with its unread messages. `false` if it is not closed, or
-    /// unknown.
+    /// Releases a closed association and discards its unread messages. Returns `false` if the
+    /// association is not closed, or is unknown.
     pub fn release(&mut self, id: AssociationId) -> bool {
         let Some(slot) = self.table.slot_of(id) else {
             return false;
@@ -266,8 +266,8 @@ impl Endpoint {
         match self.table.get(slot) {
             Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
-                // The tag of the association is recorded when the association is next polled for
-                // packets, which does not happen after its end.
+                // Record the tag here, because a closed association may not be polled for packets
+                // again.
                 if self.table.is_findable(slot) {
                     self.retire(self.latest, slot);
                 }
@@ -278,9 +278,8 @@ impl Endpoint {
         }
     }
 
-    /// Next association with output that it did not have when it was last returned here. The caller
-    /// should drain `poll_transmit` after it has taken messages, because this opens the receive
-    /// window.
+    /// Next association with new output since it was last returned here. The caller should drain
+    /// `poll_transmit` after it has taken messages, because this opens the receive window.
     #[inline]
     pub fn poll_ready(&mut self) -> Option<(AssociationId, &mut Association)> {
         self.table.next_ready()?;
@@ -292,7 +291,7 @@ impl Endpoint {
         while let Some(slot) = self.table.next_ready() {
             self.table.pop_ready();
             let association = self.table.get_mut(slot);
-            // Most are here because they were used, without new output.
+            // Most queued associations have no new output, because every use queues them.
             if association.is_some_and(Association::take_news) {
                 self.table.sends(slot);
                 let id = self.table.id_of(slot);
@@ -302,7 +301,7 @@ impl Endpoint {
         None
     }
 
-    /// Next event of any association, with its identifier; messages stay.
+    /// Next event of any association, with the identifier of the association; messages stay queued.
     /// [`Association::poll_output`] returns events in order with the messages.
     #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
@@ -313,8 +312,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether an association has an event, which is then the first in the queue. It is separate
-    /// from [`Self::next_event`] because most associations in the queue have messages only.
+    /// Finds an association with an event, and makes it the first in the queue; returns `false` if
+    /// there is none. Separate from [`Self::next_event`], because most queued associations have
+    /// only messages.
     #[inline(never)]
     fn find_event(&mut self) -> bool {
         while let Some(slot) = self.table.next_ready() {
@@ -341,7 +341,7 @@ impl Endpoint {
         &self.discards
     }
 
-    /// Association whose peer is verified at this address (RFC 9260 §5.4), unless it is closed.
+    /// Open association whose peer has verified this address (RFC 9260 §5.4).
     #[inline(never)] // one copy for all callers
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
@@ -367,7 +367,7 @@ impl Endpoint {
         }
         let header = arrival.header_of_answer(verification_tag);
         let all: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-        // Allocate only what is needed, because the packet may wait.
+        // Allocate only the needed size, because the packet may be queued for some time.
         let limit = limit.min(COMMON_HEADER + all);
         let mut out = BytesMut::with_capacity(limit);
         let mut packet = PacketBuilder::new(&mut out, header, limit);
@@ -380,8 +380,8 @@ impl Endpoint {
         self.queue_answer(arrival, out);
     }
 
-    /// Sends an answer like [`Self::answer`], for chunks in `packet` after the space for the common
-    /// header.
+    /// Sends an answer like [`Self::answer`]; `packet` contains the chunks, after space for the
+    /// common header.
     fn answer_with(&mut self, arrival: Arrival, verification_tag: u32, mut packet: BytesMut) {
         let header = arrival.header_of_answer(verification_tag);
         let has_room = self.answers.len() < MAX_REPLIES;
@@ -405,7 +405,7 @@ impl Endpoint {
 impl Arrival {
     fn header_of_answer(&self, verification_tag: u32) -> CommonHeader {
         CommonHeader {
-            // The local port, or an unused port.
+            // Reply from the port to which the packet was sent, even if it is unused.
             source_port: self.header.destination_port,
             destination_port: self.header.source_port,
             verification_tag,
@@ -415,15 +415,15 @@ impl Arrival {
 
 /// UDP encapsulation (RFC 6951). A driver without it only needs [`Transport`].
 impl Endpoint {
-    /// Like [`Transport::handle_datagram`], for a packet that was received inside UDP from the
-    /// peer's port `udp_port`, or directly over IP (0), and is at `range` within the block received
-    /// by one system call. Retained user data are slices of the whole block. The port is updated
-    /// only if the packet's verification tag matches the association (RFC 6951 §5.4); packets
-    /// without an association are answered to their source.
+    /// Like [`Transport::handle_datagram`], for a packet in UDP from the peer's port `udp_port`, or
+    /// directly over IP (0). The packet is at `range` within a block received by one system call.
+    /// Received user data refers to the whole block without a copy. The port is updated only if the
+    /// packet's verification tag matches the association (RFC 6951 §5.4); packets without an
+    /// association are answered to their source.
     ///
-    /// Returns the association that processed the packet: the packet has its verification tag, or
-    /// created it. A driver under load can use it to distinguish packets of peers from packets of
-    /// unknown sources.
+    /// Returns the association that processed the packet, because the packet has its verification
+    /// tag or created it. A driver under load can use it to distinguish packets of peers from
+    /// packets of unknown sources.
     ///
     /// # Panics
     /// `range` is not within the block.
@@ -486,7 +486,7 @@ impl Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(DiscardReason::ChunkLength),
         };
-        // This also applies if no association with a matching tag is known (RFC 9260 §8.5.1 A).
+        // Checked even if no association matches (RFC 9260 §8.5.1 A).
         if packet.header.verification_tag == 0 && first.kind != kind::INIT {
             return self.discards.count(DiscardReason::ZeroTag);
         }
@@ -533,14 +533,15 @@ impl Transport for Endpoint {
         while let Some(slot) = self.timers.pop_due(now) {
             if let Some(association) = self.table.get_mut(slot) {
                 association.handle_timeout(now);
-                // Further needs are known after it has sent.
+                // The association's next deadline is computed after its packets were sent.
                 self.table.touch(slot);
             }
         }
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // A caller that polls one packet at a time calls this method once for each packet.
+        // Returns early, because a caller that polls one packet at a time makes this call once per
+        // packet.
         if self.has_nothing_to_send() {
             self.at(now);
             return None;

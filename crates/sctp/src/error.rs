@@ -1,4 +1,4 @@
-//! Errors of user calls.
+//! Errors returned by calls of the user.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ pub enum ConnectError {
     /// No local address of this family is available.
     #[error("no local address is of the family of {0}")]
     Family(IpAddr),
-    /// An association with this address and port exists already; two cannot exist (RFC 9260 §1.2).
+    /// An association with this address and port already exists; RFC 9260 §1.2 allows only one.
     #[error("there is an association with that peer already")]
     Exists(AssociationId),
     /// Another endpoint of the same shard group ([`ShardPeers`](crate::ShardPeers)) has an

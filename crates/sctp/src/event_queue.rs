@@ -1,9 +1,7 @@
-//! Queue of the events of an association that its user has not read, with their order relative to
-//! the messages.
-//!
+//! Queue of an association's events that the user has not read, ordered relative to the messages.
 //! Events are numbered as they occur. A message that becomes readable records the number of events
-//! before it ([`Readable`](crate::rx)), so that both queues form one order. The queue is bounded
-//! even if the user reads no events: the oldest events are dropped and counted.
+//! before it ([`Readable`](crate::rx)), which defines one order of events and messages. The queue
+//! is bounded even if the user reads no events: the oldest events are dropped and counted.
 
 use std::collections::VecDeque;
 
@@ -13,8 +11,8 @@ use crate::pr_sctp::AbandonedMessage;
 use crate::tx::DeliveryStatus;
 use crate::work;
 
-/// Maximum number of waiting events, without one-time events, undelivered messages, receipts, and
-/// messages abandoned together.
+/// Maximum number of queued events. One-time events, undelivered messages, receipts and messages
+/// that were abandoned together do not count.
 const MAX_WAITING: usize = 256;
 
 /// Event and its number.
@@ -24,14 +22,14 @@ struct Entry {
     number: u32,
 }
 
-/// Amounts that have a separate limit, of one event or of all events in the queue.
+/// Quantities with a separate limit, of one event or summed over the queue.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Limited {
-    /// Bytes of abandoned messages, of lists of streams and of names of the peer, which it chooses.
+    /// Bytes of abandoned messages, of lists of streams, and of names in the peer's certificates.
     bytes: usize,
     /// Number of undelivered messages.
     undelivered: usize,
-    /// Number of errors that the peer reported.
+    /// Number of [`Event::PeerError`] events.
     peer_errors: usize,
 }
 
@@ -62,8 +60,8 @@ impl Limited {
         self.peer_errors += other.peer_errors;
     }
 
-    /// Subtracts the amounts of an event. Undelivered messages come first, because thousands of
-    /// them may be read in one call.
+    /// Subtracts the quantities of an event. Undelivered messages are handled first, because one
+    /// call may read thousands of them.
     #[inline]
     fn subtract(&mut self, event: &Event) {
         if let Event::MessageUndelivered(_) = event {
@@ -77,24 +75,24 @@ impl Limited {
     }
 }
 
-/// Bytes of the names of a peer. Not inlined, because few events have names.
+/// Size in bytes of a peer's names. Not inlined, because few events contain names.
 #[cold]
 fn size_of_names(names: &[String]) -> usize {
     let sizes = names.iter().map(|it| size_of::<String>() + it.len());
     sizes.sum()
 }
 
-/// Allocated only if several events wait, or one with a separate limit.
+/// Further events and sums. Allocated only for several events, or for one with a separate limit.
 #[derive(Debug, Default)]
 struct Backlog {
     /// Events after the first.
     events: VecDeque<Entry>,
-    /// Number of events at the front of `events` that are known not to be droppable.
+    /// Number of events at the front of `events` that must not be dropped.
     kept: usize,
     receipts: VecDeque<(u32, u64, DeliveryStatus)>,
-    /// Number of dropped events that were not reported to the user yet.
+    /// Number of dropped events that [`Event::Missed`] has not reported yet.
     missed: u64,
-    /// Sums of all waiting events.
+    /// Sums over all queued events.
     limited: Limited,
 }
 
@@ -111,8 +109,8 @@ impl Backlog {
         Some(entry)
     }
 
-    /// Removes the oldest event that may be dropped. The events before it, which may be thousands
-    /// of undelivered messages, are examined once.
+    /// Removes the oldest event that may be dropped. Each event before it, of which there may be
+    /// thousands, is examined only once.
     fn remove_oldest(&mut self) -> Option<Entry> {
         let behind = self.events.range(self.kept..);
         let kept = behind.take_while(|it| !may_go(&it.event)).count();
@@ -139,41 +137,42 @@ impl IsEmpty for Backlog {
     }
 }
 
-/// The driver was not notified of the output.
+/// There is output about which the driver was not notified.
 const NEWS: u8 = 1;
-/// [`Output::Writable`](crate::Output::Writable) waits.
+/// [`Output::Writable`](crate::Output::Writable) must be returned.
 const WRITABLE: u8 = 2;
-/// The user waits for buffer space.
+/// The user waits for space in the send buffer.
 const WANTS_ROOM: u8 = 4;
-/// The user requests [`Output::Sent`](crate::Output::Sent).
+/// The user has requested [`Output::Sent`](crate::Output::Sent).
 const REPORTS_SENT: u8 = 8;
 
-/// Events in the order in which they occurred.
+/// Queue of events in the order in which they occurred.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// First waiting event. If it is `None`, no other event waits.
+    /// First queued event. If it is `None`, the queue is empty except for receipts and a pending
+    /// [`Event::Missed`].
     first: Option<Entry>,
     backlog: LazyBox<Backlog>,
-    /// Maximum number of bytes of abandoned messages, lists of streams and names of the peer.
+    /// Maximum number of bytes of abandoned messages, lists of streams and peer names.
     max_bytes: usize,
     /// Number of events so far, which is the number of the next event.
     next: u32,
-    /// Number of the first event that the driver was not shown.
+    /// Number of the first event that [`Self::unseen`] has not returned.
     seen: u32,
-    /// Smallest size in bytes of the messages that the user waits to send.
+    /// Size in bytes of the smallest message for which the user waits for space.
     wanted: u32,
     flags: u8,
 }
 
-/// Whether the event `number` comes before a message with `preceding` events before it.
+/// Whether event number `number` precedes a message that has `preceding` events before it.
 #[inline]
 pub(crate) fn is_before(number: u32, preceding: u32) -> bool {
     (preceding.wrapping_sub(number) as i32) > 0
 }
 
 impl EventQueue {
-    /// Creates a queue for events with up to `max_bytes` of user data and lists of streams, plus
-    /// messages abandoned together beyond this limit.
+    /// Creates a queue with space for `max_bytes` bytes of user data, lists of streams and names.
+    /// Messages that were abandoned together may exceed this limit.
     #[inline(always)]
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
@@ -215,9 +214,9 @@ impl EventQueue {
     }
 
     /// Adds undelivered messages. All of them are queued, even beyond the limits, because the
-    /// sender buffered them all. Of a peer that restarts repeatedly, only the messages of the first
-    /// restart are queued until the user has read them; the messages left at the end of the
-    /// association (`last`) are always queued.
+    /// sender buffered them all. If the peer restarts repeatedly, only the messages of the first
+    /// restart are queued until the user has read them. The messages left when the association is
+    /// closed (`last`) are always queued.
     pub(crate) fn undelivered(
         &mut self,
         messages: impl Iterator<Item = UndeliveredMessage>,
@@ -227,7 +226,7 @@ impl EventQueue {
             self.backlog.make().missed += messages.count() as u64;
             return;
         }
-        // All messages are added in one call, because there may be thousands.
+        // Added by one `extend` call, because there may be thousands of messages.
         let mut number = self.next;
         let mut entries = messages.map(|message| {
             let event = Event::MessageUndelivered(Box::new(message));
@@ -249,8 +248,8 @@ impl EventQueue {
         self.backlog.change(|_| ());
     }
 
-    /// Adds a receipt that the user requested. Receipts are never dropped: each belongs to a
-    /// message that the user sent, so that the peer cannot cause additional receipts.
+    /// Adds a receipt that the user requested. Receipts are never dropped. Each belongs to a
+    /// message of the user, so the peer cannot cause additional receipts.
     pub(crate) fn receipt(&mut self, number: u64, delivery: DeliveryStatus) {
         let place = self.count_one();
         let receipts = &mut self.backlog.make().receipts;
@@ -304,14 +303,14 @@ impl EventQueue {
         }
     }
 
-    /// Whether an event (or a receipt if `receipts`) comes before a message with `preceding` events
-    /// before it.
+    /// Whether an event (including receipts if `receipts`) precedes a message that has `preceding`
+    /// events before it.
     pub(crate) fn has_before(&self, preceding: u32, receipts: bool) -> bool {
         let first = self.first_number(receipts);
         self.backlog.missed > 0 || first.is_some_and(|it| is_before(it, preceding))
     }
 
-    /// Number of the first event (or receipt if `receipts`).
+    /// Number of the first event (including receipts if `receipts`).
     pub(crate) fn first_number(&self, receipts: bool) -> Option<u32> {
         let receipt = self.backlog.receipts.front().filter(|_| receipts);
         match (&self.first, receipt) {
@@ -360,7 +359,7 @@ impl EventQueue {
         Some(Event::Receipt { number, delivery })
     }
 
-    /// Removes the first event for which `wanted` is true, if it comes before a message with
+    /// Removes the first event for which `wanted` is true, if it precedes a message that has
     /// `preceding` events before it.
     #[cold]
     pub(crate) fn pop_where(
@@ -392,7 +391,7 @@ impl EventQueue {
         Some(entry)
     }
 
-    /// Number of waiting [`Event::PeerError`].
+    /// Number of queued [`Event::PeerError`] events.
     pub(crate) fn peer_errors(&self) -> usize {
         self.backlog.limited.peer_errors
     }
@@ -403,7 +402,7 @@ impl EventQueue {
         self.first.is_none() && !self.backlog.has_any()
     }
 
-    /// Events since the last call, without receipts; they stay in the queue.
+    /// Events since the last call, except receipts; they stay in the queue.
     pub(crate) fn unseen(&mut self) -> impl Iterator<Item = &Event> {
         let seen = std::mem::replace(&mut self.seen, self.next);
         let was_seen = move |it: &Entry| is_before(it.number, seen);
@@ -414,21 +413,21 @@ impl EventQueue {
     }
 }
 
-/// Notifications for the driver and for a user who waits for buffer space.
+/// Notifications of the driver, and of a user who waits for buffer space.
 impl EventQueue {
-    /// Records that there is output.
+    /// Records that there is new output.
     #[inline(always)]
     pub(crate) fn note_news(&mut self) {
         self.flags |= NEWS;
     }
 
-    /// Whether there is output of which the driver was not notified.
+    /// Whether there is new output about which the driver was not notified.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.flags & NEWS != 0
     }
 
-    /// Clears the notification of the driver; returns whether there was one.
+    /// Clears the pending notification of the driver; returns whether there was one.
     #[inline]
     pub(crate) fn take_news(&mut self) -> bool {
         let had = self.has_news();
@@ -436,8 +435,8 @@ impl EventQueue {
         had
     }
 
-    /// Records that the user waits for space for a message of `size` bytes. The smallest of several
-    /// sizes counts.
+    /// Records that the user waits for space for a message of `size` bytes. If several sizes were
+    /// requested, the smallest counts.
     pub(crate) fn want_room(&mut self, size: usize) {
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         self.wanted = match self.flags & WANTS_ROOM {
@@ -452,7 +451,7 @@ impl EventQueue {
         self.flags |= REPORTS_SENT;
     }
 
-    /// Whether sent packets may cause output.
+    /// Whether sending packets may cause [`Output::Writable`] or [`Output::Sent`].
     #[inline(always)]
     pub(crate) fn follows_sending(&self) -> bool {
         self.flags & (WANTS_ROOM | REPORTS_SENT) != 0
@@ -467,7 +466,7 @@ impl EventQueue {
         (self.flags & WANTS_ROOM != 0).then_some(self.wanted as usize)
     }
 
-    /// Records that there is space now.
+    /// Records that the space for which the user waits is available.
     pub(crate) fn has_room(&mut self) {
         self.flags = self.flags & !WANTS_ROOM | WRITABLE | NEWS;
     }
@@ -481,7 +480,7 @@ impl EventQueue {
     }
 }
 
-/// Whether an event may be dropped if too many are queued: all except one-time events and
+/// Whether an event may be dropped if the queue is full: all events except one-time events and
 /// undelivered messages, which have a separate limit.
 fn may_go(event: &Event) -> bool {
     !matches!(

@@ -4,7 +4,7 @@ use anabranch_wire::parameter::Parameter;
 
 use crate::config::Config;
 
-/// Extension that is used if both ends offer it.
+/// Protocol extension, which an association uses if both ends offer it.
 #[derive(Debug)]
 pub(crate) struct Extension {
     /// Whether an endpoint with these settings offers the extension.

@@ -1,5 +1,5 @@
-//! Extensions beyond RFC 9260, which are used if both ends offer them. Each has a file or directory
-//! that declares an [`Extension`]; [`REGISTRY`] is the only list.
+//! Extensions beyond RFC 9260, which are used if both ends offer them. Each extension has a file or
+//! directory that declares an [`Extension`], and an entry in [`REGISTRY`].
 
 mod asconf;
 mod authentication;
@@ -24,8 +24,8 @@ pub(crate) use reconfig::RE_CONFIG;
 pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
-/// All extensions, by their bit in [`Extensions`]. The order may change, because cookies do not
-/// outlive their endpoint.
+/// All extensions; the index is the bit number in [`Extensions`]. The order may change, because
+/// cookies are valid only at the endpoint that created them.
 static REGISTRY: [&Extension; 10] = [
     &RSCTP,
     &ECN,
@@ -52,7 +52,7 @@ impl Extensions {
         Self::those(|extension| (extension.wanted)(config))
     }
 
-    /// Extensions offered in an INIT: none if the INIT is minimal; extensions in the INIT ACK are
+    /// Extensions offered in an INIT. A minimal INIT offers none, so extensions in the INIT ACK are
     /// then not negotiated.
     pub(crate) fn in_init(config: &Config) -> Self {
         if config.minimal_init {
@@ -67,7 +67,8 @@ impl Extensions {
         Self(bits.fold(0, |bits, (place, _)| bits | 1 << place))
     }
 
-    /// Sets whether `extension` is offered, if this is decided elsewhere.
+    /// Adds `extension` to the set or removes it, for extensions whose use depends on further
+    /// parameters.
     pub(crate) fn set(&mut self, extension: &Extension, offered: bool) {
         if self.0 == 0 && !offered {
             return;
@@ -98,8 +99,8 @@ impl Extensions {
         self.0 != 0 && self.iter().any(|it| std::ptr::eq(it, extension))
     }
 
-    /// Whether chunks of type `kind` belong to an extension of the set. All others are unknown (RFC
-    /// 9260 §3.2).
+    /// Whether chunks of type `kind` belong to an extension of the set. All other types outside of
+    /// RFC 9260 are unknown (RFC 9260 §3.2).
     pub(crate) fn take_chunk(self, kind: u8) -> bool {
         self.0 != 0 && self.iter().any(|it| it.chunks.contains(&kind))
     }
@@ -115,11 +116,12 @@ impl Extensions {
         self.has(means)
     }
 
-    /// Records a parameter by which a peer offers extensions; `false` for any other parameter.
+    /// Records the extensions that a parameter of the peer offers. Returns `false` if the parameter
+    /// offers none.
     #[inline(never)]
     pub(crate) fn note(&mut self, parameter: &Parameter) -> bool {
         let offered = match parameter {
-            // Skip unknown parameters early, because a peer can send hundreds of them.
+            // Unknown parameters return early, because a peer can send hundreds of them.
             Parameter::Unknown(tlv) if tlv.kind != kind::ZERO_CHECKSUM_ACCEPTABLE => Self(0),
             Parameter::SupportedExtensions(list) => Self::those(|it| {
                 !it.chunks.is_empty() && it.chunks.iter().all(|kind| list.contains(kind))
@@ -130,7 +132,7 @@ impl Extensions {
         offered.0 != 0 || matches!(parameter, Parameter::SupportedExtensions(_))
     }
 
-    /// Adds the corresponding parameters of INIT or INIT ACK.
+    /// Adds the parameters that offer this set to INIT or INIT ACK.
     pub(crate) fn push(self, parameters: &mut TlvWriter) {
         if self.0 == 0 {
             return;
@@ -147,12 +149,12 @@ impl Extensions {
         }
     }
 
-    /// Encoding in two bytes of a cookie.
+    /// Encodes the set for a cookie, in two bytes.
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
 
-    /// Decodes [`Extensions::bits`].
+    /// Decodes [`Extensions::bits`]; `None` for unknown bits.
     pub(crate) fn from_bits(bits: u16) -> Option<Self> {
         (u32::from(bits) >> REGISTRY.len() == 0).then_some(Self(bits))
     }

@@ -1,9 +1,9 @@
-//! Probes that are compatible with the fast path.
+//! Probes that may be recorded without disabling the fast path.
 
 use anabranch_transport::{Probe, ProbeSet};
 
-/// Probes for which a packet on the fast path, received or sent, yields either no sample or the
-/// same sample as on the slow path. If only these are recorded, the fast path stays enabled.
+/// Probes whose samples are the same on the fast path as on the slow path. The fast path is used
+/// only if no other probe is recorded.
 pub(crate) const SLOW_PATH_PROBES: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::DuplicateAck)

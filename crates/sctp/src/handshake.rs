@@ -1,4 +1,4 @@
-//! Association setup (RFC 9260 §5): the contents of INIT and INIT ACK, received and sent.
+//! Association setup (RFC 9260 §5): contents of INIT and INIT ACK.
 
 mod offer;
 mod optional_parameters;
@@ -21,32 +21,31 @@ use crate::config::Config;
 use crate::dtls_chunk::Security;
 use crate::extensions::{AUTH, DTLS, Extensions};
 
-/// Maximum parameter bytes of extensions other than AUTH.
+/// Maximum length in bytes of the parameters of extensions other than AUTH.
 const EXTENSIONS: usize = 100;
-/// Bytes of a packet with an INIT or INIT ACK without parameters.
+/// Length in bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = COMMON_HEADER + 20;
-/// Bytes of a packet with an INIT ACK before its cookie.
+/// Length in bytes of a packet with an INIT ACK up to its cookie.
 pub(crate) const BEFORE_COOKIE: usize = BARE_INIT + HEADER;
 
-/// Parameter bytes of an INIT or INIT ACK to `remote`: parameters that do not fit one packet are
-/// left out (RFC 9260 §6.10).
+/// Maximum length in bytes of the parameters of an INIT or INIT ACK to `remote`. Parameters that do
+/// not fit into one packet are omitted (RFC 9260 §6.10).
 fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
     config.max_packet(remote) - BARE_INIT
 }
 
-/// Local values that INIT and INIT ACK have in common.
+/// Values that this end sends in INIT or INIT ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalOffer {
     pub(crate) tag: u32,
     pub(crate) initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
-    /// Random number of AUTH, or source of the tie breaker of the DTLS chunk, if one of them is
-    /// offered.
+    /// Random number for AUTH and for the tie breaker of the DTLS chunk, if one of them is offered.
     pub(crate) auth_random: Option<[u8; RANDOM_LEN]>,
 }
 
-/// An INIT of this endpoint (RFC 9260 §3.3.2).
+/// Creates an INIT (RFC 9260 §3.3.2).
 pub(crate) fn init(
     config: &Config,
     own: LocalOffer,
@@ -71,7 +70,7 @@ pub(crate) fn init(
     assemble(config, own, parameters)
 }
 
-/// All parameters of an INIT that has more than its `families`, within `room` bytes.
+/// All parameters of an INIT that has more parameters than `families`, in at most `room` bytes.
 #[cold]
 #[inline(never)]
 fn all(
@@ -95,13 +94,13 @@ fn all(
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
-    // These parameters are last, because they may not all fit.
+    // Added last, because not all addresses may fit.
     push_addresses(&mut parameters, config);
     parameters.finish()
 }
 
-/// The encoded Supported Address Types parameter of an endpoint that connects to `remote` (RFC 9260
-/// §3.3.2.1.6); usually it is the only parameter. Empty inside DTLS.
+/// Encoded Supported Address Types parameter for a connection to `remote` (RFC 9260 §3.3.2.1.6),
+/// usually the only parameter of an INIT. Empty inside DTLS.
 fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     const KIND: u8 = kind::SUPPORTED_ADDRESS_TYPES as u8;
     const V4: u8 = kind::IPV4_ADDRESS as u8;
@@ -117,8 +116,9 @@ fn families(config: &Config, remote: IpAddr) -> &'static [u8] {
     }
 }
 
-/// Like [`init_ack`], around a cookie in `packet` after [`BEFORE_COOKIE`] bytes, if there is no
-/// other parameter: fills these bytes except for the common header. Returns whether it did.
+/// Fast version of [`init_ack`] for an INIT ACK whose only parameter is the cookie. `packet`
+/// contains the cookie after [`BEFORE_COOKIE`] bytes; these bytes are filled in except for the
+/// common header. Returns `false` if the fast version cannot be used.
 pub(crate) fn init_ack_around(
     config: &Config,
     own: LocalOffer,
@@ -132,7 +132,7 @@ pub(crate) fn init_ack_around(
         || config.adaptation_layer.is_some()
         || config.addresses.len() > 1
         || !offer.unrecognized.is_empty();
-    // The chunk needs no padding then.
+    // If the length is a multiple of 4, the chunk needs no padding.
     let stands = parameter.is_multiple_of(4) && parameter <= room_for_parameters(config, remote);
     if says_more || !stands {
         return false;
@@ -143,8 +143,9 @@ pub(crate) fn init_ack_around(
         && bare.put_before_parameters(&mut packet[whole..]).is_ok()
 }
 
-/// The INIT ACK with `cookie`, which has space for its header in front. The INIT ACK answers
-/// `offer` with the extensions in `both` and reports unrecognized parameters (RFC 9260 §3.3.3).
+/// Creates an INIT ACK with `cookie`, before which there is space for the parameter header. The
+/// INIT ACK answers `offer` with the extensions in `both`, and reports unrecognized parameters (RFC
+/// 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
     own: LocalOffer,
@@ -153,8 +154,8 @@ pub(crate) fn init_ack(
     offer: &Offer,
     both: Extensions,
 ) -> InitAck {
-    // Usually there are no other parameters. A cookie that does not fit a packet is sent alone, in
-    // a larger packet that IP may fragment.
+    // Usually there are no other parameters. A cookie that does not fit into a packet is sent in a
+    // larger packet, without other parameters, and IP may fragment it.
     let room = room_for_parameters(config, remote).max(cookie.len().next_multiple_of(4));
     let mut parameters = TlvWriter::begun_by(kind::STATE_COOKIE, cookie, room)
         .unwrap_or_else(|_| TlvWriter::new(room));
@@ -171,7 +172,7 @@ pub(crate) fn init_ack(
     InitAck(assemble(config, own, parameters.finish()))
 }
 
-/// The AUTH parameters of this endpoint, if offered.
+/// Adds the AUTH parameters of this endpoint, if AUTH is offered.
 fn push_auth(config: &Config, own: LocalOffer, parameters: &mut TlvWriter) {
     if let Some(random) = own.auth_random
         && config.security == Security::Off
@@ -180,7 +181,7 @@ fn push_auth(config: &Config, own: LocalOffer, parameters: &mut TlvWriter) {
     }
 }
 
-/// The DTLS Key Management Parameter of this endpoint, if the DTLS chunk is among `extensions`.
+/// Adds the DTLS Key Management Parameter of this endpoint, if the DTLS chunk is in `extensions`.
 fn push_dtls(config: &Config, own: LocalOffer, extensions: Extensions, parameters: &mut TlvWriter) {
     let said = own.key_management(config).filter(|_| extensions.has(&DTLS));
     if let Some(said) = said
@@ -191,7 +192,7 @@ fn push_dtls(config: &Config, own: LocalOffer, extensions: Extensions, parameter
 }
 
 impl LocalOffer {
-    /// The DTLS Key Management Parameter of this endpoint, if it offers the DTLS chunk.
+    /// DTLS Key Management Parameter of this endpoint, if it offers the DTLS chunk.
     pub(crate) fn key_management(self, config: &Config) -> Option<DtlsKeyManagement> {
         let [t0, t1, t2, t3, ..] = self.auth_random?;
         let tie_breaker = u32::from_be_bytes([t0, t1, t2, t3]);
@@ -200,8 +201,8 @@ impl LocalOffer {
     }
 }
 
-/// Whether an INIT ACK to `remote` with a cookie of this length has space for the data that AUTH
-/// adds to it.
+/// Whether an INIT ACK to `remote` with a cookie of `cookie` bytes has space for the AUTH
+/// parameters.
 pub(crate) fn has_room_for_auth(
     config: &Config,
     own: LocalOffer,
@@ -211,16 +212,16 @@ pub(crate) fn has_room_for_auth(
     let said = own
         .auth_random
         .map_or(0, |random| config.auth_offer(random).encoded_len());
-    // The cookie's header, and the parameters of the other extensions.
+    // Includes the parameter header of the cookie and the parameters of other extensions.
     cookie + said + 4 + EXTENSIONS <= room_for_parameters(config, remote)
 }
 
-/// The addresses of an endpoint with several addresses; a single address is known from the packet's
-/// source (RFC 9260 §5.1.2 A). Inside DTLS no addresses are listed (RFC 8261 §6.1).
+/// Adds the addresses of an endpoint with several addresses. A single address is known from the
+/// packet's source (RFC 9260 §5.1.2 A). Inside DTLS no addresses are listed (RFC 8261 §6.1).
 fn push_addresses(parameters: &mut TlvWriter, config: &Config) {
     if config.addresses.len() > 1 && !config.over_dtls {
         for &address in &config.addresses {
-            // Never an IPv4-mapped IPv6 address (§3.3.2.1.2).
+            // IPv4-mapped IPv6 addresses are listed as IPv4 addresses (§3.3.2.1.2).
             let _ = parameters.push(&Parameter::address(address.to_canonical()));
         }
     }
@@ -249,8 +250,8 @@ mod tests {
         auth_random: None,
     };
 
-    /// An INIT ACK that is written around its cookie must equal the INIT ACK of the general code,
-    /// which must be used if there are more parameters.
+    /// [`init_ack_around`] must create the same INIT ACK as [`init_ack`], and must refuse if there
+    /// are more parameters.
     #[test]
     fn an_init_ack_around_its_cookie_is_the_one_that_carries_it() {
         use anabranch_wire::Encode;
@@ -310,7 +311,7 @@ mod tests {
             let expected = Parameters::of(std::slice::from_ref(&told));
             let usual = init(&config, OWN, remote, None).parameters;
             assert_eq!(usual.as_bytes(), expected.as_bytes());
-            // With further parameters it is the same.
+            // The parameter is the same if further parameters follow.
             let more = init(&config, OWN, remote, Some(5)).parameters;
             let preservative = Parameter::CookiePreservative(5);
             assert_eq!(

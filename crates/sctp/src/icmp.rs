@@ -1,5 +1,6 @@
 //! Parser for ICMP messages and the packets they quote (RFC 9260 §10, RFC 6951 §5.5).
-//! [`Endpoint::handle_icmp`](crate::Endpoint::handle_icmp) applies them to the association.
+//! [`Endpoint::handle_icmp`](crate::Endpoint::handle_icmp) applies an ICMP message to its
+//! association.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,8 +8,8 @@ use anabranch_wire::chunk::kind;
 
 const SCTP: u8 = 132;
 const UDP: u8 = 17;
-/// Maximum number of IPv6 extension headers parsed in a quoted packet; more than any packet of this
-/// stack has.
+/// Maximum number of IPv6 extension headers parsed in a quoted packet, which is more than this
+/// stack ever sends.
 const MAX_EXTENSIONS: usize = 8;
 
 /// ICMP message without its IP header. The driver or the operating system should verify its
@@ -17,22 +18,23 @@ const MAX_EXTENSIONS: usize = 8;
 pub struct Icmp<'a> {
     /// ICMPv6 (RFC 4443) if `true`, else ICMPv4 (RFC 792).
     pub v6: bool,
-    /// Type.
+    /// ICMP type.
     pub kind: u8,
-    /// Code.
+    /// ICMP code.
     pub code: u8,
-    /// Next-hop MTU in bytes if the message contains one; otherwise without meaning.
+    /// Next-hop MTU in bytes in Packet Too Big and Fragmentation Needed messages; meaningless in
+    /// other messages.
     pub mtu: u32,
-    /// The quoted packet, starting at its IP header; may be truncated.
+    /// Quoted packet, starting at its IP header; may be truncated.
     pub quoted: &'a [u8],
 }
 
-/// Meaning of a message for SCTP.
+/// Meaning of an ICMP message for SCTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IcmpError {
     /// Ignored (§10 ICMP1, 2, 4).
     Nothing,
-    /// Packet too big: maximum size of an IP packet in bytes (ICMP7).
+    /// Packet too big: maximum size of an IP packet in bytes, including its header (ICMP7).
     TooBig(u32),
     /// The peer's host does not support SCTP (ICMP8).
     NoProtocol,
@@ -66,14 +68,14 @@ impl<'a> Icmp<'a> {
     }
 
     /// Whether the quoted packet was sent from SCTP port `port`. A driver that receives all ICMP
-    /// messages of its host should pass on only these.
+    /// messages of its host should pass on only those for which this is true.
     pub fn is_about(&self, port: u16) -> bool {
         self.source_port() == Some(port)
     }
 
     pub(crate) fn meaning(&self) -> IcmpError {
         match (self.v6, self.kind, self.code) {
-            // A router that reports no MTU predates RFC 1191.
+            // An MTU of 0 means that the router predates RFC 1191 and reports no MTU.
             (false, 3, 4) | (true, 2, _) if self.mtu == 0 => IcmpError::Nothing,
             (false, 3, 4) | (true, 2, _) => IcmpError::TooBig(self.mtu),
             (false, 3, 2) | (true, 4, 1) => IcmpError::NoProtocol,
@@ -84,12 +86,12 @@ impl<'a> Icmp<'a> {
     }
 }
 
-/// Quoted packet sent by this side.
+/// Fields of a quoted packet, which this side may have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotedPacket {
-    /// Destination address.
+    /// Destination address of the packet.
     pub(crate) remote: IpAddr,
-    /// Peer's UDP port; 0 without UDP encapsulation.
+    /// Destination UDP port of the packet; 0 without UDP encapsulation.
     pub(crate) udp_port: u16,
     pub(crate) source_port: u16,
     pub(crate) destination_port: u16,
@@ -226,7 +228,7 @@ mod tests {
         for cut in 0..28 {
             assert_eq!(QuotedPacket::read(false, &whole[..cut]), None, "{cut}");
         }
-        // Old routers quote only eight bytes of payload, which is enough for ports and tag.
+        // Old routers quote only eight bytes of payload, which include the ports and the tag.
         let short = QuotedPacket::read(false, &whole[..28]).expect("ports and tag");
         assert_eq!(short.initiate_tag, None);
         let mut fragment = whole.clone();
@@ -236,7 +238,7 @@ mod tests {
         assert_eq!(QuotedPacket::read(false, &v4(6, &sctp(0))), None);
         let later = [SCTP, 0, 0, 8, 0, 0, 0, 0];
         assert_eq!(QuotedPacket::read(true, &v6(44, &later)), None);
-        // An endless chain of extension headers.
+        // A very long chain of extension headers.
         let chain = [60, 0, 0, 0, 0, 0, 0, 0].repeat(50);
         assert_eq!(QuotedPacket::read(true, &v6(60, &chain)), None);
     }

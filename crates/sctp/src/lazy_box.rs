@@ -5,12 +5,12 @@ use std::ops::Deref;
 
 use crate::shrinking_queue::Queue;
 
-/// Types with an empty value.
+/// Collections of which an empty constant exists.
 pub(crate) trait IsEmpty: Default + 'static {
-    /// Empty value.
+    /// The empty collection.
     const BLANK: &'static Self;
 
-    /// Whether the value is empty.
+    /// Whether the collection is empty.
     fn is_blank(&self) -> bool;
 }
 
@@ -26,7 +26,7 @@ impl<T> Default for LazyBox<T> {
 }
 
 impl<T: IsEmpty> LazyBox<T> {
-    /// Whether the collection is not empty; usually decided without access to the collection.
+    /// Whether the collection is not empty. Usually decided without an access to the allocation.
     #[inline(always)]
     pub(crate) fn has_any(&self) -> bool {
         match &self.0 {
@@ -35,12 +35,12 @@ impl<T: IsEmpty> LazyBox<T> {
         }
     }
 
-    /// Returns the collection for insertions.
+    /// The collection for insertions; allocated if necessary.
     pub(crate) fn make(&mut self) -> &mut T {
         self.0.get_or_insert_default()
     }
 
-    /// Returns an existing collection for changes; the caller must not remove elements.
+    /// The collection for changes, if allocated. The caller must not remove elements.
     pub(crate) fn existing(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()
     }

@@ -4,8 +4,8 @@
 //! [`Transport`](anabranch_transport::Transport) for its driver; an [`Association`] is the
 //! interface for the user.
 //!
-//! - control: [`Endpoint`] and [`Association`], handshake with a signed cookie, shutdown, heartbeat
-//! - sender: [`tx`]; receiver: [`rx`]; state of each address: [`path`]
+//! - control: [`Endpoint`] and [`Association`] with handshake, shutdown and heartbeat
+//! - data transfer: sender ([`tx`]), receiver ([`rx`]), state of each peer address ([`path`])
 //! - settings: [`config`], [`profile`]
 //!
 //! # A driver
@@ -83,9 +83,9 @@
 //!
 //! # Associations on other threads
 //! [`Endpoint::detach`] gives an established association to the driver as a
-//! [`DetachedAssociation`], which is [`Send`]. The endpoint then only passes it the packets of its
-//! peer ([`Endpoint::poll_association_event`]), and learns its tags and addresses
-//! ([`Endpoint::handle_endpoint_event`]).
+//! [`DetachedAssociation`], which is [`Send`]. From then on, the endpoint only forwards packets of
+//! the peer to it ([`Endpoint::poll_association_event`]), and receives changes of its tags and
+//! addresses ([`Endpoint::handle_endpoint_event`]).
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types)]
 

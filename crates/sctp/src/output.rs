@@ -1,11 +1,11 @@
-//! Outputs of an association to its user.
+//! Output types: messages and events that an association delivers to its user.
 
 use crate::event::Event;
 use crate::rx::{ReceivedMessage, ReceivedPart};
 
 /// Output of an association ([`Association::poll_output`](crate::Association::poll_output)), in the
-/// order of delivery. The type is exhaustive: a user that does not handle an output fails to
-/// compile.
+/// order of delivery. The type is exhaustive, so that a new output causes a compiler error in users
+/// that match all outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Complete message (RFC 9260 §11.1.7).
@@ -18,8 +18,8 @@ pub enum Output {
     /// ([`Association::wait_writable`](crate::Association::wait_writable)), or the association is
     /// closed.
     Writable,
-    /// Data of the stream was sent for the first time, or was abandoned
-    /// ([`Association::report_sent`](crate::Association::report_sent)).
+    /// Data of this stream was sent for the first time, or was abandoned. Must be requested by
+    /// [`Association::report_sent`](crate::Association::report_sent).
     Sent {
         /// Stream number.
         stream: u16,
@@ -33,7 +33,8 @@ const RECEIPTS: u8 = 8;
 const WRITABLE: u8 = 16;
 const SENT: u8 = 32;
 
-/// Outputs that a reader of an association takes. All others wait for other readers.
+/// Kinds of outputs that one reader of an association wants. Other outputs stay queued for other
+/// readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     outputs: u8,
@@ -48,7 +49,8 @@ impl Interest {
     pub const PARTS: Self = Self::of(PARTS);
     /// Events, including receipts.
     pub const EVENTS: Self = Self::of(EVENTS | RECEIPTS);
-    /// [`Event::Receipt`]; without [`Interest::EVENTS`], regardless of messages before it.
+    /// [`Event::Receipt`]. Without [`Interest::EVENTS`], receipts are returned before earlier
+    /// messages.
     pub const RECEIPTS: Self = Self::of(RECEIPTS);
     /// [`Output::Writable`].
     pub const WRITABLE: Self = Self::of(WRITABLE);
@@ -62,7 +64,7 @@ impl Interest {
         }
     }
 
-    /// These outputs and `others`.
+    /// Union of these outputs and `others`.
     pub const fn and(self, others: Self) -> Self {
         Self {
             outputs: self.outputs | others.outputs,
@@ -78,8 +80,8 @@ impl Interest {
         }
     }
 
-    /// Restricts messages to `stream`. Events are then returned if they precede all waiting
-    /// messages, as well as [`Event::PartialDeliveryAborted`] of this stream.
+    /// Restricts messages to `stream`. Events that precede all queued messages are also returned,
+    /// as well as [`Event::PartialDeliveryAborted`] of this stream.
     pub const fn on(self, stream: u16) -> Self {
         Self {
             stream: Some(stream),

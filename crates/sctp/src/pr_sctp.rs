@@ -1,8 +1,8 @@
 //! Partial reliability (RFC 3758, RFC 7496): abandonment of messages by a sender's policy, and the
 //! FORWARD TSN that advances the receiver past them.
 //!
-//! This module has its state: the sender of an association uses [`PrSctpSender`], because it knows
-//! the queued and outstanding messages, and the receiver is notified that messages may be missing.
+//! [`PrSctpSender`] is the state of the sender. The receiver needs no state: it reports that
+//! messages are missing when a FORWARD TSN arrives.
 
 mod counters;
 mod sender;
@@ -17,7 +17,7 @@ pub(crate) use sender::{ForwardTsnKind, MessageId, PrSctpSender, TrackedMessage}
 
 use crate::extension_descriptor::Extension;
 
-/// Off unless the setting `partial_reliability` is on.
+/// Offered if the setting `partial_reliability` is on.
 pub(crate) static PARTIAL_RELIABILITY: Extension = Extension {
     wanted: |config| config.partial_reliability,
     parameter: || Some(Parameter::ForwardTsnSupported),

@@ -26,7 +26,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 pub use rsctp::{HeartbeatLoss, ProbeSize};
 use rsctp::{with_rsctp, without_rsctp};
 
-/// Minimum timeout: a shorter one is less than the response time of a host.
+/// Minimum RTO; a host may need longer than this to respond.
 pub(crate) const MIN_RTO: Nanos = MILLISECOND;
 /// Maximum duration of a timer.
 pub(crate) const MAX_SPAN: Nanos = 86_400 * SECOND;
@@ -41,50 +41,48 @@ with_rsctp! {
     missing_reports: u32, "RFC 9260 §7.2.4", not with rack;
     /// Rule that prevents several reductions of cwnd for losses of one window. `none`: no rule (RFC
     /// 2960); cwnd is reduced once per path by each SACK that brings TSNs to the threshold.
-    /// `exit_point`: one reduction until the exit point is acknowledged. `recovery_point`: one
-    /// reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
+    /// `exit_point`: one reduction until the exit point is acknowledged. `recovery_point`: no
+    /// further reduction for TSNs up to the highest TSN sent at the last reduction (ns-2.35).
     fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
     /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960,
-    /// so that a TSN can be retransmitted again while the first retransmission is on its way. No
-    /// known implementation retransmits it again.
+    /// so that a TSN can be fast retransmitted again while its first retransmission is in flight.
+    /// No known implementation does this.
     fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)", not with rack;
-    /// Reports of missing TSNs that count (highest TSN newly acknowledged). `per_sack`: reports
-    /// below the highest TSN that this SACK newly acknowledges (RFC 9260). `persistent`: as
+    /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: reports of
+    /// TSNs below the highest TSN that this SACK newly acknowledges (RFC 9260). `persistent`: as
     /// `per_sack`, but the highest TSN is kept from earlier SACKs (ns-2.35). `off`: all reports
     /// (RFC 2960 before RFC 4460 §2.14).
     htna: Htna, "RFC 9260 §7.2.4", not with rack;
     /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
-    /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd, so that
-    /// only the packet that starts recovery ignores it (RFC 9260), or each SACK that marks chunks
-    /// lets one packet go (RFC 4960). `paced`: they wait with `pacing`, or if the congestion
-    /// control computes a rate. `always`, `never`. Without pacing, waiting chunks go in one burst
-    /// once the flightsize is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a
-    /// queue of one bandwidth-delay product) that burst is lost. Goodput was 86 instead of 878
-    /// Mbit/s.
+    /// Whether chunks that are marked for retransmission in fast recovery wait for cwnd. `always`:
+    /// only the packet that starts recovery ignores cwnd (RFC 9260). `never`: each SACK that marks
+    /// chunks permits one packet (RFC 4960). `paced`: they wait with `pacing`, or if the congestion
+    /// control computes a rate. Without pacing, waiting chunks go in one burst once the flightsize
+    /// is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one
+    /// bandwidth-delay product) that burst is lost. Goodput was 86 instead of 878 Mbit/s.
     fast_retransmit_in_recovery_waits: RecoveryWaits, "RFC 9260 §7.2.4 (3)",
         not with fast_retransmit_ignores_cwnd = false or fast_recovery = "none";
     /// After the first packet of a fast retransmit or timeout, further retransmissions and new data
-    /// wait for the next SACK, regardless of the data that it acknowledges, and then for cwnd alone
-    /// (ns-2.35). Off: they are sent as cwnd permits, after a timeout one packet until something
-    /// sent on the path is acknowledged (RFC 9260 §7.2.3).
+    /// wait for any SACK, and then only for cwnd (ns-2.35). Off: they are sent as cwnd permits;
+    /// after a timeout only one packet is sent until data on the path is acknowledged (RFC 9260
+    /// §7.2.3).
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
-    /// Fill a packet that carries retransmissions with new data. ns-2.35 sends no new data in such
-    /// packets.
+    /// Fill a packet that contains retransmissions with new data. ns-2.35 does not.
     bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C", needs bundling;
-    /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if
-    /// other data is in flight (ns-2.35).
+    /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: T3-rtx is
+    /// restarted only if other data is in flight (ns-2.35).
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
     /// Restart T3-rtx of a path when the cumulative TSN passes any chunk that was last sent on this
-    /// path (ns-2.35). Off: when the earliest outstanding chunk on this path is acknowledged. With
-    /// one path both values have the same effect.
+    /// path (ns-2.35). Off: T3-rtx is restarted when the earliest outstanding chunk on this path is
+    /// acknowledged. With one path both values have the same effect.
     cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
     /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`:
     /// another path after a timeout, the same after a fast retransmit (RFC 4960, RFC 9260).
     /// `alternate_path`: always another path (RFC 2960; ns-2.35 with rtxToAlt_ 1). `same_path`: the
-    /// same path while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
-    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; if several paths are
-    /// equal, the same path.
+    /// same path while it is active. For `cmt`, after Iyengar et al. 2006, one of the active paths:
+    /// `any_with_room` (space in cwnd), `largest_cwnd`, `largest_ssthresh`, `least_loss`; if
+    /// several paths are equal, the same path is preferred.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
     /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is
     /// probed once per RTO, and carries data only if no other path is active. Off: data waits for
@@ -94,46 +92,46 @@ with_rsctp! {
     /// before, or with `potentially_failed` the path with the fewest errors. `primary`: the primary
     /// path. `fewest_errors`: RFC 7829 §4.1. `hop`: the next path, round robin (ns-2.35).
     dormant_path: DormantPath, "RFC 9260 §8.2";
-    /// Times at which an inactive path is probed. `interval`: as an idle path, with the RTO doubled
-    /// each time. `at_once`: when the path fails, and after each missing answer (ns-2.35: after 1,
-    /// 2, 4, ... seconds).
+    /// When an inactive path is probed. `interval`: as an idle path, with the RTO doubled each
+    /// time. `at_once`: when the path fails, and after each missing answer (ns-2.35: after 1, 2, 4,
+    /// ... seconds).
     failed_path_probing: FailedPathProbing, "RFC 9260 §8.3", not with heartbeat_interval = "off";
     /// Errors that count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and
     /// missing answers to HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on
     /// active paths only (ns-2.35); if all paths are inactive, their timeouts count as well, so
-    /// that an association without a peer ends.
+    /// that an association whose peer is gone fails.
     association_errors: AssociationErrors, "RFC 9260 §8.1";
     /// HB.Max.Burst: number of HEARTBEATs per RTO that verify addresses. ns-2.35 has no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";
-    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last of
-    /// these paths, although an earlier transmission may have arrived. RFC 9260 permits either
-    /// behaviour. If on, a timeout on the alternate path just before a delayed SACK makes the
-    /// failed primary look active again: failover to Linux took six timeouts instead of three.
+    /// If a chunk was sent on several paths, its acknowledgment clears the errors of the path used
+    /// last, although an earlier transmission on another path may have arrived. RFC 9260 permits
+    /// either behaviour. If on, a timeout on the alternate path just before a delayed SACK makes
+    /// the failed primary look active again: failover to Linux took six timeouts instead of three.
     ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
-    /// The acknowledgement of a chunk that timed out and was not retransmitted yet clears the
-    /// errors of its path (RFC 7829). If a path fails while SACKs are on it, the next SACK over
-    /// another path then makes the failed path active again and costs one more RTO. Off: an
-    /// answered HEARTBEAT clears the errors. ns-2.35: off.
+    /// The acknowledgment of a chunk that timed out and was not retransmitted yet clears the errors
+    /// of its path (RFC 7829). If a path fails while SACKs are in flight on it, the next SACK over
+    /// another path then makes the failed path active again, which costs one more RTO. Off
+    /// (ns-2.35): only an answered HEARTBEAT clears the errors.
     answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
     /// Initial cwnd.
     initial_window: InitialCwnd, "RFC 9260 §7.2.1";
-    /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive
+    /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receiver
     /// window.
     initial_ssthresh: Amount, "RFC 9260 §7.2.1", not with congestion in own_window;
-    /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later:
-    /// 4.
+    /// Minimum ssthresh after a loss, in units of `window_unit`: 2 in RFC 2960, 4 in RFC 4960 and
+    /// later.
     ssthresh_floor: u64, "RFC 9260 §7.2.3", not with congestion in own_window;
-    /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
+    /// If cwnd equals ssthresh, use slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1", not with congestion in own_slow_start_exit;
-    /// L: the largest increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC
-    /// 9260: L should be 1 and may be larger. RFC 3465 allows TCP 2. With delayed SACKs cwnd grows
-    /// by half per round trip at 1, and doubles at 2. After a timeout L is 1 (RFC 3465 §2.3). A
-    /// larger L sends larger bursts; `pacing` spreads them.
+    /// L: maximum increase of cwnd by one SACK in slow start, in units of `window_unit`. RFC 9260:
+    /// L should be 1 and may be larger. RFC 3465 allows TCP 2. With delayed SACKs, cwnd grows by
+    /// half per round trip with L = 1, and doubles with L = 2. After a timeout L is 1 (RFC 3465
+    /// §2.3). A larger L causes larger bursts; `pacing` spreads them.
     abc_limit: u32, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1", not with congestion in own_window or rate_limited_increase;
-    /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off:
-    /// whenever the association is not in fast recovery (RFC 9260).
+    /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: cwnd
+    /// may grow whenever the association is not in fast recovery (RFC 9260).
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1", not with congestion in own_window;
     /// Treatment of `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or
     /// `discard`.
@@ -141,17 +139,18 @@ with_rsctp! {
     /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the
     /// papers). `mtu`: the path MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
-    /// Part of a DATA chunk that cwnd and flightsize count. `padded_chunk`: header, user data and
-    /// padding (RFC 9260). `chunk`: without padding (ns-2.35). `user_data`: user data only.
+    /// Which bytes of a DATA chunk count for cwnd and flightsize. `padded_chunk`: header, user data
+    /// and padding (RFC 9260). `chunk`: header and user data (ns-2.35). `user_data`: user data
+    /// only.
     cwnd_counts: Counts, "RFC 9260 §7.2.2";
-    /// Part of a DATA chunk that the receive window counts, at both ends. `user_data`: user data
-    /// only (RFC 9260). `chunk`: with its header (ns-2.35). `padded_chunk`: with header and
-    /// padding.
+    /// Which bytes of a DATA chunk count for the receiver window, at both ends. `user_data`: user
+    /// data only (RFC 9260). `chunk`: header and user data (ns-2.35). `padded_chunk`: header, user
+    /// data and padding.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
-    /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for
-    /// T3-rtx (ns-2.35). Off: they are not outstanding.
+    /// Chunks marked for retransmission count as in flight for cwnd, for the peer's receiver window
+    /// and for T3-rtx (ns-2.35). Off: they do not count.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
-    /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to
+    /// A timeout while cwnd is one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to
     /// `ssthresh_floor`.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3", not with congestion in own_window;
     /// Decay of cwnd of an idle path, once per RTO. `drained`: starts when no data is outstanding.
@@ -162,82 +161,84 @@ with_rsctp! {
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1", needs idle_decay = "drained", not with congestion in own_window;
     /// A TSN that a SACK with Gap Ack Blocks no longer reports is in flight again immediately, at
     /// most 64 per SACK (ns-2.35). An older SACK that arrives late over another path has the same
-    /// effect; the TSN that is reported again then clears errors. Off: it is in flight again when
+    /// effect, and the next report of the TSN clears errors. Off: the TSN is in flight again when
     /// T3-rtx expires, and a second report clears no errors.
     reneged_at_once: bool, "RFC 9260 §6.2.1 D iii";
     /// The sender keeps at most the sum of `send_buffer` and twice `receive_buffer` of data that is
     /// not acknowledged cumulatively, regardless of Gap Ack Blocks. Off: the sender keeps all
     /// unacknowledged data (ns-2.35).
     unacknowledged_bounded: bool, "RFC 9260 §6.2.1 D";
-    /// Max.Burst: largest number of packets of new data in one burst.
+    /// Max.Burst: maximum number of packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D", needs max_burst_applies;
-    /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two
-    /// packets that a SACK newly acknowledges, because receivers acknowledge every second packet.
-    /// `after_fast_retransmit`: only when a fast retransmitted chunk is acknowledged (ns-2.35).
-    /// `off`: never (RFC 2960 before its errata).
+    /// When Max.Burst applies. `each_sack`: whenever data can be sent; a SACK permits one such
+    /// burst for each two packets that it newly acknowledges, because receivers usually acknowledge
+    /// every second packet. `after_fast_retransmit`: only when a fast retransmitted chunk is
+    /// acknowledged (ns-2.35). `off`: never (RFC 2960 before its errata).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
     /// RTO before the first measurement. RFC 2960 and RFC 4960: 3 s. RFC 9260: 1 s.
     rto_initial: Span => TIMEOUT, "RFC 9260 §16";
-    /// Measure the round-trip time once per round trip and path. Off: with each acknowledgement of
-    /// a chunk that was sent once.
+    /// Measure the round-trip time once per round trip and path. Off: measure with each
+    /// acknowledgment of a chunk that was sent only once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
-    /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after
-    /// it arrived (ns-2.35, after S. Baucke). With `retransmission_cancels_rtt` this has an effect
-    /// only if the retransmission has to wait.
+    /// A loss cancels the round-trip measurement in progress, because the timed chunk may be
+    /// acknowledged long after its arrival (ns-2.35, after S. Baucke). With
+    /// `retransmission_cancels_rtt` this has an effect only if the retransmission has to wait.
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
-    /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces
-    /// cwnd cancels it.
+    /// A retransmission cancels the round-trip measurement of any later TSN. Off: only a loss that
+    /// reduces cwnd cancels the measurement.
     retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5", not with rtt_once_per_round_trip = false;
-    /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is
-    /// answered by SACKs only does not reduce cwnd. Off: one chunk is sent immediately, and its
-    /// timeout reduces cwnd (RFC 2960, ns-2.35).
+    /// Probe a closed window first after one RTO, then with increasing intervals. If SACKs answer a
+    /// probe while the window stays closed, cwnd is not reduced. Off: one chunk is sent
+    /// immediately, and its timeout reduces cwnd (RFC 2960, ns-2.35).
     zero_window_probe_delay: bool, "RFC 9260 §6.1 A";
     /// Set the I bit (RFC 7053), which requests an immediate SACK: on the last DATA before a
     /// shutdown, on a DATA chunk that fills the window alone while more data waits, and if the user
     /// requests it.
     sack_immediately: bool, "RFC 9260 §6.1";
     /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip
-    /// (ns-2.35). Off: send on confirmed paths.
+    /// (ns-2.35). Off: send data on confirmed paths immediately.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
-    /// A COOKIE ECHO whose cookie is older than the INIT ACK or INIT that named the peer's present
-    /// tag belongs to a setup that the peer has abandoned, and is discarded; in COOKIE-ECHOED only
-    /// until this end has sent its own COOKIE ECHO twice. Off: action B exactly as specified. The
-    /// peer's tag is then taken from the cookie, and the association with the peer, which already
-    /// has another tag, is lost.
+    /// Discard a COOKIE ECHO whose cookie is older than the INIT or INIT ACK with the peer's
+    /// current tag, because it belongs to a setup that the peer has abandoned. In COOKIE-ECHOED,
+    /// discard it only until this end has sent its own COOKIE ECHO twice. Off: action B exactly as
+    /// specified. The peer's tag is then taken from the cookie; the peer already uses another tag,
+    /// so the association is lost.
     late_cookies_discarded: bool, "RFC 9260 §5.2.4 B";
     /// In SHUTDOWN-SENT only packets with DATA restart T2-shutdown. RFC 9260: any packet restarts
-    /// it. A peer that did not receive the SHUTDOWN and sends HEARTBEATs more often than
-    /// T2-shutdown expires would then keep the SHUTDOWN from being repeated until T5-shutdown-guard
-    /// ends the association. Off in every profile but `ns2`.
+    /// it. If the SHUTDOWN is lost and the peer sends HEARTBEATs at intervals shorter than
+    /// T2-shutdown, the SHUTDOWN is then never repeated, until T5-shutdown-guard ends the
+    /// association. Off in every profile but `ns2`.
     t2_restarts_with_data_only: bool, "RFC 9260 §9.2";
-    /// For four RTOs after a graceful end, data and SACKs with the tag of that association are not
-    /// answered by an ABORT, because the end of the association overtook them. If such an ABORT
+    /// For four RTOs after a graceful shutdown, do not answer data and SACKs with the tag of that
+    /// association by an ABORT, because they were only delayed in the network. If such an ABORT
     /// arrives before the SHUTDOWN COMPLETE, or if the SHUTDOWN COMPLETE is lost, a peer that waits
     /// for it reports an aborted association although all data has arrived (2 of 80 transfers over
-    /// a network that loses and reorders packets). Off: such packets are out of the blue.
+    /// a network that loses and reorders packets). Off: such packets are treated as out of the
+    /// blue.
     late_data_unanswered: bool, "RFC 9260 §8.4 (8)";
     /// Reaction of the receiver to new data that does not fit into its buffer. `answer`: send a
     /// SACK. `silent`: drop it without a SACK, as well as any chunk larger than the free space
     /// (ns-2.35).
     receive_buffer_full: WhenFull, "RFC 9260 §6.2";
-    /// Do not advertise a window smaller than one MTU, and send a SACK when it opens again.
+    /// Silly window avoidance: do not advertise a window smaller than one MTU, and send a SACK when
+    /// the window opens again.
     silly_window_avoidance: bool, "RFC 9260 §6.2";
-    /// Complete messages in order occupy the receive window until the application reads them. Off:
-    /// they are considered read (ns-2.35).
+    /// Complete messages in order occupy the receiver window until the application reads them. Off:
+    /// they count as read at once (ns-2.35).
     window_counts_deliverable: bool, "RFC 9260 §6.2";
-    /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off:
-    /// only while a gap remains.
+    /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 requires of TCP.
+    /// Off: send SACKs immediately only while a gap remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7", needs delayed_sack, not with sack_frequency = 1;
     /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK
-    /// does. Off: the packet still counts, so that the next one is acknowledged as well; the first
-    /// packet with DATA also counts if it has several chunks, and a gap is acknowledged immediately
-    /// even if a later chunk of the same packet fills it. The first TSN is acknowledged immediately
-    /// whenever it arrives, and never counts (ns-2.35).
+    /// does. Off (ns-2.35): the packet still counts, so that the next packet is acknowledged as
+    /// well. The first packet with DATA also counts if it has several chunks, and a gap is
+    /// acknowledged immediately even if a later chunk of the same packet fills it. The first TSN is
+    /// acknowledged immediately whenever it arrives, and never counts.
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2", needs delayed_sack, not with sack_frequency = 1;
     /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2", needs congestion = "binomial";
-    /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair
-    /// to TCP.
+    /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` the
+    /// algorithm is fair to TCP.
     binomial_l: Exponent, "ho2008 §2.2", needs congestion = "binomial";
     /// Alpha of `binomial`, in segments.
     binomial_alpha: Factor, "ho2008 §2.2", needs congestion = "binomial";
@@ -245,12 +246,12 @@ with_rsctp! {
     binomial_beta: Fraction, "ho2008 §2.2", needs congestion = "binomial";
     /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark
     /// packets of new DATA instead of dropping them; a mark reduces cwnd without a retransmission.
-    /// Off in every profile: RFC 9260 only reserves what RFC 4960 described, and the stacks of the
-    /// papers did not implement ECN.
+    /// Off in every profile, because RFC 9260 only reserves the chunk types that RFC 4960
+    /// described, and the stacks of the papers did not implement ECN.
     ecn: bool, "RFC 4960 Appendix A";
     /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with
     /// `addip_noauth_enable`. An attacker who learns the verification tag of an association can
-    /// then move it to another address. For peers without AUTH, and for studies, whose networks
+    /// then move it to another address. Intended for peers without AUTH, and for simulations, which
     /// have no attackers. Off in every profile.
     asconf_without_auth: bool, "RFC 5061 §4.1.1", needs address_changes;
 }
@@ -367,8 +368,8 @@ impl Profile {
     }
 
     /// RFC 2960 (2000) as interpreted by the papers of 2002: four missing reports, no fast
-    /// recovery, an initial cwnd of two units. The unit is the DATA chunk, because cwnd in these
-    /// papers grows in steps of it (1448 bytes).
+    /// recovery, an initial cwnd of two units. The unit of cwnd is the largest DATA chunk, because
+    /// cwnd in these papers grows in steps of 1448 bytes.
     pub fn rfc2960() -> Self {
         Self {
             name: "rfc2960",

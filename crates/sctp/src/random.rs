@@ -10,24 +10,24 @@ use std::fmt;
 
 use chacha12::{BLOCK, BlockPair};
 
-/// Number of initially available words, which equals the number that an endpoint draws until its
-/// first association is established, on either side.
+/// Number of words stored inline. An endpoint draws this many before its first association is
+/// established, on either side.
 const AT_FIRST: usize = 18;
-/// A word in stream order.
+/// One 32-bit word of the stream, in stream order.
 type Word = [u8; 4];
 
-/// A seeded stream of unpredictable numbers: ChaCha12, word by word, as computed by the crate
-/// `rand_chacha`. Two blocks are computed at a time, because an endpoint with one association draws
-/// few of their words.
+/// Seeded random number generator: ChaCha12, with the same output as the crate `rand_chacha`. Two
+/// blocks are computed at a time, because an endpoint with one association draws few of their
+/// words.
 #[derive(Clone)]
 pub(crate) struct Random {
     seed: [u8; 32],
-    /// Words of the stream up to the last available one.
+    /// Number of words of the stream up to the end of the computed words.
     taken: u64,
     first: [Word; AT_FIRST],
-    /// The available words after `first` was drawn.
+    /// Computed words, after the words in `first` were drawn.
     later: Option<Box<BlockPair>>,
-    /// The index of the next word, and the end of the words; 0 before the first are computed.
+    /// Index of the next word, and number of computed words; 0 before the first words are computed.
     at: u8,
     end: u8,
 }
@@ -39,12 +39,12 @@ impl fmt::Debug for Random {
 }
 
 impl Random {
-    /// The stream of `seed`.
+    /// Stream of `seed`.
     pub(crate) fn new(seed: [u8; 32]) -> Self {
         Self::from(seed, 0)
     }
 
-    /// The stream of `seed` after its first `words` words.
+    /// Stream of `seed` after its first `words` words.
     fn from(seed: [u8; 32], words: u64) -> Self {
         Self {
             seed,
@@ -56,12 +56,12 @@ impl Random {
         }
     }
 
-    /// Words drawn so far; no endpoint exists long enough to draw 2^64.
+    /// Number of words drawn so far; no endpoint exists long enough to draw 2^64.
     fn drawn(&self) -> u64 {
         self.taken - u64::from(self.end - self.at)
     }
 
-    /// The available words, including those already drawn.
+    /// Computed words, including those already drawn.
     #[inline(always)]
     fn words(&self) -> &[Word] {
         match &self.later {
@@ -70,7 +70,7 @@ impl Random {
         }
     }
 
-    /// Continues at the start of a block, some of whose words were drawn before.
+    /// Computes the next two blocks. In the first block, words that were already drawn are skipped.
     #[inline(never)]
     fn refill(&mut self) {
         let skipped = self.taken as usize % BLOCK;
@@ -82,7 +82,7 @@ impl Random {
             }
             (skipped as u8, made.len() as u8)
         } else {
-            // Users that need only the beginning store fewer words.
+            // The first words are stored inline, so that users who need only these do not allocate.
             let made = &made[skipped..];
             if let Some(first) = made.first_chunk() {
                 self.first = *first;
@@ -94,8 +94,8 @@ impl Random {
         self.taken += u64::from(self.end - self.at);
     }
 
-    /// 32 secret bytes; also the seed of an association's separate generator, so that the numbers
-    /// of one association should not depend on those of another.
+    /// Returns 32 secret bytes. Also used as the seed of an association's own generator, so that
+    /// its numbers do not depend on other associations.
     pub(crate) fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         self.fill(key.as_chunks_mut().0);
@@ -115,14 +115,14 @@ impl Random {
         }
     }
 
-    /// Two secrets of 16 bytes.
+    /// Returns two secrets of 16 bytes each.
     pub(crate) fn keys(&mut self) -> [[u8; 16]; 2] {
         let mut keys = [[0; 16]; 2];
         self.fill(keys.as_flattened_mut().as_chunks_mut().0);
         keys
     }
 
-    /// Any number.
+    /// Returns a random 32-bit number.
     pub(crate) fn next_u32(&mut self) -> u32 {
         if self.at == self.end {
             self.refill();
@@ -132,13 +132,14 @@ impl Random {
         u32::from_le_bytes(word)
     }
 
-    /// Any number.
+    /// Returns a random 64-bit number.
     pub(crate) fn next_u64(&mut self) -> u64 {
         let low = self.next_u32();
         u64::from(self.next_u32()) << 32 | u64::from(low)
     }
 
-    /// A verification tag: any number except 0, which means "none" (RFC 9260 §3.3.2, §5.3.1).
+    /// Returns a verification tag: any number except 0, which means "none" (RFC 9260 §3.3.2,
+    /// §5.3.1).
     pub(crate) fn tag(&mut self) -> u32 {
         loop {
             let tag = self.next_u32();
@@ -149,20 +150,20 @@ impl Random {
     }
 }
 
-/// A stream for rare use over a long time: only its position, in less than half the memory of
-/// [`Random`].
+/// Generator that is rarely used during a long time. Stores only its position, in less than half
+/// the memory of [`Random`].
 #[derive(Clone, Debug)]
 pub(crate) struct CompactRandom {
     seed: [u8; 32],
-    /// Words drawn so far; no association exists long enough to draw 2^64.
+    /// Number of words drawn so far; no association exists long enough to draw 2^64.
     drawn: u64,
-    /// The next two words, if they were available: to recompute their block costs a hundred times
-    /// as much, and an association draws them as soon as it is established.
+    /// Next 64-bit number, if it was already computed. An association needs it as soon as it is
+    /// established, and computing its block again would take a hundred times as long.
     next: Option<u64>,
 }
 
 impl CompactRandom {
-    /// The remaining stream.
+    /// Generator that continues the stream of `random`.
     pub(crate) fn of(random: &mut Random) -> Self {
         Self {
             seed: random.seed,
@@ -171,7 +172,7 @@ impl CompactRandom {
         }
     }
 
-    /// Calls `draw` with the stream, and continues after it.
+    /// Calls `draw` with the stream at the current position, and advances the position.
     pub(crate) fn draw<T>(&mut self, draw: impl FnOnce(&mut Random) -> T) -> T {
         let mut random = Random::from(self.seed, self.drawn);
         let drawn = draw(&mut random);
@@ -180,7 +181,7 @@ impl CompactRandom {
         drawn
     }
 
-    /// Any number.
+    /// Returns a random 64-bit number.
     pub(crate) fn next_u64(&mut self) -> u64 {
         match self.next.take() {
             Some(number) => {
@@ -191,8 +192,8 @@ impl CompactRandom {
         }
     }
 
-    /// A duration of `centre` plus or minus half of it (the jitter of RFC 9260 §8.3), in whole
-    /// nanoseconds.
+    /// Returns a random duration between half of `centre` and one and a half times `centre` (the
+    /// jitter of RFC 9260 §8.3), in whole nanoseconds.
     pub(crate) fn jittered_by_half(&mut self, centre: u64) -> u64 {
         match centre {
             0 => 0,
@@ -243,12 +244,12 @@ mod tests {
         }
     }
 
-    /// From any position, and across every boundary of computed blocks.
+    /// Starts at any position, and crosses every boundary of computed blocks.
     #[test]
     fn the_stream_is_the_same_from_each_of_its_words_on() {
         let mut generator = ChaCha12Rng::from_seed([3; 32]);
         let words: Vec<u32> = (0..600).map(|_| generator.next_u32()).collect();
-        // These must not change, because simulated times depend on them.
+        // The first words must not change, because simulated times depend on them.
         assert_eq!(words[..2], [2_183_155_846, 4_285_432_903]);
         for begin in 0..200 {
             let mut random = Random::from([3; 32], begin as u64);
@@ -257,7 +258,7 @@ mod tests {
                 assert_eq!(random.next_u32(), word, "word {at} from {begin} on");
             }
         }
-        // In pieces across the boundaries.
+        // Drawn in pieces of different lengths that cross the boundaries.
         for piece in 1..70 {
             let mut random = Random::new([3; 32]);
             for expected in words.chunks_exact(piece) {
@@ -284,12 +285,12 @@ mod tests {
         let mut one = Random::new([7; 32]);
         let mut kept = CompactRandom::of(&mut one.clone());
         for number in 0..200 {
-            // A 64-bit number then spans the blocks of the stream.
+            // After a 32-bit number, the next 64-bit number spans two blocks.
             if number % 3 == 0 {
                 assert_eq!(kept.draw(Random::next_u32), one.next_u32());
             }
             assert_eq!(kept.next_u64(), one.next_u64());
-            // Once more, with no available words.
+            // Drawn again, with no computed words left.
             assert_eq!(kept.next_u64(), one.next_u64());
             if number % 2 == 0 {
                 kept = CompactRandom::of(&mut one.clone());

@@ -1,9 +1,9 @@
 //! Stream reconfiguration (RFC 6525): stream resets, added streams, and resets of all sequence
 //! numbers of an association.
 //!
-//! This module has the state without the association that it changes: [`PendingRequests`] cannot be
-//! sent yet, [`OutstandingRequests`] are the requests of the chunk in flight, and [`Responses`] are
-//! the answers to the peer. The association ([`crate::association`]) carries them out.
+//! This module contains the state: [`PendingRequests`] cannot be sent yet, [`OutstandingRequests`]
+//! are the requests of the chunk in flight, and [`Responses`] are the answers to the peer. The
+//! association ([`crate::association`]) performs the requests.
 
 mod deferred_data;
 mod outcome;
@@ -29,32 +29,33 @@ pub(crate) use streams::Streams;
 use crate::extension_descriptor::Extension;
 use crate::path::PathId;
 
-/// Off unless the setting `reconfiguration` is on.
+/// Offered if the setting `reconfiguration` is on.
 pub(crate) static RE_CONFIG: Extension = Extension {
     wanted: |config| config.reconfiguration,
     parameter: || None,
     chunks: &[kind::RE_CONFIG],
 };
 
-/// State of an association that has negotiated it.
+/// Stream reconfiguration state of an association that has negotiated RE-CONFIG.
 #[derive(Debug)]
 pub(crate) struct ReconfigState {
     /// Sequence number of the next request.
     pub(crate) next_request: u32,
     pub(crate) pending: PendingRequests,
-    /// The streams of the pending and outstanding requests.
+    /// Streams in pending and outstanding outgoing resets.
     outgoing_resets: OutgoingResets,
     pub(crate) outstanding: Option<OutstandingRequests>,
     pub(crate) responses: Responses,
     pub(crate) held: DeferredData,
-    /// Maximum number of inbound streams.
+    /// Maximum number of inbound streams that the peer may request.
     pub(crate) most_inbound: u16,
-    /// When this side last reset the association.
+    /// Time at which this side last reset the association.
     pub(crate) reset_at: Option<Nanos>,
 }
 
 impl ReconfigState {
-    /// Request numbers start like the TSNs (RFC 6525 §4.1): `ours` and the `peers`.
+    /// Initial state. Request numbers start at the initial TSNs (RFC 6525 §4.1): `ours` of this
+    /// side and `peers` of the peer.
     pub(crate) fn new(ours: u32, peers: u32, most_inbound: u16, held_bytes: usize) -> Self {
         Self {
             next_request: ours,
@@ -68,26 +69,27 @@ impl ReconfigState {
         }
     }
 
-    /// Takes the next request number.
+    /// Returns the next request number and advances it.
     pub(crate) fn number(&mut self) -> u32 {
         let number = self.next_request;
         self.next_request = number.wrapping_add(1);
         number
     }
 
-    /// Whether a stream of `streams` is being reset or waits for an outgoing reset.
+    /// Whether an outgoing reset of any of `streams` is pending or outstanding.
     pub(crate) fn resets_any(&self, streams: &Streams) -> bool {
         self.resets_all() || self.outgoing_resets.has_any(streams)
     }
 
-    /// Whether all of `streams` are being reset or wait for an outgoing reset; `there_are` is the
-    /// number of streams.
+    /// Whether outgoing resets of all `streams` are pending or outstanding; `there_are` is the
+    /// number of existing streams.
     pub(crate) fn resets_each(&self, streams: &Streams, there_are: u16) -> bool {
         self.resets_all() || self.outgoing_resets.has_each(streams, there_are)
     }
 
-    /// The `streams` that are not being reset and do not wait for a reset, of `there_are` streams:
-    /// `Some(None)` if there is none, `None` if they are more than `most`.
+    /// Those `streams` for which no outgoing reset is pending or outstanding; `there_are` is the
+    /// number of existing streams. `Some(None)` if there are none, `None` if there are more than
+    /// `most`.
     pub(crate) fn others(
         &self,
         streams: &Streams,
@@ -98,18 +100,19 @@ impl ReconfigState {
         Some((!others.is_empty()).then(|| Streams::of(others.into_iter())))
     }
 
-    /// Number of listed streams that are being reset or wait for an outgoing reset.
+    /// Number of listed streams in pending and outstanding outgoing resets.
     pub(crate) fn listed_outgoing(&self) -> usize {
         self.outgoing_resets.listed()
     }
 
-    /// Requests an outgoing reset of `streams`, which may be the response to a request of the peer.
+    /// Adds an outgoing reset of `streams`. `answers`: number of the peer's request to which it is
+    /// the response.
     pub(crate) fn request_reset(&mut self, streams: Streams, answers: Option<u32>) {
         self.outgoing_resets.begin(&streams);
         self.pending.add(streams, answers);
     }
 
-    /// The outgoing reset of `streams` is complete.
+    /// Records that the outgoing reset of `streams` is complete.
     pub(crate) fn settled(&mut self, streams: &Streams) {
         self.outgoing_resets.end(streams);
     }
@@ -123,13 +126,14 @@ impl ReconfigState {
                 .is_some_and(OutstandingRequests::is_of_association)
     }
 
-    /// Whether the peer may have reset the association or not: the request is unanswered.
+    /// Whether it is unknown if the peer has reset the association, because the request is
+    /// unanswered.
     pub(crate) fn is_unsure(&self) -> bool {
         let unsure = |it: &OutstandingRequests| it.is_of_association() && it.is_unanswered();
         self.outstanding.as_ref().is_some_and(unsure)
     }
 
-    /// Whether a request to the peer to reset a stream of `streams` is outstanding or pending.
+    /// Whether an incoming reset of any of `streams` is pending or outstanding.
     pub(crate) fn asks_any(&self, streams: &Streams) -> bool {
         let flying = self
             .outstanding
@@ -141,7 +145,7 @@ impl ReconfigState {
 }
 
 impl ReconfigState {
-    /// Numbers of outgoing and incoming streams being added.
+    /// Numbers of outgoing and incoming streams that outstanding requests add.
     pub(crate) fn adding(&self) -> (u16, u16) {
         let mut adding = (0, 0);
         let open = self.outstanding.iter().flat_map(|it| &it.requests);
@@ -155,9 +159,9 @@ impl ReconfigState {
         adding
     }
 
-    /// The next requests to the peer: none, one, or two that may share a chunk (RFC 6525 §3.1). At
-    /// most `most` outgoing and incoming streams are listed; `is_quiet`: no data is in flight;
-    /// `course`: the sending progress.
+    /// Takes the next requests to send: none, one, or two that may share a chunk (RFC 6525 §3.1).
+    /// At most `most` outgoing and incoming streams are listed. `is_quiet`: no data is in flight.
+    /// `course`: sending progress.
     pub(crate) fn next_asked(
         &mut self,
         most: [usize; 2],
@@ -176,7 +180,8 @@ impl ReconfigState {
                 answers,
                 last_tsn: None,
             };
-            // A request that answers one of the peer's shares its chunk with none but that.
+            // A request that is the response to a request of the peer can only share its chunk with
+            // its counterpart, so it is sent alone.
             let beside = most[0].saturating_sub(listed + 6);
             let incoming = match answers {
                 None => pending.take_incoming(beside.min(most[1])),
@@ -208,8 +213,8 @@ impl ReconfigState {
         add
     }
 
-    /// The outstanding requests are obsolete. An unsent number is released, because the peer
-    /// requires numbers without a gap.
+    /// Cancels the outstanding requests. Unsent request numbers are used again, because the peer
+    /// requires consecutive numbers.
     pub(crate) fn cancel(&mut self) {
         if let Some(outstanding) = self.outstanding.take()
             && outstanding.unsent
@@ -219,8 +224,8 @@ impl ReconfigState {
         }
     }
 
-    /// Retransmits the incomplete requests on `path`, with new numbers if the old numbers were
-    /// answered.
+    /// Retransmits the incomplete requests on `path`, with new numbers if the peer has already
+    /// answered the old ones.
     pub(crate) fn ask_again(&mut self, path: PathId) {
         let Some(mut outstanding) = self.outstanding.take() else {
             return;

@@ -1,13 +1,15 @@
 //! RSCTP (Y.-K. Ho and Q.-H. Cheng 2008): measurement schedule, reports, and plausibility checks.
 //!
-//! - Used only if both endpoints offer it ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp));
-//!   otherwise none of this exists, and the association is standard SCTP.
-//! - From the first DATA on, the path for new data gets a HEARTBEAT every `rsctp_primary_interval`,
-//!   and every other path two back to back every `rsctp_secondary_interval`. An endpoint that sends
-//!   no data takes no measurements.
-//! - The receiver measures between HEARTBEATs ([`meter`]) and reports in each answer.
-//! - The sender passes a plausible report to the path's estimate, to its congestion control, and to
-//!   the rule that switches the primary path ([`crate::path`]).
+//! - RSCTP is used only if both endpoints offer it
+//!   ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp)); else the association is standard
+//!   SCTP.
+//! - After the first DATA, a HEARTBEAT is sent on the path for new data every
+//!   `rsctp_primary_interval`, and two HEARTBEATs back to back on every other path every
+//!   `rsctp_secondary_interval`. An endpoint that sends no data takes no measurements.
+//! - The receiver measures the data between HEARTBEATs ([`meter`]), and reports the result in each
+//!   HEARTBEAT ACK.
+//! - The sender uses a plausible report for the estimates of the path, for congestion control, and
+//!   for the decision to switch the primary path ([`crate::path`]).
 
 mod meter;
 
@@ -27,31 +29,32 @@ pub(crate) static RSCTP: Extension = Extension {
     chunks: &[],
 };
 
-/// Maximum plausible bandwidth of a path, bytes per second: 10 Gbit/s.
+/// Maximum plausible bandwidth of a path in bytes per second: 10 Gbit/s.
 const MAX_BANDWIDTH: u32 = 1_250_000_000;
-/// Maximum ratio of the reported to the sent rate, because a higher ratio requires HEARTBEATs that
-/// arrive at less than an eighth of their original distance: too compressed for a measurement.
+/// Maximum ratio of the reported rate to the sent rate. A higher ratio means that HEARTBEATs
+/// arrived at less than an eighth of their original distance, which is too compressed for a
+/// measurement.
 const MAX_COMPRESSION: u64 = 8;
 
 /// State of an association that uses RSCTP.
 #[derive(Debug, Default)]
 pub(crate) struct Rsctp {
     pub(crate) meter: Meter,
-    /// DATA was sent, so that a measurement is possible.
+    /// DATA was sent, so measurements are made.
     pub(crate) sending: bool,
-    /// A HEARTBEAT was sent on the path since it became the path for new data: the next HEARTBEAT
-    /// measures.
+    /// A HEARTBEAT was sent on the path for new data since data uses this path, so the next
+    /// HEARTBEAT yields a measurement.
     pub(crate) marked: bool,
 }
 
-/// A report, and the sender's data to check it against.
+/// Report of the receiver, with the sender's data for a plausibility check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathReport {
     pub(crate) report: Report,
     pub(crate) role: Role,
-    /// Bytes of DATA sent since the last answered HEARTBEAT.
+    /// Number of DATA bytes sent between the last two answered HEARTBEATs.
     pub(crate) bytes: u64,
-    /// Time since the previous HEARTBEAT.
+    /// Time between the HEARTBEAT and the previous one, in nanoseconds.
     pub(crate) interval: Nanos,
 }
 

@@ -41,7 +41,7 @@ pub(crate) use forward_tsn::ForwardTsnOutcome;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 pub use message_assembler::TooLong;
 pub use outcome::DataOutcome;
-/// A partially delivered message whose end will not arrive.
+/// Partially delivered message that will not be completed.
 pub(crate) use reassembly::Head as Abandoned;
 
 use crate::compact_option::OptionalNanos;
@@ -66,7 +66,7 @@ use window::ReceiveWindow;
 #[derive(Debug)]
 pub struct Receiver {
     profile: OfReceiver,
-    /// The settings allow the fast path.
+    /// Whether the settings allow the fast path.
     common: bool,
     streams: u16,
     initial_tsn: Tsn,
@@ -75,33 +75,32 @@ pub struct Receiver {
     order: Order,
     long: PartialDelivery,
     ready: ReadyQueue,
-    /// Complete messages of key management, if DTLS chunks are used.
+    /// Queue of complete key management messages, if the DTLS chunk is used.
     key_messages: Option<KeyMessages>,
     assembly: MessageAssembler,
-    /// Stream and bytes of data that became readable at an unknown time, to be recorded later.
+    /// Streams and bytes of data that became readable at an unknown time, for the trace.
     unrecorded: LazyBox<Vec<(u16, usize)>>,
-    /// [`Config::partial_delivery_point`].
+    /// Setting [`Config::partial_delivery_point`], in bytes.
     partial_delivery_point: OptionalNanos,
     window: ReceiveWindow,
-    /// Bytes of the current packet, if known, and of the slices of it that are buffered.
+    /// Length in bytes of the current packet, if known, and of its buffered slices.
     packet: usize,
     sliced: usize,
-    /// The next TSN, if it was already dropped for lack of space, under profiles that drop
-    /// silently.
+    /// Next expected TSN, if it was dropped for lack of space; used by profiles that drop silently.
     refused: Option<Tsn>,
     held: PerStreamUsage,
-    /// Association events so far, which precede data that becomes readable now.
+    /// Number of association events so far, which precede data that becomes readable now.
     preceding: u32,
-    /// Messages without an end to report to the user.
+    /// Partially delivered messages that the user was not notified of.
     aborted: LazyBox<Vec<Abandoned>>,
-    /// Unordered messages that the peer has abandoned, if it interleaves messages.
+    /// Unordered messages that the peer has abandoned; only with interleaving.
     interleaved: Option<Box<AbandonedMessages>>,
     sack: SackPolicy,
     statistics: ReceiverCounters,
 }
 
 impl Receiver {
-    /// A receiver of chunks from `peer_initial_tsn` on, on streams below `inbound_streams`.
+    /// Receiver for TSNs from `peer_initial_tsn` on, and for `inbound_streams` streams.
     #[inline(always)] // for each association a call and copies less
     pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
         Self {
@@ -137,7 +136,8 @@ impl Receiver {
         self.preceding = count;
     }
 
-    /// A packet of `bytes` is about to be processed. Slices of it keep all of it in memory.
+    /// Prepares for a packet of `bytes` bytes. A buffered slice of a packet keeps the whole packet
+    /// in memory.
     #[inline]
     pub fn on_packet_begin(&mut self, bytes: usize) {
         (self.packet, self.sliced) = (bytes, 0);
@@ -146,7 +146,7 @@ impl Receiver {
         }
     }
 
-    /// Takes one DATA chunk.
+    /// Processes one DATA chunk.
     pub fn handle_data(&mut self, now: Nanos, data: Data, trace: &mut Trace) -> DataOutcome {
         let view = data.with(&data.user_data[..]);
         self.take_data(
@@ -157,10 +157,8 @@ impl Receiver {
         )
     }
 
-    /// Like [`Self::handle_data`], for a chunk in its packet.
-    ///
-    /// # Errors
-    /// It is shorter than its header.
+    /// Like [`Self::handle_data`], for a chunk within its packet.
+    /// # Errors The chunk is shorter than its header.
     #[inline(always)]
     pub(crate) fn handle_frame(
         &mut self,
@@ -177,8 +175,7 @@ impl Receiver {
         ))
     }
 
-    /// `user_data`: the user data as a slice of its packet. Each caller inlines everything that
-    /// follows.
+    /// `user_data` creates a slice of the packet. Inlined into each caller with everything below.
     #[inline(always)]
     fn take_data(
         &mut self,
@@ -217,7 +214,7 @@ impl Receiver {
         }
     }
 
-    /// Decides about a chunk and processes it.
+    /// Processes a chunk on the slow path: checks, reassembly and delivery.
     #[inline(always)]
     fn sort_data(
         &mut self,
@@ -269,7 +266,7 @@ impl Receiver {
             outcome = self.judge_broken(now, trace);
         }
         let taken = outcome != DataOutcome::ProtocolViolation;
-        // Readable data needs no relief.
+        // Free space by partial delivery only if the user has nothing to read.
         if taken && self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
@@ -277,7 +274,8 @@ impl Receiver {
         outcome
     }
 
-    /// Records the TSN and the SACK timing. Returns whether adjacent TSNs have arrived.
+    /// Records a received TSN, and decides when to send the SACK. Returns which adjacent TSNs have
+    /// arrived.
     #[inline(always)]
     fn arrived(&mut self, now: Nanos, tsn: Tsn, immediate: bool, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
@@ -302,7 +300,7 @@ impl Receiver {
         beside
     }
 
-    /// Like [`Self::arrived`], outside the fast path.
+    /// Like [`Self::arrived`], but not inlined, for callers outside of the fast path.
     #[inline(never)]
     fn arrived_beside(
         &mut self,
@@ -314,7 +312,7 @@ impl Receiver {
         self.arrived(now, tsn, immediate, trace)
     }
 
-    /// Stores a new chunk. Returns false if it contradicts others.
+    /// Stores a new chunk. Returns `false` if it contradicts other fragments.
     #[inline(always)]
     fn take(
         &mut self,
@@ -392,7 +390,8 @@ impl Receiver {
         }
     }
 
-    /// Delivers a complete message or lets it wait. Returns false if its number was already used.
+    /// Delivers a complete message, or buffers it until its turn. Returns `false` if its sequence
+    /// number was already used.
     fn whole(&mut self, now: Nanos, whole: Whole, trace: &mut Trace) -> bool {
         let (stream, unordered) = (whole.message.stream, whole.message.unordered);
         let payload = &whole.message.payload;
@@ -414,8 +413,7 @@ impl Receiver {
         in_order
     }
 
-    /// The last chunk of a packet was handled: decides whether a SACK is sent now or after the
-    /// delay.
+    /// Called after the last chunk of a packet: decides whether the SACK is sent now or delayed.
     #[inline]
     pub fn on_packet_end(&mut self, now: Nanos) {
         self.weigh();
@@ -425,8 +423,8 @@ impl Receiver {
         self.sack.packet_end(now, self.tracker.has_gaps());
     }
 
-    /// Recent data may not be tiny any more: the next SACK then advertises a wider window, for
-    /// which the peer waits.
+    /// Sends a SACK with a wider window if the window was reduced because of tiny messages and
+    /// recent messages are larger; the peer may be waiting for it.
     #[cold]
     fn widen(&mut self) {
         if self.window.is_too_narrow(&self.statistics) {
@@ -449,7 +447,7 @@ impl Receiver {
         self.sack.waiting()
     }
 
-    /// When a delayed SACK becomes due.
+    /// Time at which a delayed SACK must be sent.
     pub fn sack_deadline(&self) -> Option<Nanos> {
         self.sack.deadline()
     }
@@ -459,7 +457,7 @@ impl Receiver {
         self.sack.handle_timer(now);
     }
 
-    /// Takes the next readable message or part out of the buffer.
+    /// Removes the next readable message or part from the buffer.
     #[inline(always)]
     fn take_first(&mut self) -> Option<ReceivedPart> {
         if self.ready.is_empty() && !self.has_nothing() {
@@ -482,8 +480,8 @@ impl Receiver {
         }
     }
 
-    /// Like [`Receiver::poll_message`], if the first entry is a complete message, as most are: it
-    /// is accounted for in place and moved once.
+    /// Like [`Receiver::poll_message`], if the first entry is a complete message, which is the
+    /// usual case. The message is moved only once.
     #[inline(always)]
     pub(crate) fn poll_whole(&mut self) -> Option<ReceivedMessage> {
         let Deliverable { part, bytes, .. } = self.ready.front()?;
@@ -496,8 +494,8 @@ impl Receiver {
         Some(self.ready.pop_front()?.part.into_message())
     }
 
-    /// Like [`Receiver::poll_message`], if [`Self::poll_whole`] has none. `stops`: whether data
-    /// after that many events should be left for later.
+    /// Like [`Receiver::poll_message`], after [`Self::poll_whole`] returned `None`. `stops`:
+    /// whether data that follows this number of events must stay queued.
     #[inline(always)]
     pub(crate) fn poll_assembled(
         &mut self,
@@ -513,7 +511,7 @@ impl Receiver {
         Ok(None)
     }
 
-    /// The part, if it is a complete message, or the message that it completes.
+    /// Returns `part` if it is a complete message, or the message that it completes.
     #[inline(always)]
     fn whole_or_assembled(
         &mut self,
@@ -525,8 +523,8 @@ impl Receiver {
         }
     }
 
-    /// Whether nothing can be read, even on demand: with a closed window a part of a message may
-    /// be.
+    /// Whether there is nothing to read. If the window is closed, part of a message may become
+    /// readable on demand.
     #[inline(always)]
     pub(crate) fn has_nothing(&self) -> bool {
         self.ready.is_empty() && self.window.to_advertise() > 0
@@ -537,12 +535,12 @@ impl Receiver {
         self.assembly.add(part)
     }
 
-    /// The payload protocol identifier of the next readable entry.
+    /// Payload protocol identifier of the next readable message or part.
     pub(crate) fn next_ppid(&self) -> Option<u32> {
         self.ready.front().map(|it| it.part.ppid)
     }
 
-    /// Whether something can be read.
+    /// Whether a message or part can be read.
     pub fn has_message(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -552,12 +550,12 @@ impl Receiver {
         self.statistics.told()
     }
 
-    /// The window that a SACK would advertise now, bytes.
+    /// Window in bytes that a SACK would advertise now.
     pub fn a_rwnd(&self) -> u32 {
         self.window.to_advertise()
     }
 
-    /// The last TSN received before the first hole.
+    /// Cumulative TSN: the last TSN before the first missing one.
     pub fn cumulative_tsn(&self) -> Tsn {
         self.tracker.cumulative()
     }

@@ -10,50 +10,50 @@ use crate::config::Config;
 /// Options of one message. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only if both
 /// endpoints support partial reliability
 /// ([`Negotiated::partial_reliability`](crate::Negotiated::partial_reliability)); the first policy
-/// that applies abandons the message. Without a policy, the policies of the
-/// [defaults](crate::AssociationSettings::send_defaults) apply, unless it is
-/// [reliable](Self::reliable).
+/// that applies abandons the message. A message without a policy uses the [default
+/// policies](crate::AssociationSettings::send_defaults), unless it is [reliable](Self::reliable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
-    /// Stream identifier, 0 by default. `None`: the next of the streams in use, when the message is
-    /// started; [`Config::allocation`] determines their number.
+    /// Stream identifier; 0 by default. `None`: the next of the streams in use when transmission of
+    /// the message starts; [`Config::allocation`] determines the number of streams in use.
     pub stream: Option<u16>,
     /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,
-    /// Unordered delivery.
+    /// Whether the message is delivered unordered.
     pub unordered: bool,
-    /// Whether any of the following options, other than `reliable`, is set: such a message takes
-    /// the slow path of sending. The flag is stored because sending would otherwise test each
-    /// option.
+    /// Whether any of the following options except `reliable` is set, so that the message takes the
+    /// slow path. Stored, because otherwise each call of `send` would test all options.
     special: bool,
-    /// Requests an immediate SACK of its end (RFC 9260 §6.1), which may otherwise be delayed by 200
-    /// ms.
+    /// Requests an immediate SACK when the message is complete (I bit, RFC 9260 §6.1). Without it,
+    /// the peer may delay the SACK by 200 ms.
     immediate: bool,
-    /// The message is abandoned at this age if it is not completely acknowledged, nanoseconds (RFC
-    /// 3758 §4.1).
+    /// Age in nanoseconds at which the message is abandoned if it is not completely acknowledged
+    /// (RFC 3758 §4.1).
     lifetime: Option<Nanos>,
-    /// The message is abandoned if a chunk would be retransmitted more often than this (RFC 7496
-    /// §3.1).
+    /// Maximum number of retransmissions of each chunk; if it would be exceeded, the message is
+    /// abandoned (RFC 7496 §3.1).
     max_retransmits: Option<u32>,
-    /// With a full send buffer, unsent messages with a larger number are abandoned in favour of
-    /// this message, and this message in favour of messages with a smaller number (RFC 7496 §3.2).
+    /// Priority; a smaller number is a higher priority. If the send buffer is full, unsent messages
+    /// of lower priority are abandoned for messages of higher priority (RFC 7496 §3.2).
     priority: Option<u32>,
-    /// The message is never abandoned, regardless of the defaults.
+    /// The message is never abandoned, even if the defaults contain a policy.
     reliable: bool,
-    /// Peer address to send it to instead of the primary path, while that address is active
-    /// (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions follow the usual rules.
+    /// Peer address to which the message is sent instead of the primary path, while that address is
+    /// active (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions use the usual path.
     address: Option<IpAddr>,
-    /// Key identifier of its chunks if the peer requires authentication (RFC 4895); `None`: the
-    /// active key. If the key is deleted meanwhile, the active key is used (RFC 6458 §5.3.8).
+    /// Identifier of the key for the message's chunks, if the peer requires their authentication
+    /// (RFC 4895). `None`: the active key, which is also used if the key has been deleted (RFC 6458
+    /// §5.3.8).
     key: Option<u16>,
     /// The user's context value, which is returned with an undeliverable message (sinfo_context,
     /// RFC 6458 §5.3.2).
     context: u32,
-    /// Receipt number, chosen by the user, of the [`Event::Receipt`](crate::Event::Receipt) with
-    /// the outcome of the message: acknowledged (passed by the cumulative TSN, because the receiver
-    /// may renege on gap ack blocks, RFC 9260 §6.2), abandoned, or cancelled. Each message has one
-    /// such event, unless the association ends or is restarted before.
+    /// Number of the receipt, chosen by the user. [`Event::Receipt`](crate::Event::Receipt) reports
+    /// the outcome of the message under this number: acknowledged, abandoned, or cancelled.
+    /// Acknowledged means by the cumulative TSN, because the receiver may renege on Gap Ack Blocks
+    /// (RFC 9260 §6.2). There is one such event per message, unless the association is closed or
+    /// restarted first.
     receipt: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Default for SendOptions {
     }
 }
 
-/// Per-message address and key.
+/// Destination address and key of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageRoute {
     /// Destination address.
@@ -73,7 +73,7 @@ pub(crate) struct MessageRoute {
 }
 
 impl SendOptions {
-    /// Stream 0, ordered, PPID 0, without a policy.
+    /// Default options: stream 0, ordered, PPID 0, without a policy.
     #[inline]
     pub const fn new() -> Self {
         Self {
@@ -93,13 +93,13 @@ impl SendOptions {
         }
     }
 
-    /// Like [`Self::new`], on this stream.
+    /// Like [`Self::new`], for this stream.
     #[inline]
     pub const fn on(stream: u16) -> Self {
         Self::new().with_stream(Some(stream))
     }
 
-    /// The defaults of the settings.
+    /// Options with the default policies of `config`.
     pub fn of(config: &Config) -> Self {
         Self::new()
             .with_lifetime(config.lifetime)
@@ -107,7 +107,7 @@ impl SendOptions {
             .with_priority(config.priority)
     }
 
-    /// Sends on this stream, or on the next stream in use.
+    /// Selects a stream; `None`: the next of the streams in use.
     #[must_use]
     #[inline]
     pub const fn with_stream(mut self, stream: Option<u16>) -> Self {
@@ -115,7 +115,7 @@ impl SendOptions {
         self
     }
 
-    /// With a receipt of this number, or without one.
+    /// Requests a receipt with this number; `None`: no receipt.
     #[must_use]
     #[inline]
     pub const fn with_receipt(mut self, number: Option<u64>) -> Self {
@@ -123,7 +123,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// With this Payload Protocol Identifier.
+    /// Sets the Payload Protocol Identifier.
     #[must_use]
     #[inline]
     pub const fn with_ppid(mut self, ppid: u32) -> Self {
@@ -131,7 +131,7 @@ impl SendOptions {
         self
     }
 
-    /// Unordered or ordered delivery.
+    /// Selects unordered or ordered delivery.
     #[must_use]
     #[inline]
     pub const fn with_unordered(mut self, unordered: bool) -> Self {
@@ -139,7 +139,7 @@ impl SendOptions {
         self
     }
 
-    /// With or without a request for an immediate SACK.
+    /// Sets whether an immediate SACK is requested.
     #[must_use]
     #[inline]
     pub const fn with_immediate(mut self, immediate: bool) -> Self {
@@ -147,7 +147,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// Abandoned at this age, nanoseconds.
+    /// Sets the age in nanoseconds at which the message is abandoned.
     #[must_use]
     #[inline]
     pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
@@ -162,7 +162,8 @@ impl SendOptions {
         self.with_lifetime(Some(Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)))
     }
 
-    /// Abandoned if a chunk would be retransmitted more often.
+    /// Sets the maximum number of retransmissions of each chunk, beyond which the message is
+    /// abandoned.
     #[must_use]
     #[inline]
     pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
@@ -170,7 +171,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// With this priority in a full send buffer; smaller numbers have precedence.
+    /// Sets the priority in a full send buffer; a smaller number is a higher priority.
     #[must_use]
     #[inline]
     pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
@@ -178,7 +179,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// To this address of the peer, or on the primary path.
+    /// Selects a destination address of the peer; `None`: the primary path.
     #[must_use]
     #[inline]
     pub const fn with_address(mut self, address: Option<IpAddr>) -> Self {
@@ -186,7 +187,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// Signs the message by this key, or by the active key.
+    /// Selects the key for authentication; `None`: the active key.
     #[must_use]
     #[inline]
     pub const fn with_key(mut self, key: Option<u16>) -> Self {
@@ -194,7 +195,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// With this context value.
+    /// Sets the user's context value.
     #[must_use]
     #[inline]
     pub const fn with_context(mut self, context: u32) -> Self {
@@ -202,7 +203,7 @@ impl SendOptions {
         self.noted()
     }
 
-    /// The message is never abandoned, regardless of defaults and policies.
+    /// Makes the message reliable: it is never abandoned, even if the defaults contain a policy.
     #[must_use]
     #[inline]
     pub const fn reliable(mut self) -> Self {
@@ -210,7 +211,7 @@ impl SendOptions {
         self
     }
 
-    /// Applies `change`.
+    /// Modifies the options by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -287,14 +288,14 @@ impl SendOptions {
         self.receipt
     }
 
-    /// Adds the policies of `defaults` if it has none.
+    /// Adds the policies of `defaults` for those that are not set.
     pub(crate) fn or(self, defaults: &Self) -> Self {
         self.with_lifetime(self.lifetime.or(defaults.lifetime))
             .with_max_retransmits(self.max_retransmits.or(defaults.max_retransmits))
             .with_priority(self.priority.or(defaults.priority))
     }
 
-    /// Address and key, if specified.
+    /// Destination address and key, if at least one is set.
     pub(crate) fn course(&self) -> Option<Box<MessageRoute>> {
         let course = MessageRoute {
             address: self.address,
@@ -303,7 +304,7 @@ impl SendOptions {
         (course != MessageRoute::default()).then(|| Box::new(course))
     }
 
-    /// The policy of a message queued at `now`; `None` if it is never abandoned.
+    /// Abandonment policy and receipt of a message queued at `now`; `None` if it has neither.
     pub(crate) fn terms(&self, now: Nanos) -> Option<PrPolicy> {
         if self.reliable {
             return None;
@@ -318,7 +319,7 @@ impl SendOptions {
     }
 }
 
-/// Why a message was abandoned.
+/// Abandonment policy because of which a message was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AbandonPolicy {
@@ -331,11 +332,11 @@ pub enum AbandonPolicy {
 }
 
 impl AbandonPolicy {
-    /// All policies.
+    /// All abandonment policies.
     pub const ALL: [Self; 3] = [Self::Lifetime, Self::Retransmissions, Self::Priority];
 }
 
-/// A local message that will not be sent, or not retransmitted.
+/// Abandoned message of the local user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AbandonedMessage {
@@ -343,16 +344,16 @@ pub struct AbandonedMessage {
     pub stream: Option<u16>,
     /// Payload Protocol Identifier.
     pub ppid: u32,
-    /// The message was unordered.
+    /// Whether the message was unordered.
     pub unordered: bool,
-    /// The complete user data.
+    /// Complete user data of the message.
     pub payload: Bytes,
     /// The user's context value ([`SendOptions::context`]).
     pub context: u32,
-    /// The policy that abandoned it.
+    /// Policy because of which the message was abandoned.
     pub policy: AbandonPolicy,
-    /// At least one chunk of the message was sent. If all of it was sent, it may have reached the
-    /// peer, because possibly only the acknowledgement was lost. Otherwise it certainly did not.
+    /// Whether at least one chunk of the message was sent. If so, the message may have reached the
+    /// peer, because only its acknowledgment may have been lost.
     pub sent: bool,
 }
 
@@ -378,13 +379,13 @@ impl PrPolicy {
         deadline.is_some() || max_retransmits.is_some() || priority.is_some()
     }
 
-    /// Whether its lifetime is over at `now`.
+    /// Whether the lifetime of the message has expired at `now`.
     pub(crate) fn is_over(&self, now: Nanos) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// The policy that forbids a retransmission at `now` of a chunk with this number of
-    /// transmissions, if any.
+    /// Policy that forbids another retransmission at `now` of a chunk that was transmitted
+    /// `transmissions` times; `None` if it is allowed.
     pub(crate) fn forbids(&self, now: Nanos, transmissions: u32) -> Option<AbandonPolicy> {
         if self.is_over(now) {
             return Some(AbandonPolicy::Lifetime);

@@ -1,7 +1,7 @@
 //! FIFO queue that releases its memory when it becomes empty.
 //!
-//! Without this, an idle association would retain memory for its largest queue so far, and by its
-//! next activity that memory would have left the caches. Released memory is reused by the next
+//! Otherwise an idle association would retain the memory of its largest queue, which would no
+//! longer be in the processor's caches at its next activity. Released memory is reused by another
 //! association while it is still cached.
 
 use std::collections::VecDeque;
@@ -10,16 +10,15 @@ use std::ops::{Deref, DerefMut};
 /// Maximum number of bytes that an empty queue retains, so that occasional packets cause no
 /// allocation.
 const KEPT: usize = 1024;
-/// Capacity above which the queue grows more slowly.
+/// Capacity in elements above which the queue grows more slowly.
 const MUCH: usize = 256;
 
-/// FIFO queue. Elements are read and changed through [`VecDeque`], and added and removed by these
-/// methods.
+/// FIFO queue. Elements are read and modified through [`VecDeque`], but added and removed only by
+/// the methods below.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     items: VecDeque<T>,
-    /// Maximum number of elements since the queue was last empty, and during the period before
-    /// that.
+    /// Maximum number of elements since the queue was last empty, and in the busy period before.
     most: u32,
     before: u32,
 }
@@ -44,12 +43,13 @@ impl<T> Queue<T> {
     /// step.
     #[inline(always)]
     pub fn push_back(&mut self, item: T) {
-        // A separate function, so that without reallocation the element is constructed in place.
+        // In a separate function, so that the element is constructed in place if no reallocation is
+        // needed.
         if self.is_full() {
             return self.push_full(item);
         }
         self.items.push_back(item);
-        // Conditional, because most elements do not raise the maximum and need no write here.
+        // Conditional, because usually the maximum does not increase and no write is needed.
         if self.items.len() > self.most as usize {
             self.most = self.items.len() as u32;
         }
@@ -73,7 +73,7 @@ impl<T> Queue<T> {
     pub fn make_room(&mut self) {
         match self.items.capacity() {
             0 => self.items.reserve(self.before as usize),
-            // Grow by a quarter, so that the capacity never greatly exceeds the need.
+            // Grow by a quarter, so that the capacity never exceeds the need by much.
             much if much > MUCH => self.items.reserve_exact(much / 4),
             _ => {}
         }
@@ -85,7 +85,7 @@ impl<T> Queue<T> {
         self.items.into_iter()
     }
 
-    /// Removes the first element. When the queue becomes empty, it releases large memory.
+    /// Removes the first element. If the queue becomes empty, it releases a large allocation.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
@@ -93,8 +93,8 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Like [`Self::pop_front`], for queues in which a few of many elements may stay long: a mostly
-    /// empty buffer is shrunk, too.
+    /// Like [`Self::pop_front`], for queues in which a few of many elements may remain for a long
+    /// time. A mostly empty allocation is also reduced.
     #[inline]
     pub fn pop_sparing(&mut self) -> Option<T> {
         let item = self.pop_front()?;
@@ -117,7 +117,7 @@ impl<T> Queue<T> {
         self.items.pop_front()
     }
 
-    /// Ends a series of [`Self::pop_of_run`]: an empty queue releases large memory.
+    /// Ends a series of [`Self::pop_of_run`]: releases a large allocation if the queue is empty.
     #[inline(always)]
     pub fn end_run(&mut self) {
         if self.items.is_empty() {
@@ -125,11 +125,11 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Handles the removal of the last element.
+    /// Updates the maxima and releases a large allocation when the queue has become empty.
     #[inline(never)]
     fn ran_empty(&mut self) {
         let most = std::mem::take(&mut self.most);
-        // The queue may have been empty before.
+        // If the maximum is 0, the queue was already empty before.
         if most > 0 {
             self.before = most;
         }

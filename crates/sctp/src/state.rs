@@ -1,5 +1,5 @@
-//! State of an association (RFC 9260 §4): each variant owns the data that exists in this state
-//! only.
+//! State of an association (RFC 9260 §4); each variant owns the data that exists only in this
+//! state.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
@@ -20,13 +20,13 @@ use crate::stats::SenderStatistics;
 pub(crate) enum State {
     /// INIT was sent; the peer has not answered.
     CookieWait(CookieWait),
-    /// The peer is known, and packets can be received from it.
+    /// The peer's parameters are known, and packets can be exchanged.
     Active(Tcb),
-    /// Closed.
+    /// The association is closed.
     Closed(Box<Closed>),
 }
 
-/// Association whose peer is known.
+/// Data of an association whose peer is known, in one of the states of [`EstablishedState`].
 #[derive(Debug)]
 pub(crate) struct Tcb {
     pub(crate) peer: Peer,
@@ -46,7 +46,7 @@ pub(crate) struct Peer {
     pub(crate) tag: u32,
     pub(crate) initial_tsn: Tsn,
     /// Time of the peer's INIT ACK, or of the INIT whose cookie was returned. A cookie that is not
-    /// younger belongs to an earlier setup that the peer has already abandoned.
+    /// newer belongs to an earlier setup, which the peer has abandoned.
     pub(crate) since: Nanos,
     /// Adaptation layer indication, if the peer sent one (RFC 5061 §4.2.6).
     pub(crate) adaptation: Option<u32>,
@@ -56,27 +56,27 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) reason: CloseReason,
-    /// Reason that the peer's user gave with the ABORT.
+    /// Text in the peer's ABORT.
     pub(crate) peers_reason: Option<Box<[u8]>>,
     /// Verification tag of packets to the peer, if it was ever known.
     pub(crate) peer_tag: Option<u32>,
-    /// Counters of the sender.
+    /// Counters of the dropped sender.
     pub(crate) sent: SenderStatistics,
 }
 
-/// States of RFC 9260 §4 in which the peer is known. Data of transient states is boxed, because an
-/// association is established nearly all its life.
+/// States of RFC 9260 §4 in which the peer is known. The data of transient states is boxed, because
+/// an association is in ESTABLISHED most of the time.
 #[derive(Clone, Debug)]
 #[repr(u8)] // as `State`
 pub(crate) enum EstablishedState {
     /// COOKIE ECHO was sent.
     CookieEchoed(Box<CookieEchoed>),
     Established,
-    /// The user requested a shutdown; outstanding data is still being transferred.
+    /// The user has requested a shutdown; queued and outstanding data is still being sent.
     ShutdownPending,
     /// SHUTDOWN was sent.
     ShutdownSent(Box<Closing>),
-    /// The peer requested a shutdown; outstanding data is still being transferred.
+    /// The peer has requested a shutdown; queued and outstanding data is still being sent.
     ShutdownReceived,
     /// SHUTDOWN ACK was sent.
     ShutdownAckSent(Box<Closing>),
@@ -88,9 +88,9 @@ pub(crate) struct CookieWait {
     /// Suggested cookie life-span increment in milliseconds, after a Stale Cookie error (RFC 9260
     /// §5.2.6).
     pub(crate) cookie_preservative: Option<u32>,
-    /// Number of Stale Cookie errors so far.
+    /// Number of Stale Cookie errors received so far.
     pub(crate) stale_cookies: u32,
-    /// The user requested a shutdown before the association was established.
+    /// Whether the user has requested a shutdown before the association was established.
     pub(crate) shutdown_when_open: bool,
 }
 
@@ -110,19 +110,20 @@ impl CookieWait {
 pub(crate) struct CookieEchoed {
     pub(crate) echo: ControlRetransmission,
     pub(crate) cookie: Bytes,
-    /// Error causes to send with the COOKIE ECHO: complete unrecognized parameters of the INIT ACK
-    /// (RFC 9260 §3.2.1).
+    /// Complete unrecognized parameters of the INIT ACK, to be reported with the COOKIE ECHO (RFC
+    /// 9260 §3.2.1).
     pub(crate) unrecognized: Vec<Bytes>,
-    /// Number of Stale Cookie errors so far.
+    /// Number of Stale Cookie errors received so far.
     pub(crate) stale_cookies: u32,
     pub(crate) shutdown_when_open: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
-    /// Retransmission of SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
+    /// Retransmission state of SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
     pub(crate) retry: ControlRetransmission,
-    /// Expiration time of T5-shutdown-guard. Only the sender of a SHUTDOWN has it (RFC 9260 §9.2).
+    /// Expiration time of T5-shutdown-guard, which only the sender of a SHUTDOWN starts (RFC 9260
+    /// §9.2).
     pub(crate) guard: Option<Nanos>,
 }
 
@@ -151,7 +152,7 @@ impl EstablishedState {
 }
 
 impl State {
-    /// Name of the state in the RFC.
+    /// State as reported to the user.
     pub(crate) fn name(&self) -> AssociationState {
         match self {
             State::CookieWait(_) => AssociationState::CookieWait,
@@ -160,7 +161,7 @@ impl State {
         }
     }
 
-    /// Stage of an association whose peer is known.
+    /// Detailed state of an association whose peer is known.
     #[inline]
     pub(crate) fn stage(&self) -> Option<&EstablishedState> {
         match self {
@@ -187,7 +188,7 @@ impl State {
         }
     }
 
-    /// Whether this side is in the handshake.
+    /// Whether the handshake is not complete on this side.
     pub(crate) fn is_being_set_up(&self) -> bool {
         matches!(
             self.name(),
@@ -195,7 +196,8 @@ impl State {
         )
     }
 
-    /// Flag for a shutdown as soon as the association is established, while this side sets it up.
+    /// Flag that requests a shutdown as soon as the association is established; `None` after the
+    /// handshake.
     pub(crate) fn shutdown_when_open(&mut self) -> Option<&mut bool> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.shutdown_when_open),
@@ -207,7 +209,7 @@ impl State {
         }
     }
 
-    /// Shutdown in progress: SHUTDOWN or SHUTDOWN ACK was sent.
+    /// Data of a shutdown in progress, in which SHUTDOWN or SHUTDOWN ACK was sent.
     pub(crate) fn closing(&self) -> Option<&Closing> {
         match self.stage()? {
             EstablishedState::ShutdownSent(closing)
@@ -216,7 +218,7 @@ impl State {
         }
     }
 
-    /// Control chunk being retransmitted, if there is one.
+    /// Retransmission state of the current handshake or shutdown chunk, if there is one.
     pub(crate) fn retry(&self) -> Option<&ControlRetransmission> {
         match self {
             State::CookieWait(wait) => Some(&wait.init),
@@ -242,8 +244,7 @@ impl State {
         }
     }
 
-    /// Next expiration of the timers of the state: T1-init, T1-cookie, T2-shutdown,
-    /// T5-shutdown-guard.
+    /// Earliest deadline of T1-init, T1-cookie, T2-shutdown and T5-shutdown-guard.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
         let retry = self
             .retry()
@@ -253,7 +254,7 @@ impl State {
         retry.into_iter().chain(guard).min()
     }
 
-    /// Whether the state is ESTABLISHED, in which only DATA and related chunks need to be sent.
+    /// Whether the association is in ESTABLISHED, in which usually only DATA and SACKs are sent.
     #[inline]
     pub(crate) fn is_established(&self) -> bool {
         matches!(self.stage(), Some(EstablishedState::Established))
@@ -291,7 +292,8 @@ impl State {
         )
     }
 
-    /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to SHUTDOWN (ACK) sent).
+    /// Whether idle paths are probed: in all states from COOKIE-ECHOED to SHUTDOWN-SENT or
+    /// SHUTDOWN-ACK-SENT (RFC 9260 §8.3).
     #[inline]
     pub(crate) fn probes_paths(&self) -> bool {
         self.sends_data()

@@ -1,5 +1,4 @@
-//! Counters of the data transfer of an association. Counters never decrease, and cost one addition
-//! each.
+//! Statistics of an association. Counters never decrease, and cost one addition each.
 
 /// Counters of an association since its start, or since the restart of its peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,27 +12,28 @@ pub struct AssociationStatistics {
     pub control: ControlStatistics,
 }
 
-/// HEARTBEATs and other control chunks.
+/// Counters of control chunks, probes and ICMP messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ControlStatistics {
-    /// RE-CONFIGs with requests sent (RFC 6525 §5.1).
+    /// RE-CONFIG chunks with requests that were sent (RFC 6525 §5.1).
     pub re_configs: u64,
-    /// ASCONFs sent, including retransmissions (RFC 5061 §5.1).
+    /// ASCONF chunks that were sent, including retransmissions (RFC 5061 §5.1).
     pub asconfs: u64,
     /// HEARTBEATs sent.
     pub heartbeats: u64,
     /// HEARTBEAT ACKs sent.
     pub heartbeat_acks: u64,
-    /// Bytes of both as IP packets; without IP and common header if a HEARTBEAT ACK was bundled.
+    /// Bytes of HEARTBEATs and HEARTBEAT ACKs as IP packets; without the IP and common headers if a
+    /// HEARTBEAT ACK was bundled.
     pub heartbeat_bytes: u64,
     /// ICMP messages that had an effect (RFC 9260 §10).
     pub icmp: u64,
     /// Path MTU probes sent.
     pub pmtu_probes: u64,
-    /// Packets received with CE.
+    /// Packets received with an ECN mark (CE).
     pub marks_received: u64,
-    /// Changes of the primary path not made by the user.
+    /// Changes of the primary path that the user did not request.
     pub primary_changes: u64,
 }
 
@@ -43,29 +43,29 @@ pub struct ControlStatistics {
 pub struct SenderStatistics {
     /// DATA chunks sent for the first time.
     pub chunks_sent: u64,
-    /// Bytes of user data in them.
+    /// Bytes of user data in chunks sent for the first time.
     pub bytes_sent: u64,
-    /// Bytes of user data acknowledged cumulatively, which the peer cannot renege.
+    /// Bytes of user data acknowledged by the cumulative TSN, on which the peer cannot renege.
     pub bytes_acknowledged: u64,
     /// DATA chunks retransmitted.
     pub chunks_retransmitted: u64,
-    /// Bytes of user data in them.
+    /// Bytes of user data in retransmitted chunks.
     pub bytes_retransmitted: u64,
-    /// Chunks detected as lost by missing reports.
+    /// Chunks that were considered lost because of missing reports.
     pub fast_retransmits: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
     /// Tail loss probes sent (RFC 8985 §7.3).
     pub tail_probes: u64,
-    /// Reductions of cwnd that were undone, because no data had been lost.
+    /// Reductions of cwnd that were undone, because no data was lost.
     pub reductions_undone: u64,
-    /// Undone reductions after timeouts (RFC 5682).
+    /// Reductions of cwnd after spurious timeouts that were undone (RFC 5682).
     pub spurious_timeouts: u64,
     /// Reductions of cwnd after ECN marks (RFC 4960 Appendix A).
     pub reductions_by_mark: u64,
     /// SACKs processed.
     pub sacks: u64,
-    /// SACKs older than the current state.
+    /// SACKs that were older than the current state.
     pub stale_sacks: u64,
     /// SACKs that acknowledged unsent data.
     pub impossible_sacks: u64,
@@ -73,13 +73,13 @@ pub struct SenderStatistics {
     pub window_probes: u64,
     /// Messages abandoned before any transmission (RFC 7496 §4.4).
     pub abandoned_unsent: u64,
-    /// Messages abandoned after a partial or complete transmission.
+    /// Messages abandoned after at least one chunk was sent.
     pub abandoned_sent: u64,
     /// FORWARD TSNs sent (RFC 3758 §3.5).
     pub forward_tsns: u64,
     /// Changes of the number of streams in use.
     pub stream_changes: u64,
-    /// Occasions on which the stream allocation wanted more streams than negotiated.
+    /// Number of times that the stream allocation wanted more streams than were negotiated.
     pub streams_refused: u64,
 }
 
@@ -89,29 +89,29 @@ pub struct SenderStatistics {
 pub struct ReceiverStatistics {
     /// DATA chunks received for the first time.
     pub chunks: u64,
-    /// Bytes of user data in them.
+    /// Bytes of user data in chunks received for the first time.
     pub bytes: u64,
-    /// Duplicate chunks.
+    /// DATA chunks received more than once.
     pub duplicates: u64,
     /// Chunks dropped because the buffer was full.
     pub dropped_full: u64,
-    /// Chunks reneged to make space for a missing earlier one (RFC 9260 §6.2); they count again
-    /// when they are retransmitted.
+    /// Chunks that were reneged to make space for an earlier missing chunk (RFC 9260 §6.2). They
+    /// count again when they are retransmitted.
     pub withdrawn: u64,
-    /// Chunks too far beyond the cumulative TSN.
+    /// Chunks whose TSN was too far ahead of the cumulative TSN.
     pub out_of_reach: u64,
-    /// Chunks refused: nonexistent stream, no user data, or a contradiction.
+    /// Chunks that were refused: nonexistent stream, no user data, or contradictory fragments.
     pub refused: u64,
-    /// Messages delivered completely.
+    /// Messages of which all data was delivered.
     pub messages: u64,
-    /// Messages whose delivery began before their end had arrived.
+    /// Messages whose delivery started before their last fragment had arrived.
     pub partial_messages: u64,
     /// SACKs sent.
     pub sacks: u64,
 }
 
-/// Declares counters in their internal form: counters that nearly every association uses, and a
-/// separate allocation for the others, which exists once one of these is not 0.
+/// Declares the internal form of a statistics structure. Counters that nearly every association
+/// needs are stored inline; the others are allocated when one of them is first incremented.
 macro_rules! counters {
     ($(#[$doc:meta])+ $name:ident of $all:ident: $($often:ident),+) => {
         $(#[$doc])+
@@ -122,13 +122,13 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// Rare counters, to be incremented.
+            /// Mutable access to the rare counters.
             #[cold]
             pub(crate) fn seldom(&mut self) -> &mut $all {
                 self.seldom.get_or_insert_default()
             }
 
-            /// All counters.
+            /// All counters, for the user.
             pub(crate) fn told(&self) -> $all {
                 $all {
                     $($often: self.$often,)+
@@ -140,15 +140,15 @@ macro_rules! counters {
 }
 
 counters! {
-    /// As [`ControlStatistics`].
+    /// Internal form of [`ControlStatistics`].
     ControlCounters of ControlStatistics: heartbeats, heartbeat_acks, heartbeat_bytes
 }
 counters! {
-    /// As [`SenderStatistics`].
+    /// Internal form of [`SenderStatistics`].
     SenderCounters of SenderStatistics: chunks_sent, bytes_sent, bytes_acknowledged, sacks
 }
 counters! {
-    /// As [`ReceiverStatistics`].
+    /// Internal form of [`ReceiverStatistics`].
     ReceiverCounters of ReceiverStatistics: chunks, bytes, messages, sacks
 }
 

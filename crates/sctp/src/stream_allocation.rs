@@ -1,9 +1,9 @@
 //! Stream allocation: the number of negotiated streams in use, for senders that leave the selection
 //! of a stream to the stack.
 //!
-//! A message queued without a stream is assigned one when its first byte is sent, round robin over
-//! the streams in use. A change takes effect with the next sent message, regardless of the number
-//! of queued messages. Messages queued for a stream, or partly sent, keep it.
+//! A message queued without a stream is assigned to a stream when its first byte is sent, round
+//! robin over the streams in use. A change of their number takes effect with the next message that
+//! is sent. Messages that were queued for a stream, or are partly sent, keep their stream.
 
 mod adaptive;
 mod adaptive_step;
@@ -22,67 +22,67 @@ pub use fixed::{Fixed, Negotiated};
 pub use loss_classifier::{LossClassifier, LossEvents, RoundTrip};
 pub use setting::VARIANTS;
 
-/// A loss, with the state of the path before its window is reduced.
+/// Detected loss, with the state of its path before cwnd is reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
-    /// Time of detection.
+    /// Time of the detection.
     pub now: Nanos,
-    /// Detection by missing reports or by T3-rtx.
+    /// How the loss was detected: by missing reports or by T3-rtx.
     pub cause: LossCause,
-    /// Congestion window before the reduction, bytes.
+    /// cwnd in bytes before the reduction.
     pub cwnd: u64,
-    /// Rate estimate, bytes per second as cwnd counts them, once available.
+    /// Rate estimate in bytes per second, counted like cwnd; `None` before the first estimate.
     pub rate: Option<f64>,
-    /// Minimum round-trip time of DATA on this path, once measured.
+    /// Minimum round-trip time of DATA on this path in nanoseconds, once measured.
     pub rtt_min: Option<Nanos>,
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time in nanoseconds, once measured.
     pub srtt: Option<Nanos>,
 }
 
-/// Algorithm for the number of streams in use.
+/// Algorithm that determines the number of streams in use.
 pub trait StreamAllocation: std::fmt::Debug + Send {
-    /// Streams requested now, at least 1. More than negotiated are not possible; see
-    /// [`StreamAllocation::cap`].
+    /// Number of streams that the algorithm requests now, at least 1. If more than negotiated, the
+    /// caller calls [`StreamAllocation::cap`].
     fn wanted(&self) -> u16;
 
-    /// The handshake has negotiated `streams`.
+    /// Called after the handshake with the number of negotiated streams.
     fn negotiated(&mut self, streams: u16) {
         let _ = streams;
     }
 
-    /// At most `most` are possible: the request should be reduced to that.
+    /// Reduces the requested number to at most `most`, the number of negotiated streams.
     fn cap(&mut self, most: u16);
 
-    /// Definition of one loss for [`StreamAllocation::on_loss`].
+    /// Which events count as one loss for [`StreamAllocation::on_loss`].
     fn loss_events(&self) -> LossEvents {
         LossEvents::PerSack
     }
 
-    /// A loss was detected.
+    /// Called for each detected loss.
     fn on_loss(&mut self, loss: &Loss) {
         let _ = loss;
     }
 
-    /// A chunk is retransmitted.
+    /// Called for each retransmitted chunk.
     fn on_retransmission(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// When [`StreamAllocation::handle_timeout`] must be called.
+    /// Time at which [`StreamAllocation::handle_timeout`] must be called.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
 
-    /// The deadline may have passed.
+    /// Called when the deadline may have passed.
     fn handle_timeout(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// Name in specs and reports.
+    /// Name of the algorithm in specs and reports.
     fn name(&self) -> &'static str;
 }
 
-/// Selects an allocation and its parameters.
+/// Stream allocation algorithm and its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum AllocationKind {
@@ -91,26 +91,25 @@ pub enum AllocationKind {
     Negotiated,
     /// A fixed number of streams.
     Fixed(u16),
-    /// One stream or several, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3).
+    /// One or several streams, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3).
     Adaptive {
         /// Number of streams while multistreaming is enabled: 4 in the paper.
         streams: u16,
-        /// Classification of a loss.
+        /// How losses are classified.
         judgement: LossClassifier,
     },
-    /// One stream more or one stream fewer with each loss (Tsunoda et al. 2007, Fig. 11).
+    /// One stream more or one stream less after each loss (Tsunoda et al. 2007, Fig. 11).
     AdaptiveStep {
-        /// Classification of a loss.
+        /// How losses are classified.
         judgement: LossClassifier,
     },
 }
 
 impl AllocationKind {
-    /// Streams of `adaptive` while it is enabled, as published.
+    /// Number of streams in the published version of `adaptive` while it uses several.
     pub const ADAPTIVE_STREAMS: u16 = 4;
 
-    /// Whether the allocation classifies losses by a rate estimate, which each path must then
-    /// compute.
+    /// Whether the allocation needs a rate estimate for each path, to classify losses.
     pub fn needs_rate(&self) -> bool {
         matches!(self, Self::Adaptive { .. } | Self::AdaptiveStep { .. })
     }
@@ -129,7 +128,7 @@ impl AllocationKind {
     }
 }
 
-/// The algorithm; the default one needs no allocation.
+/// Allocation algorithm; the default is stored without a heap allocation.
 #[derive(Debug)]
 enum Allocation {
     Negotiated(Negotiated),
@@ -156,22 +155,22 @@ impl DerefMut for Allocation {
     }
 }
 
-/// The number of streams in use, and the next of these streams.
+/// Number of streams in use, and round-robin assignment of messages to them.
 #[derive(Debug)]
 pub(crate) struct StreamsInUse {
     allocation: Allocation,
-    /// 0 before the handshake.
+    /// Number of negotiated streams; 0 before the handshake.
     negotiated: u16,
     in_use: u16,
     next: u16,
-    /// The number last recorded; 0 before the first.
+    /// Number of streams last recorded in the trace; 0 before the first record.
     recorded: u16,
-    /// The reached limit was not reported to the user yet.
+    /// Whether the user must be notified that the limit was reached.
     limit_is_news: bool,
     limit_told: bool,
-    /// Requests beyond the negotiated number.
+    /// Number of requests for more streams than negotiated.
     pub refused: u64,
-    /// Changes of the number in use.
+    /// Number of changes of the number of streams in use.
     pub changes: u64,
 }
 
@@ -190,7 +189,7 @@ impl StreamsInUse {
         }
     }
 
-    /// The handshake has negotiated the number of streams.
+    /// Sets the number of negotiated streams after the handshake.
     pub fn negotiated(&mut self, streams: u16) {
         self.negotiated = streams.max(1);
         self.allocation.negotiated(self.negotiated);
@@ -198,7 +197,7 @@ impl StreamsInUse {
         self.changes = 0;
     }
 
-    /// Sets the number of streams after some were added.
+    /// Sets the number of negotiated streams after streams were added.
     pub fn added(&mut self, streams: u16) {
         let changes = self.changes;
         self.negotiated(streams);
@@ -209,7 +208,7 @@ impl StreamsInUse {
         self.in_use
     }
 
-    /// The stream for the next message.
+    /// Returns the stream for the next message.
     pub fn take_turn(&mut self) -> u16 {
         let stream = if self.next < self.in_use {
             self.next
@@ -244,7 +243,7 @@ impl StreamsInUse {
         self.record(now, trace);
     }
 
-    /// Applies the algorithm's request as far as possible.
+    /// Applies the request of the algorithm, limited to the number of negotiated streams.
     fn settle(&mut self) {
         if self.negotiated == 0 {
             return;
@@ -262,19 +261,19 @@ impl StreamsInUse {
         self.in_use = in_use;
     }
 
-    /// The negotiated number, if a request for more has reached it for the first time since the
-    /// last call.
+    /// Number of negotiated streams, if a request has exceeded it and the user was not notified
+    /// yet.
     pub fn take_limit_met(&mut self) -> Option<u16> {
         std::mem::take(&mut self.limit_is_news).then_some(self.negotiated)
     }
 
-    /// Whether [`Self::take_limit_met`] has an event to report.
+    /// Whether [`Self::take_limit_met`] would return a number.
     #[inline(always)]
     pub fn has_met_limit(&self) -> bool {
         self.limit_is_news
     }
 
-    /// Records the number in use if it changed.
+    /// Records the number of streams in use in the trace, if it has changed.
     #[inline]
     pub fn record(&mut self, now: Nanos, trace: &mut Trace) {
         if self.recorded != self.in_use {

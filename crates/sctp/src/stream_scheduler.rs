@@ -18,7 +18,7 @@ mod tests;
 
 use anabranch_settings::{Datum, Kind, Value, spelled};
 
-/// A queue that can be selected.
+/// Queue that a scheduler can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum QueueId {
     /// Messages queued for this stream.
@@ -27,7 +27,7 @@ pub(crate) enum QueueId {
     Unassigned,
 }
 
-/// Values of streams from 0 on, as a list of numbers.
+/// Values of the streams, from stream 0 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamValues(pub Vec<u16>);
 
@@ -46,60 +46,63 @@ impl Value for StreamValues {
     }
 }
 
-/// Data taken from a queue.
+/// Data that was taken from a queue, reported to the scheduler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServedData {
-    /// The queue.
+    /// The queue from which data was taken.
     pub(crate) queue_id: QueueId,
-    /// Bytes of user data: of the fragment if messages are interleaved, otherwise of the whole
-    /// message.
+    /// Number of bytes of user data: of the fragment if messages are interleaved, otherwise of the
+    /// whole message.
     pub(crate) bytes: usize,
-    /// The message is complete.
+    /// Whether the message is completely sent.
     pub(crate) ended: bool,
-    /// Messages left in the queue, including a partly sent one.
+    /// Number of messages left in the queue, including a partly sent one.
     pub(crate) waiting: usize,
 }
 
-/// A scheduler: keeps the nonempty queues in the order of selection.
+/// Scheduler: keeps the nonempty queues in the order of selection.
 pub(crate) trait Discipline {
-    /// A message was queued at `queue_id`, which has `waiting` of them now. Returns whether it may
-    /// be selected next instead of another.
+    /// Called after a message was queued at `queue_id`, which now has `waiting` messages. Returns
+    /// whether this may change the next selection.
     fn queued(&mut self, queue_id: QueueId, waiting: usize) -> bool;
 
-    /// The next queue, if any has messages.
+    /// Next queue to serve; `None` if all queues are empty.
     fn pick(&self) -> Option<QueueId>;
 
-    /// The selected queue was served. Returns whether it is also selected next, in which case no
-    /// notification is needed.
+    /// Called after the selected queue was served. Returns whether the same queue is selected next,
+    /// so that the caller need not select again.
     fn served(&mut self, served: ServedData) -> bool;
 
-    /// The queue that is always selected because no other queue has messages.
-    /// [`Discipline::served`] must then be called only when it becomes empty.
+    /// The only nonempty queue, if the scheduler has no other to select. While this is the result,
+    /// the caller calls [`Discipline::served`] only when the queue becomes empty.
     fn only(&self) -> Option<QueueId> {
         None
     }
 
-    /// A further fragment of a message of `queue_id` is sent, which was counted at its start.
+    /// Called when a further fragment of a message is sent, whose bytes were counted at the start
+    /// of the message.
     fn went_on(&mut self, queue_id: QueueId) {
         let _ = queue_id;
     }
 
-    /// A packet is full, or no more chunks are added to it. Returns whether that changes the
+    /// Called when no more chunks are added to a packet. Returns whether this changes the
     /// selection.
     fn packet_ended(&mut self) -> bool {
         false
     }
 
-    /// Every queue with messages, once.
+    /// All nonempty queues, each once.
     fn queues(&self) -> Vec<QueueId>;
 
-    /// The message at `at` of the queue `queue_id` was removed; `waiting` are left in it.
+    /// Called after the message at index `at` of the queue `queue_id` was removed; `waiting`
+    /// messages are left in the queue.
     fn dropped(&mut self, queue_id: QueueId, at: usize, waiting: usize);
 
-    /// All queues are empty now.
+    /// Called after all queues have become empty.
     fn clear(&mut self);
 
-    /// Removes streams from `streams` on. Returns them, each once or more.
+    /// Removes all streams from number `streams` on. Returns those that had messages; some may be
+    /// listed several times.
     fn forget_from(&mut self, streams: u16) -> Vec<u16>;
 
     /// Sets the value of a stream, whose meaning depends on the scheduler.
@@ -110,7 +113,7 @@ pub(crate) trait Discipline {
 
 macro_rules! schedulers {
     ($($(#[$meta:meta])+ $variant:ident = $name:literal: $made:ty;)+) => {
-        /// Selects the stream of the next message.
+        /// Stream scheduler, which selects the stream of the next message.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum SchedulerKind {
             $($(#[$meta])+ $variant,)+
@@ -123,7 +126,7 @@ macro_rules! schedulers {
 
         spelled!(SchedulerKind: $(SchedulerKind::$variant = $name),+);
 
-        /// A scheduler instance. Schedulers with more state than a queue are boxed.
+        /// Scheduler instance. Schedulers with more state than a queue are boxed.
         #[derive(Debug)]
         pub(crate) enum Scheduler {
             $($variant($made),)+
@@ -138,13 +141,14 @@ macro_rules! schedulers {
         }
 
         impl Scheduler {
-            /// Whether messages are sent in the order of queuing, regardless of their streams.
+            /// Whether messages are sent in the order in which they were queued, regardless of
+            /// their streams.
             pub(crate) fn goes_by_age(&self) -> bool {
                 matches!(self, Self::Fcfs(_))
             }
         }
 
-        /// Out-of-line versions of the per-message functions, for all schedulers but the default.
+        /// Functions called for each message, out of line for all schedulers except the default.
         impl Scheduler {
             #[inline(never)]
             fn any_queued(&mut self, queue_id: QueueId, waiting: usize) -> bool {
@@ -237,14 +241,14 @@ macro_rules! schedulers {
 }
 
 schedulers! {
-    /// One message of each stream, round robin (RFC 8260 §3.2).
+    /// One message of each stream in turn, round robin (RFC 8260 §3.2).
     #[default]
     RoundRobin = "round_robin": round_robin::RoundRobin;
-    /// Messages in the order of queuing (§3.1).
+    /// Messages in the order in which they were queued (§3.1).
     Fcfs = "fcfs": fcfs::Fcfs;
     /// One stream in each packet, round robin (§3.3).
     RoundRobinPerPacket = "round_robin_per_packet": Box<round_robin_per_packet::RoundRobinPerPacket>;
-    /// The stream with the smallest value; streams with equal values round robin (§3.4).
+    /// The stream with the smallest value; round robin among streams with equal values (§3.4).
     Priority = "priority": Box<priority::Priority>;
     /// An equal number of bytes of each stream (§3.5).
     FairCapacity = "fair_capacity": Box<fair_capacity::FairCapacity>;

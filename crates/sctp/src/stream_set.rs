@@ -6,15 +6,16 @@ use std::mem::size_of;
 const WORD: usize = u64::BITS as usize;
 const _: () = assert!((u16::MAX as usize / WORD + 1) * size_of::<u64>() == 8 << 10);
 
-/// Bit set of streams, up to the highest member; 8 KiB at most. A peer can list hundreds of streams
-/// in a packet, so a linear search for each would be expensive. An empty set allocates nothing.
+/// Bit set of streams, allocated up to the highest member; at most 8 KiB. A peer can list hundreds
+/// of streams in a packet, so a linear search for each stream would be expensive. An empty set has
+/// no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamSet {
     words: Vec<u64>,
     len: usize,
 }
 
-/// Word of a stream, and its bit.
+/// Index of a stream's word, and mask of its bit.
 fn place(stream: u16) -> (usize, u64) {
     let stream = usize::from(stream);
     (stream / WORD, 1 << (stream % WORD))

@@ -3,8 +3,8 @@
 /// Number of streams per page.
 const PAGE: usize = 64;
 
-/// Values by stream number, in pages allocated on first use: O(1) access, 64 values of memory per
-/// used page.
+/// Values by stream number, in pages of 64 values that are allocated on first use. An access takes
+/// constant time.
 #[derive(Debug)]
 pub(crate) struct StreamTable<T> {
     pages: Vec<Option<Box<[T; PAGE]>>>,

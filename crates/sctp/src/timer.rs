@@ -13,8 +13,8 @@ use anabranch_transport::Nanos;
 /// Timers of one endpoint, one per association slot.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    /// Time that the first slot is armed for. A client endpoint usually has one association, which
-    /// needs no heap.
+    /// Armed time of the first slot. Stored inline, because a client endpoint usually has one
+    /// association and then needs no heap.
     first: Option<Nanos>,
     others: Option<Box<Others>>,
 }
@@ -23,13 +23,14 @@ pub(crate) struct Timers {
 #[derive(Debug, Default)]
 struct Others {
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Time that each slot from the second on is armed for; heap entries that differ are stale.
+    /// Armed time of each slot from the second on; heap entries with a different time are stale.
     armed: Vec<Option<Nanos>>,
     outdated: usize,
 }
 
 impl Timers {
-    /// Earliest time at which a timer could expire; never later than the earliest deadline.
+    /// Earliest time at which a timer may expire. It is never later than the earliest deadline, but
+    /// may be earlier.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let others = self.others.as_ref().and_then(|it| it.heap.peek());
         let others = others.map(|&Reverse((at, _))| at);
@@ -44,7 +45,7 @@ impl Timers {
             (_, Some(others)) => others.armed_for(slot),
             (_, None) => None,
         };
-        // The usual case: the slot is not armed for a later time.
+        // Usually the slot is already armed for the same or an earlier time.
         if let (Some(armed), Some(at)) = (armed, deadline)
             && armed <= at
         {
@@ -62,13 +63,13 @@ impl Timers {
         self.others.get_or_insert_default().arm(slot, deadline);
     }
 
-    /// Removes a slot armed for `now` or earlier. The caller should run its timers and set its next
-    /// deadline.
+    /// Removes and returns a slot that was armed for `now` or earlier. The caller should run the
+    /// timers of the slot, and set its next deadline.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<u32> {
         let others = self.others.as_mut();
         let other = others.and_then(|it| it.top().map(|top| (it, top)));
         match (self.first, other) {
-            // The lower slot first, if both are due at the same time.
+            // If both are due at the same time, the lower slot is first.
             (Some(at), other) if other.as_ref().is_none_or(|(_, (then, _))| at <= *then) => {
                 (at <= now).then(|| {
                     self.first = None;
@@ -135,8 +136,8 @@ impl Others {
         }
     }
 
-    /// Rebuilds the heap when stale entries outnumber live ones, so that its size is proportional
-    /// to the number of armed slots.
+    /// Rebuilds the heap if stale entries outnumber current ones, so that its size stays
+    /// proportional to the number of armed slots.
     fn tidy(&mut self) {
         self.drop_outdated_top();
         if self.outdated > 64 && self.outdated > self.heap.len() / 2 {
@@ -217,8 +218,8 @@ mod tests {
         assert!(seen.into_iter().all(|fired| fired));
     }
 
-    /// Comparison with a list of all deadlines, by random steps: each due slot is returned, lower
-    /// slots first, and none early.
+    /// Compares with a list of all deadlines, in random steps: each due slot is returned, lower
+    /// slots first, and none before its time.
     #[test]
     fn whatever_is_due_comes_in_order_of_time_and_slot() {
         let mut random = 1_u64;
@@ -230,7 +231,7 @@ mod tests {
         };
         for slots in [1, 2, 5] {
             let mut timers = Timers::default();
-            // Armed time of each slot: not later than its deadline.
+            // Armed time of each slot, which is never later than its deadline.
             let mut armed = vec![None; slots];
             let mut now = 0;
             for _ in 0..10_000 {

@@ -1,34 +1,35 @@
-//! Packet to send, of an association or a stateless reply of the endpoint.
+//! Description of a packet to send, and selection of packets.
 
 use anabranch_transport::Transmit;
 
 use crate::association_id::AssociationId;
 
-/// Packet to send and its encapsulation.
+/// Packet to send, with its encapsulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpTransmit {
-    /// Range appended to the buffer, and the source and destination addresses.
+    /// Length of the packet, which was appended to the buffer, and its source and destination
+    /// addresses.
     pub transmit: Transmit,
     /// Peer's UDP port for encapsulated packets (RFC 6951 §5.5); 0 for SCTP directly over IP.
     pub udp_port: u16,
-    /// The checksum field is 0, and the caller must fill it in
-    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Only with
+    /// Whether the checksum field is 0 and must be filled in by the caller
+    /// ([`checksum::fill`](anabranch_wire::checksum::fill)). Can be true only with
     /// [`TransmitOptions::defer_checksums`].
     pub unsummed: bool,
 }
 
-/// Selection of the packets that
-/// [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch) returns. The default is
-/// all packets, ready to send.
+/// Options of [`Endpoint::poll_transmit_batch`](crate::Endpoint::poll_transmit_batch). The default
+/// is all packets, ready to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransmitOptions {
-    /// Only packets of this association, for a caller that has just queued a message; `None`: all.
+    /// Returns only packets of this association, for a caller that has just queued a message;
+    /// `None`: packets of all associations.
     pub association: Option<AssociationId>,
-    /// Packets may lack their checksum ([`UdpTransmit::unsummed`]). A caller that gathers many
-    /// packets computes it cheaper at the end, because reading bytes that were just written stalls
-    /// the processor.
+    /// Packets may be returned without their checksum ([`UdpTransmit::unsummed`]). For a caller
+    /// that collects many packets, it is faster to compute the checksums at the end, because
+    /// reading bytes that were just written stalls the processor.
     pub defer_checksums: bool,
 }
 
@@ -40,7 +41,7 @@ impl TransmitOptions {
         self
     }
 
-    /// Sets whether packets may lack their checksum.
+    /// Sets whether packets may be returned without their checksum.
     #[must_use]
     pub const fn with_deferred_checksums(mut self, defer: bool) -> Self {
         self.defer_checksums = defer;

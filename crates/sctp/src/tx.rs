@@ -72,30 +72,30 @@ use outstanding::Outstanding;
 use per_message_options::ChunkAuthKeys;
 use send_queue::{SendQueue, Unsent};
 
-/// Maximum number of chunks sent and not cumulatively acknowledged. The 16-bit sequence numbers
-/// distinguish messages of a stream within half their range (RFC 9260 §6.6), and gap ack blocks
-/// reach 65,535 TSNs (§3.3.4).
+/// Maximum number of chunks that are sent and not cumulatively acknowledged. The receiver can
+/// distinguish 16-bit stream sequence numbers only within half of their range (RFC 9260 §6.6), and
+/// Gap Ack Blocks reach 65,535 TSNs (§3.3.4).
 const MAX_OUTSTANDING: usize = 32_767;
 
 /// Why a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The stream was not negotiated.
+    /// The stream number is not less than the number of negotiated streams.
     #[error("stream {stream} is outside the {streams} streams negotiated")]
     NoSuchStream {
         /// Requested stream.
         stream: u16,
-        /// Negotiated streams.
+        /// Number of negotiated streams.
         streams: u16,
     },
     /// The association is closing or closed (RFC 9260 §9.2).
     #[error("the association is closing or closed")]
     Closing,
-    /// DATA must not be empty (RFC 9260 §3.3.1).
+    /// The message is empty, which DATA does not allow (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,
-    /// The send buffer is full; try again when `unsent_bytes` has decreased.
+    /// The send buffer is full. Retry when `unsent_bytes` has decreased.
     #[error("the send buffer is full")]
     BufferFull,
     /// The setting [`security`](crate::Config::security) requires protection, which is not
@@ -109,86 +109,92 @@ pub enum SendError {
 pub struct Sender {
     profile: OfSender,
     bundling: bool,
-    /// Pacing is enabled.
+    /// Whether pacing is enabled.
     paced: bool,
     pack_messages: bool,
-    /// Header bytes of a chunk with user data: DATA or I-DATA.
+    /// Length of the chunk header of DATA or I-DATA, in bytes.
     header: usize,
-    /// User data is sent in I-DATA.
+    /// Whether user data is sent in I-DATA.
     interleaving: bool,
     send_buffer: usize,
-    /// See `believed_window`.
+    /// Bound of unacknowledged data in bytes; see `believed_window`.
     most_unacknowledged: u64,
     initial_tsn: Tsn,
     streams: u16,
     queue: SendQueue,
     in_use: StreamsInUse,
     outstanding: Outstanding,
-    /// The last SACK's gap ack blocks.
+    /// Gap Ack Blocks of the last SACK.
     gaps: Vec<TsnRange>,
-    /// Path of the lowest chunk on which the receiver reneged.
+    /// Path of the lowest chunk on which the receiver has reneged.
     reneged_on: Option<PathId>,
-    /// The peer's last advertised window, and its estimated rest.
+    /// Peer's last advertised window, and estimated free space in it, in bytes.
     a_rwnd: u64,
     peer_rwnd: u64,
-    /// Bytes in flight as the receive window counts them, without marked chunks, and bytes of
+    /// Bytes in flight as the receiver window counts them, without marked chunks; and bytes of
     /// marked chunks.
     rwnd_in_flight: u64,
     rwnd_marked: u64,
-    /// Fast recovery lasts until the cumulative TSN reaches this TSN.
+    /// Exit point of fast recovery, which ends when the cumulative TSN reaches it; `None` outside
+    /// of fast recovery.
     recovery_until: Option<Tsn>,
     highest_newly_acked: Option<Tsn>,
-    /// The next packet of retransmissions ignores cwnd (RFC 9260 §6.3.3 E3, §7.2.4).
+    /// Whether the next packet of retransmissions ignores cwnd (RFC 9260 §6.3.3 E3, §7.2.4).
     one_packet: bool,
-    /// Retransmissions wait for the next SACK.
+    /// Whether retransmissions wait for the next SACK.
     gate_closed: bool,
-    /// New data waits for the next SACK, because a timeout is no opportunity to send it.
+    /// Whether new data waits for the next SACK after a timeout, which is no send opportunity for
+    /// new data.
     timed_out: bool,
     probe: Option<Probing>,
-    /// Time at which an acknowledgement last left no data in flight; a closed window is probed one
-    /// RTO later.
+    /// Time of the last SACK after which no data was in flight. A closed window is probed one RTO
+    /// later.
     quiet_since: Nanos,
-    /// No further messages are queued, because the user has requested to close.
+    /// Whether no further messages will be queued, because the user has requested a shutdown.
     finishing: bool,
-    /// The peer reported an ECN mark since the last SACK.
+    /// Whether the peer has reported an ECN mark since the last SACK.
     echoed: bool,
-    /// While messages may be abandoned.
+    /// PR-SCTP state, if messages may be abandoned.
     abandoning: Option<Box<PrSctpSender>>,
-    /// Allocated with the first requested receipt.
+    /// Receipts; allocated when the first receipt is requested.
     receipts: Option<Box<Receipts>>,
     sent_streams: sent_streams::SentStreams,
-    /// A FORWARD TSN must be sent.
+    /// Whether a FORWARD TSN must be sent.
     forward_due: bool,
-    /// All TSNs were reset: an older SACK may still be in flight.
+    /// Whether all TSNs were reset, so that an older SACK may still be in flight.
     tsns_reset: bool,
     statistics: SenderCounters,
     burst: Burst,
-    /// Allocated if data uses several paths at the same time.
+    /// State of concurrent multipath transfer, if enabled.
     cmt: Option<Box<Cmt>>,
-    /// Allocated for recovery algorithms beyond missing reports and T3-rtx.
+    /// State of optional recovery algorithms (in addition to missing reports and T3-rtx), if
+    /// enabled.
     watch: Option<Box<OptionalRecovery>>,
-    /// Scratch buffers of `handle_sack`.
+    /// Scratch buffers of `handle_sack`, kept to avoid allocations.
     blocks: Vec<TsnRange>,
     acks: Vec<PathAck>,
-    /// Scratch of `fill`: start of the last DATA chunk of the packet.
+    /// Offset of the last DATA chunk in the packet that `fill` is writing.
     last_data_at: usize,
-    /// Authentication keys of chunks, if selected by the user.
+    /// Authentication keys of chunks, if the user has selected keys.
     keys: ChunkAuthKeys,
-    /// Messages on streams that the peer did not grant, to report to the user.
+    /// Messages on streams that the peer did not grant, not reported to the user yet.
     not_granted: LazyBox<Vec<Unsent>>,
 }
 
-/// A chunk sent although the peer's window was too small for it (RFC 9260 §6.1 A).
+/// Window probe: a chunk that was sent although the peer's window was too small for it (RFC 9260
+/// §6.1 A).
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     tsn: Tsn,
-    /// A SACK arrived since it was last sent: the peer is alive, and keeps its window closed.
+    /// Whether a SACK has arrived since the probe was last sent, so that the peer is alive and
+    /// keeps its window closed.
     answered: bool,
 }
 
 impl Sender {
-    /// Sets the handshake's results: the peer's window in bytes, and the negotiated outbound
-    /// streams. Messages queued on other streams are dropped; returns their number.
+    /// Applies the results of the handshake: the peer's window in bytes, and the number of
+    /// negotiated outbound streams. Drops messages that were queued on other streams, and returns
+    /// their number.
     pub fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
         self.a_rwnd = a_rwnd.into();
         self.peer_rwnd = self.believed_window().saturating_sub(self.rwnd_in_flight);
@@ -200,7 +206,7 @@ impl Sender {
         self.forget_streams_from(outbound_streams)
     }
 
-    /// Queues a message with its options; its lifetime begins `now`.
+    /// Queues a message with its options. Its lifetime starts at `now`.
     ///
     /// # Errors
     /// See [`SendError`]. After an error the message was not queued. Before [`Sender::set_peer`]
@@ -237,7 +243,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Queues a message in a way that is rarer than [`Sender::send_plain`], which is inlined.
+    /// Queues a message in a case that the inlined [`Sender::send_plain`] does not handle.
     #[inline(never)]
     fn queue_message(
         &mut self,
@@ -269,7 +275,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Whether a message of that size is certainly accepted, regardless of its options.
+    /// Whether a message of `size` bytes is certainly accepted, whatever its options are.
     #[inline]
     pub fn can_send(&self, stream: Option<u16>, size: usize) -> bool {
         size > 0
@@ -282,17 +288,17 @@ impl Sender {
         self.queue.bytes() == 0 || self.queue.bytes() + size <= self.send_buffer
     }
 
-    /// Bytes of unsent user data, for back-pressure.
+    /// Number of bytes of unsent user data, for back pressure.
     pub fn unsent_bytes(&self) -> usize {
         self.queue.bytes()
     }
 
-    /// Bytes of unsent user data on `stream`.
+    /// Number of bytes of unsent user data on `stream`.
     pub fn unsent_bytes_on(&self, stream: u16) -> usize {
         self.queue.bytes_of(stream)
     }
 
-    /// Cancels the unsent messages. Returns their number.
+    /// Cancels messages of which no chunk was sent. Returns their number.
     pub fn cancel_unsent(&mut self) -> usize {
         let withdrawn = self.queue.withdraw();
         self.answer_all(
@@ -302,7 +308,7 @@ impl Sender {
         withdrawn.len()
     }
 
-    /// Whether messages, or parts of one, wait for their first transmission.
+    /// Whether any message, or part of a message, waits for its first transmission.
     pub fn has_pending(&self) -> bool {
         self.queue.bytes() > 0
     }
@@ -317,22 +323,22 @@ impl Sender {
         !self.has_pending() && !self.has_outstanding()
     }
 
-    /// The last TSN that the peer cumulatively acknowledged.
+    /// Cumulative TSN that the peer has acknowledged.
     pub fn cumulative_tsn_ack_point(&self) -> Tsn {
         self.outstanding.cumulative_point()
     }
 
-    /// The TSN of the next new chunk.
+    /// TSN of the next new chunk.
     pub fn next_tsn(&self) -> Tsn {
         self.outstanding.next_tsn()
     }
 
-    /// Estimated rest of the peer's window, bytes as the profile counts them.
+    /// Estimated free space in the peer's receiver window, in bytes as the profile counts them.
     pub fn peer_rwnd(&self) -> u64 {
         self.peer_rwnd
     }
 
-    /// The peer's last advertised window, bytes as the profile counts them.
+    /// Peer's last advertised receiver window, in bytes as the profile counts them.
     pub fn advertised_rwnd(&self) -> u64 {
         self.a_rwnd
     }
@@ -347,23 +353,26 @@ impl Sender {
         self.statistics.told()
     }
 
-    /// Streams in use for messages without a stream: 1 to the negotiated number.
+    /// Number of streams in use for messages without a stream: 1 to the number of negotiated
+    /// streams.
     pub fn streams_in_use(&self) -> u16 {
         self.in_use.in_use()
     }
 
-    /// The negotiated number of streams, if the allocation has requested more since the last call.
+    /// Number of negotiated streams, if the stream allocation has requested more since the last
+    /// call.
     pub fn take_stream_limit_met(&mut self) -> Option<u16> {
         self.in_use.take_limit_met()
     }
 
-    /// Whether the user may have to be notified of streams or messages: checked after every SACK.
+    /// Whether there may be events about streams or receipts for the user. Checked after every
+    /// SACK.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.in_use.has_met_limit() || self.receipts.is_some()
     }
 
-    /// When [`Sender::judge_streams`] must be called.
+    /// Time at which [`Sender::judge_streams`] must be called.
     pub fn streams_deadline(&self) -> Option<Nanos> {
         self.in_use.deadline()
     }
@@ -374,7 +383,7 @@ impl Sender {
         self.note_streams();
     }
 
-    /// A loss was detected on path `id`: notifies the allocation, before any window is reduced.
+    /// Notifies the stream allocation of a loss on path `id`, before cwnd is reduced.
     fn judge_loss(
         &mut self,
         now: Nanos,
@@ -410,20 +419,20 @@ impl Sender {
         }
     }
 
-    /// Chunks in the retransmission ring.
+    /// Number of chunks that are not cumulatively acknowledged.
     pub fn outstanding_chunks(&self) -> usize {
         self.outstanding.len()
     }
 
-    /// Sets whether the user has requested to close, so that the queued data is the last.
+    /// Sets whether the user has requested a shutdown, so that no data follows the queued data.
     pub(crate) fn set_finishing(&mut self, finishing: bool) {
         self.finishing = finishing;
     }
 
-    /// Whether the SACK of the packet just filled should not be delayed (RFC 9260 §6.1): no data
-    /// follows before the shutdown, or no data can follow before its SACK, because the packet fills
-    /// the congestion or the receive window and no other data in flight, `was_quiet`, will trigger
-    /// one.
+    /// Whether the packet just filled should request an immediate SACK (RFC 9260 §6.1). This is the
+    /// case if no data follows before the shutdown, or if no data can follow before the SACK,
+    /// because the packet fills cwnd or the receiver window. In the second case no other data may
+    /// be in flight (`was_quiet`), because it would cause a SACK.
     fn wants_sack_at_once(&self, now: Nanos, was_quiet: bool, paths: &Paths) -> bool {
         let more = !self.queue.is_empty() || self.outstanding.first_marked().is_some();
         if !more {
@@ -432,21 +441,22 @@ impl Sender {
         was_quiet && self.wants_to_send(now, paths).is_none()
     }
 
-    /// The path of the next packet with DATA, if one may be sent now: retransmissions precede new
-    /// data (RFC 9260 §6.1 C).
+    /// Path of the next packet with DATA, if one may be sent now. Retransmissions precede new data
+    /// (RFC 9260 §6.1 C).
     #[inline(always)]
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if self.outstanding.takes_a_look() {
             return self.wants_to_send_some(now, paths);
         }
-        // Checked after every packet, and a receiver of data never has any.
+        // Checked first, because this is called after every packet, and a pure receiver never has
+        // queued data.
         if self.queue.is_empty() {
             return None;
         }
         self.wants_to_send_new(now, paths)
     }
 
-    /// Like [`Self::wants_to_send`], if there is only new data.
+    /// Like [`Self::wants_to_send`], if only new data can be sent.
     #[inline(never)]
     fn wants_to_send_new(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let path = self.path_for_new(paths);
@@ -475,8 +485,9 @@ impl Sender {
         allowed.then_some(path)
     }
 
-    /// Whether a new chunk may be sent. If the peer's window is too small, one chunk in flight is
-    /// allowed at its time, regardless of the burst: the zero window probe (RFC 9260 §6.1 A).
+    /// Whether a new chunk may be sent. If the peer's window is too small, one chunk may be in
+    /// flight as a zero window probe, from a given time on and independent of the burst limit (RFC
+    /// 9260 §6.1 A).
     #[inline(always)]
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         if !self.path_allows_new(path, paths) || !paths.get(path).is_paced_for(now) {
@@ -485,14 +496,15 @@ impl Sender {
         if self.fits_peer_window(paths) {
             !self.burst_spent(now)
         } else {
-            // If this side's memory is the limit, the peer's window permits no further data.
+            // Send no probe if the limit is this side's memory, because the peer's window permits
+            // no further data.
             self.in_flight_for_window() == 0
                 && now >= self.probe_from(path, paths)
                 && self.may_keep_more()
         }
     }
 
-    /// Whether there is a new chunk, and the path and its cwnd allow it.
+    /// Whether there is a new chunk, and the path and its cwnd permit sending it.
     #[inline(always)]
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
@@ -504,12 +516,12 @@ impl Sender {
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {
         let fits = |next| self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd;
-        // All of the message, and therefore any fragment of it.
+        // If the whole message fits, any fragment of it does.
         fits(self.queue.next_len(usize::MAX))
             || fits(self.queue.next_len(self.most_user_data(paths)))
     }
 
-    /// Data is sent on confirmed paths only (RFC 9260 §5.4).
+    /// Whether data may be sent on the path; RFC 9260 §5.4 permits confirmed paths only.
     #[inline(always)]
     fn may_use(&self, path: PathId, paths: &Paths) -> bool {
         if self.profile.confirm_paths_before_data {
@@ -518,7 +530,7 @@ impl Sender {
         paths.get(path).is_verified()
     }
 
-    /// Bytes in flight that count against the peer's window.
+    /// Bytes in flight that count against the peer's receiver window.
     fn in_flight_for_window(&self) -> u64 {
         self.rwnd_in_flight
             + if self.profile.flight_counts_marked {
@@ -528,7 +540,8 @@ impl Sender {
             }
     }
 
-    /// Bytes in flight on a path that count for window growth when an acknowledgement arrives.
+    /// Bytes in flight on a path that are compared with cwnd when a SACK arrives, to decide whether
+    /// cwnd may grow.
     fn flight_for_growth(&self, entry: &PathEntry) -> u64 {
         entry.flightsize
             + if self.profile.flight_counts_marked {
@@ -538,7 +551,7 @@ impl Sender {
             }
     }
 
-    /// Number of a segment in series and figures: 0 for the first of the association.
+    /// Number of a TSN in traces and figures: 0 for the first TSN of the association.
     fn number(&self, tsn: Tsn) -> f64 {
         f64::from(tsn.distance_from(self.initial_tsn))
     }
@@ -554,7 +567,7 @@ impl Sender {
     }
 }
 
-/// Records cwnd and ssthresh if they have changed.
+/// Records cwnd and ssthresh in the trace if they have changed.
 fn trace_window(now: Nanos, id: PathId, entry: &PathEntry, before: (u64, u64), trace: &mut Trace) {
     let after = (entry.cc.cwnd(), entry.cc.ssthresh());
     if after.0 != before.0 {
@@ -565,7 +578,7 @@ fn trace_window(now: Nanos, id: PathId, entry: &PathEntry, before: (u64, u64), t
     }
 }
 
-/// cwnd and ssthresh, to detect later changes.
+/// Current cwnd and ssthresh, to detect later changes.
 fn window(entry: &PathEntry) -> (u64, u64) {
     (entry.cc.cwnd(), entry.cc.ssthresh())
 }

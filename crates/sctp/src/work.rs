@@ -2,8 +2,8 @@
 //! the feature `work`, which the tests of this crate enable; otherwise the counter compiles to no
 //! code.
 //!
-//! A test that measures time depends on the machine. A test that counts steps does not: the number
-//! of steps per byte of a packet shows whether a peer can cause disproportionate work.
+//! The number of steps per byte of a packet shows whether a peer can cause disproportionate work.
+//! Unlike a measured time, it does not depend on the machine.
 
 #[cfg(feature = "work")]
 mod counter {
@@ -13,13 +13,13 @@ mod counter {
         static STEPS: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Adds `steps` on this thread.
+    /// Adds `steps` to the counter of this thread.
     #[inline]
     pub fn count(steps: usize) {
         STEPS.with(|counter| counter.set(counter.get() + steps as u64));
     }
 
-    /// Steps on this thread since the last call.
+    /// Steps counted on this thread since the last call.
     pub fn take() -> u64 {
         STEPS.with(|counter| counter.replace(0))
     }
@@ -27,11 +27,11 @@ mod counter {
 
 #[cfg(not(feature = "work"))]
 mod counter {
-    /// Has no effect.
+    /// Does nothing, because the feature `work` is off.
     #[inline(always)]
     pub fn count(_steps: usize) {}
 
-    /// Always 0.
+    /// Always 0, because the feature `work` is off.
     pub fn take() -> u64 {
         0
     }

@@ -1,7 +1,7 @@
 //! Packets without a checksum, if the lower layer detects errors (RFC 9653).
 //!
-//! - An end that announces the parameter accepts packets with a zero checksum. The parameter is
-//!   sent in every INIT if the setting is on, and in an INIT ACK if the INIT had it.
+//! - An end that sends the parameter accepts packets with a zero checksum. The parameter is sent in
+//!   every INIT if the setting is on, and in an INIT ACK if the INIT contained it.
 //! - An end that receives the parameter and supports the same method sends such packets, except for
 //!   packets with INIT or COOKIE ECHO and answers to out of the blue packets.
 
@@ -10,7 +10,7 @@ use anabranch_wire::extension::{InitParameter, edmid};
 use crate::config::{Config, ZeroChecksum};
 use crate::extension_descriptor::Extension;
 
-/// Announced if the setting `zero_checksum` names the method.
+/// Offered if the setting `zero_checksum` selects a method.
 pub(crate) static ZERO_CHECKSUM: Extension = Extension {
     wanted: |config| config.zero_checksum == ZeroChecksum::Dtls,
     parameter: || {
@@ -24,16 +24,16 @@ pub(crate) static ZERO_CHECKSUM: Extension = Extension {
 /// Checksum mode of an association.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChecksumMode {
-    /// Whether checksums are computed and verified.
+    /// Whether checksums are computed and verified at all.
     computed: bool,
-    /// The peer accepts packets without a checksum.
+    /// Whether the peer accepts packets without a checksum.
     peer_accepts: bool,
-    /// This end announced that it accepts packets without a checksum.
+    /// Whether this end has announced that it accepts packets without a checksum.
     announced: bool,
 }
 
 impl ChecksumMode {
-    /// `begins`: this end sends the INIT.
+    /// Initial mode. `begins`: this end sends the INIT.
     pub(crate) fn new(config: &Config, begins: bool) -> Self {
         Self {
             computed: config.checksum,
@@ -42,13 +42,14 @@ impl ChecksumMode {
         }
     }
 
-    /// Ends the handshake; `both`: both ends announced the method.
+    /// Completes the handshake. `both`: both ends announced the method.
     pub(crate) fn settle(&mut self, both: bool) {
         self.peer_accepts = both;
         self.announced |= both;
     }
 
-    /// Whether a packet needs its CRC32c; `vital`: it has an INIT or COOKIE ECHO (RFC 9653 §5.2).
+    /// Whether a packet needs its CRC32c. `vital`: it contains an INIT or COOKIE ECHO (RFC 9653
+    /// §5.2).
     #[inline]
     pub(crate) fn wanted(self, vital: bool) -> bool {
         self.computed && (vital || !self.peer_accepts)

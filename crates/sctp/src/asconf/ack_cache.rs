@@ -19,7 +19,7 @@ pub(crate) enum SerialClass {
     Strange,
 }
 
-/// State for the requests received from the peer.
+/// Next expected serial number of the peer's ASCONFs, and cached responses to earlier ones.
 #[derive(Debug)]
 pub(crate) struct AsconfAckCache {
     expected: u32,
@@ -27,7 +27,7 @@ pub(crate) struct AsconfAckCache {
 }
 
 impl AsconfAckCache {
-    /// Serial numbers begin with the peer's initial TSN (RFC 5061 §5.1).
+    /// Empty cache. Serial numbers start at the peer's initial TSN `peers` (RFC 5061 §5.1).
     pub(crate) fn new(peers: u32) -> Self {
         Self {
             expected: peers,

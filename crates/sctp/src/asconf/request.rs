@@ -35,7 +35,8 @@ impl AddressChange {
         }
     }
 
-    /// Source address that the request needs, if the request itself does not contain the address.
+    /// Source address from which the ASCONF must be sent, because the request refers to it
+    /// implicitly; `None` if the request contains the address.
     pub(crate) fn source(&self) -> Option<IpAddr> {
         match *self {
             Self::AddSource(address) | Self::KeepOnly(address) => Some(address),
@@ -52,7 +53,7 @@ impl AddressChange {
         }
     }
 
-    /// The added address.
+    /// Address that the change adds, or `None` if it adds none.
     pub fn adds(&self) -> Option<IpAddr> {
         match *self {
             Self::Add(address) | Self::AddSource(address) => Some(address),
@@ -88,7 +89,7 @@ pub enum AddressChangeOutcome {
     Failed,
 }
 
-/// Why a request for an address change was rejected.
+/// Why a requested address change was rejected locally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressChangeError {
@@ -110,7 +111,7 @@ pub enum AddressChangeError {
     /// The association does not have the address, or its removal is requested.
     #[error("{0} is not an address of the association")]
     NoSuchAddress(IpAddr),
-    /// No local address would be left to reach a peer address from (RFC 5061 §5.3 F5).
+    /// After the change, no local address could reach the peer (RFC 5061 §5.3 F5).
     #[error("without {0} no address is left to reach the peer from")]
     LastAddress(IpAddr),
     /// The peer has no address of this family.
@@ -120,7 +121,7 @@ pub enum AddressChangeError {
     /// ([`Config::addresses`](crate::Config::addresses)).
     #[error("the address of this side is not known")]
     Unknown,
-    /// Too many requests are waiting, or are in one call.
+    /// Too many requests are queued, or were passed in one call.
     #[error("more than {most} changes of addresses at a time")]
     TooMany {
         /// The allowed maximum.

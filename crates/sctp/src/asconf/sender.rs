@@ -72,7 +72,7 @@ impl OutstandingAsconf {
     }
 }
 
-/// Request types that the peer does not understand; they are not sent again.
+/// Request types that the peer has reported as unknown; they are not sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct NotUnderstood {
     asconf: bool,
@@ -82,7 +82,7 @@ struct NotUnderstood {
     primary: bool,
 }
 
-/// Request state of this side.
+/// Sender of ASCONF requests: queued and outstanding requests, and the local addresses.
 #[derive(Debug)]
 pub(crate) struct AsconfSender {
     next_serial: u32,
@@ -135,7 +135,7 @@ impl AsconfSender {
         &self.own
     }
 
-    /// Outstanding changes, in order.
+    /// Changes in the outstanding ASCONFs, in order.
     fn flying(&self) -> impl Iterator<Item = &AddressChange> {
         self.flights.iter().flat_map(OutstandingAsconf::changes)
     }
@@ -152,7 +152,7 @@ impl AsconfSender {
         added.filter(|address| !gone(address)).collect()
     }
 
-    /// Changes that are outstanding or waiting, in order.
+    /// Changes that are outstanding or queued, in order.
     fn open(&self) -> impl Iterator<Item = &AddressChange> {
         self.flying().chain(self.wishes.iter().flatten())
     }
@@ -175,7 +175,8 @@ impl AsconfSender {
     }
 
     /// Whether an ABORT received at `local` should be ignored: the address is being removed or was
-    /// removed recently, so the ABORT answers a packet sent from there earlier (RFC 5061 §5.3.1).
+    /// removed recently, so the ABORT answers an earlier packet from this address (RFC 5061
+    /// §5.3.1).
     pub(crate) fn is_of_the_past(&self, local: IpAddr) -> bool {
         self.left.contains(&local) || (self.own.contains(&local) && self.is_leaving(local))
     }
@@ -187,7 +188,7 @@ impl AsconfSender {
         addresses
     }
 
-    /// Whether the peer understands a request for `change`, as far as is known.
+    /// Whether the peer may understand a request for `change`: true until it reports the contrary.
     pub(crate) fn is_understood(&self, change: &AddressChange) -> bool {
         let not = self.not_understood;
         let kind = match change {
@@ -237,9 +238,9 @@ impl AsconfSender {
         failed
     }
 
-    /// Retransmits the outstanding ASCONF to `path`, and sends the requests made since then in a
-    /// separate ASCONF (RFC 5061 §5.1 B4, §5.5), because the outstanding ASCONF may fail only
-    /// because these requests are missing.
+    /// Retransmits the outstanding ASCONF to `path`, and sends later requests in a separate ASCONF
+    /// (RFC 5061 §5.1 B4, §5.5), because the peer may be able to answer the first ASCONF only after
+    /// the changes of the second.
     pub(crate) fn again(&mut self, path: PathId) -> Vec<AddressChange> {
         if let Some(retry) = &mut self.retry {
             retry.again(path);
@@ -280,7 +281,7 @@ impl AsconfSender {
             let parameters: Vec<_> = requests.iter().map(parameter).collect();
             let asconf = Asconf {
                 serial: self.next_serial,
-                // An address that the peer already knows, independent of the result of the request.
+                // The peer finds the association by this address, so the peer must know it already.
                 address,
                 parameters: TlvList::of(&parameters),
             };
@@ -341,8 +342,8 @@ impl AsconfSender {
         }
     }
 
-    /// Cancels all outstanding and waiting requests and returns them. `forever`: the peer does not
-    /// support ASCONF.
+    /// Cancels all outstanding and queued requests and returns them. `forever`: no more requests
+    /// are sent, because the peer does not support ASCONF.
     pub(crate) fn give_up(&mut self, forever: bool) -> Vec<AddressChange> {
         self.not_understood.asconf |= forever;
         let open = self.open().copied().collect();
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!(asking.adding(), [ip(2), ip(3)]);
         // Addresses whose removal is queued are not used, except the last address.
         assert_eq!(asking.usable(), [ip(1)]);
-        // A waiting request is not sent next to the first ASCONF.
+        // A retransmission does not add a second ASCONF that needs another source address.
         asking.again(PathId(0));
         assert_eq!(asking.flights().count(), 1);
         asking.settle(&ack(0));

@@ -15,8 +15,8 @@ use crate::association::Association;
 use crate::state::{EstablishedState, State};
 
 impl Association {
-    /// The peer requests data at `address` (Set Primary in INIT and INIT ACK, RFC 5061 §4.2.4). The
-    /// primary path does not change until that address is verified.
+    /// Handles the peer's request to send data to `address` (Set Primary in INIT and INIT ACK, RFC
+    /// 5061 §4.2.4). The primary path changes once that address is verified.
     pub(crate) fn prefer(&mut self, now: Nanos, address: Option<IpAddr>) {
         if let Some(address) = address.filter(|_| self.config.accept_address_changes) {
             self.set_primary(now, address);
@@ -49,8 +49,8 @@ impl Association {
             .is_some_and(|it| it.asking.is_of_the_past(local))
     }
 
-    /// Whether `local` is a local address that the peer has not accepted yet, while other addresses
-    /// exist.
+    /// Whether `local` is a local address that the peer has not accepted yet, and other local
+    /// addresses exist.
     pub(super) fn is_unknown_yet(&self, local: IpAddr) -> bool {
         let asking = self.address_changes().map(|it| &it.asking);
         let coming = asking.is_some_and(|it| it.adding().contains(&local));

@@ -64,7 +64,7 @@ impl Association {
         auth.change_keys(change)
     }
 
-    /// Records the result of the negotiation.
+    /// Applies the negotiated AUTH parameters; `None` if AUTH was not negotiated.
     #[inline(always)]
     pub(super) fn settle_auth(&mut self, terms: Option<&NegotiatedAuth>) {
         if terms.is_some() || self.auth.is_some() || self.paths.reserved() > 0 {
@@ -107,8 +107,8 @@ impl Association {
     }
 
     /// Chunks of the current packet that may be accepted: chunks that need no authentication, and
-    /// chunks authenticated by a valid AUTH (RFC 4895 §6.3). If the packet has other chunks, the
-    /// accepted chunks are copied into `kept` as a separate packet.
+    /// chunks authenticated by a valid AUTH (RFC 4895 §6.3). If some chunks are rejected, the
+    /// accepted ones are copied into `kept` as a separate packet.
     pub(super) fn admitted<'a>(
         &mut self,
         path: Path,
@@ -131,8 +131,8 @@ impl Association {
         while let Some(frame) = next {
             if frame.kind == kind::AUTH {
                 if vouched || !self.is_proved(path, frame, discards) {
-                    // Only one per packet (RFC 4895 §4.1); the chunks that it should authenticate
-                    // are discarded with it.
+                    // A second AUTH is invalid (RFC 4895 §4.1). The chunks after an invalid AUTH
+                    // are discarded.
                     discards.count(DiscardReason::BadAuth);
                     dropped = true;
                     break;
@@ -144,7 +144,8 @@ impl Association {
             } else {
                 left.extend_from_slice(frame.padded());
             }
-            // Unreadable chunks are detected again when the remaining chunks are processed.
+            // An unreadable chunk ends the loop here; it is counted when the accepted chunks are
+            // processed.
             next = frames.next_frame().and_then(Result::ok);
         }
         if !dropped {
@@ -156,7 +157,7 @@ impl Association {
         Some((first, chunks))
     }
 
-    /// Whether the AUTH in `frame` authenticates the chunks after it.
+    /// Whether `frame` is a valid AUTH for the chunks after it.
     fn is_proved(&mut self, path: Path, frame: Frame<'_>, discards: &mut DiscardCounts) -> bool {
         let Ok(Extension::Auth(chunk)) = Extension::decode(frame.to_raw()) else {
             return false;
@@ -185,7 +186,7 @@ impl Association {
         Ok(())
     }
 
-    /// Bytes that a packet with control chunks reserves for an AUTH before them.
+    /// Bytes to reserve for an AUTH before the control chunks of a packet.
     pub(super) fn room_for_auth(&self) -> usize {
         match &self.auth {
             Some(auth) if self.paths.reserved() == 0 && !auth.peer_demands().is_empty() => {
@@ -195,7 +196,8 @@ impl Association {
         }
     }
 
-    /// Releases the reserved `room` for data, if none of the control chunks needs an AUTH.
+    /// Releases the `room` reserved for an AUTH to data, if no control chunk in the packet needs
+    /// it.
     pub(super) fn release_room(&self, room: usize, packet: &mut PacketBuilder<'_>) {
         let demands = self.peer_auth_chunks();
         if room > 0 && packet.find(|kind| demands.has(kind)).is_none() {
@@ -203,7 +205,7 @@ impl Association {
         }
     }
 
-    /// Length of an AUTH in bytes, if the peer accepts one of `kinds` only with it.
+    /// Length of an AUTH in bytes if the peer requires it for one of `kinds`, else 0.
     pub(super) fn auth_len_for(&self, kinds: &[u8]) -> usize {
         let demanded = self.peer_auth_chunks().has_any(kinds);
         if demanded { self.auth_len() } else { 0 }
@@ -216,7 +218,7 @@ impl Association {
         self.seal_by(None, packet, checksum)
     }
 
-    /// Like [`Self::seal_by`]; 0 if the packet is empty.
+    /// Like [`Self::seal_by`], but returns 0 for an empty packet.
     #[inline(always)]
     pub(super) fn seal_filled(
         &mut self,
@@ -230,7 +232,7 @@ impl Association {
         self.seal_by(key, packet, checksum)
     }
 
-    /// Like [`Self::seal`], with the key that the user chose.
+    /// Like [`Self::seal`], with the AUTH key `key` chosen by the user.
     #[inline(always)]
     pub(super) fn seal_by(
         &mut self,
@@ -258,7 +260,7 @@ fn signed<'a>(
         return packet;
     }
     let at = packet.find(|kind| demands.has(kind));
-    // A deleted key is replaced by the active key.
+    // If the chosen key was deleted, use the active key.
     let key = key.filter(|key| auth.keys().has(*key));
     let key = key.unwrap_or_else(|| auth.keys().active());
     if let (Some(at), Some(chunk)) = (at, auth.blank(key)) {

@@ -23,19 +23,18 @@ impl Association {
         }
     }
 
-    /// Sends the COOKIE ACK to the source of the COOKIE ECHO, verified or not, because the default
-    /// path may be the path that lost the COOKIE ECHO before. Its packet then also has a HEARTBEAT
-    /// (RFC 9260 §5.4).
+    /// Sends the COOKIE ACK to the source of the COOKIE ECHO, verified or not, because the primary
+    /// path may have lost an earlier COOKIE ECHO. If the source is unverified, the packet also
+    /// contains a HEARTBEAT (RFC 9260 §5.4).
     pub(crate) fn acknowledge_cookie(&mut self, source: IpAddr) {
         self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
     }
 
-    /// Whether the peer announced its current tag after the tag in `cookie`, whose tag for this
-    /// side is the current one. Every cookie with that tag was made while this side was connecting.
-    ///
+    /// Whether `cookie` is outdated: it has the current local tag, but was created before the peer
+    /// announced its current tag.
     /// In COOKIE-ECHOED, the peer's INIT and INIT ACK may have arrived in a different order than
-    /// they were sent. The COOKIE ECHO of this side, which the peer answers if it is the later of
-    /// the two, has one period of T1-cookie to be answered; afterwards the cookie is accepted.
+    /// they were sent. If the peer sent its INIT ACK last, it answers the COOKIE ECHO of this side.
+    /// The cookie is therefore discarded until T1-cookie has expired once, and accepted afterwards.
     pub(crate) fn knows_better(&self, cookie: &Cookie) -> bool {
         let State::Active(Tcb { peer, stage, .. }) = &self.state else {
             return false;
@@ -54,7 +53,7 @@ impl Association {
         self.state.is_being_set_up()
     }
 
-    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; has no effect in other states.
+    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED. Has no effect in other states.
     pub(crate) fn establish_unless_up(&mut self, now: Nanos) {
         if self.is_being_set_up() {
             self.establish(now);

@@ -20,13 +20,14 @@ use crate::send_options::SendOptions;
 
 /// Stream of key management messages (draft-porfiri-tsvwg-sctp-dtls-handshake §4).
 const KEY_STREAM: u16 = 0;
-/// An association that can seal fewer packets is aborted. The remainder suffices until then.
+/// If the keys can seal fewer packets than this, the association is aborted. The ABORT itself still
+/// needs the keys.
 const MIN_LEFT: u64 = 65_536;
-/// The violation of a peer whose user data arrive without protection.
+/// Protocol violation reported to a peer that sends user data without protection.
 const CLEAR_DATA: &str = "user data that is not protected";
 
 impl Association {
-    /// Whether the user must not send yet.
+    /// Whether the user must not send yet, because keys are still being negotiated.
     pub(super) fn waits_for_keys(&self) -> bool {
         let dtls = self.dtls.as_ref();
         dtls.is_some_and(|it| !it.requires_protection())
@@ -40,7 +41,7 @@ impl Association {
         dtls.phase == Phase::Keying && dtls.method.is_some() && !self.is_closed()
     }
 
-    /// Records the negotiated `terms`, or that the DTLS chunk is not used.
+    /// Applies the negotiated `terms`; `None` if the DTLS chunk is not used.
     #[inline(always)]
     pub(super) fn settle_dtls(&mut self, terms: Option<&DtlsTerms>) {
         if terms.is_some() || self.dtls.is_some() {
@@ -67,8 +68,8 @@ impl Association {
         self.paths.reserve(DTLS_OVERHEAD);
     }
 
-    /// Starts the key management of an established association. Returns whether the user can be
-    /// notified now.
+    /// Starts the key management of an established association. Returns whether
+    /// [`Event::Established`] can be reported now.
     #[cold]
     #[inline(never)]
     pub(super) fn start_keys(&mut self, now: Nanos) -> bool {
@@ -102,7 +103,7 @@ impl Association {
         packet.finish(checksum)
     }
 
-    /// Bytes that sealing adds to a packet.
+    /// Number of bytes by which sealing enlarges a packet.
     pub(super) fn sealing_len(&self) -> usize {
         let seals = self.dtls.as_ref().is_some_and(|it| it.contexts.seals());
         if seals { DTLS_OVERHEAD } else { 0 }
@@ -120,31 +121,31 @@ impl Association {
         self.refuses_unprotected(kind::COOKIE_ECHO)
     }
 
-    /// Whether the packet at hand must not restart the association by `cookie`. Its peer may be
-    /// authentic and the cookie be for an association without the DTLS chunk, if an attacker
-    /// changed the INIT.
+    /// Whether `cookie` must not restart the association. The peer may be authentic, but the cookie
+    /// may describe an association without the DTLS chunk, because an attacker changed the INIT.
     pub(crate) fn refuses_restart(&self, cookie: &Cookie) -> bool {
         self.dtls.as_ref().is_some_and(|it| {
             it.refuses_restart() || it.requires_protection() && cookie.dtls.is_none()
         })
     }
 
-    /// Whether this end is restarting the association with restart keys.
+    /// Whether this end is restarting the association with saved restart keys.
     pub(super) fn restarts_with_keys(&self) -> bool {
         self.dtls.as_ref().is_some_and(|it| it.restarts())
     }
 
-    /// Whether DTLS chunks can be processed: the DTLS chunk was negotiated, or is about to be in a
-    /// restart from here.
+    /// Whether DTLS chunks can be processed: the DTLS chunk was negotiated, or this end is
+    /// restarting the association with restart keys.
     pub(crate) fn key_agreement_or_restart(&self) -> bool {
         let dtls = self.dtls.as_ref();
         dtls.is_some_and(|it| it.agreement().is_some() || it.contexts.opens_restarts())
     }
 
-    /// Opens a DTLS chunk. Returns its chunks after the common header of its packet.
+    /// Opens a DTLS chunk. Returns its chunks, preceded by the common header of the packet.
     pub(crate) fn open_dtls(&mut self, header: &[u8], chunk: &Dtls) -> Result<Bytes, OpenError> {
         let dtls = self.dtls.as_mut().ok_or(OpenError::NoKey)?;
-        // The header takes the place of the record's, so that the chunks need not be moved.
+        // The common header overwrites the end of the record header, so that the chunks need not be
+        // moved.
         let front = header.len() - HEADER;
         let mut packet = BytesMut::with_capacity(front + chunk.record.len());
         packet.resize(front, 0);
@@ -155,7 +156,7 @@ impl Association {
         Ok(packet.freeze())
     }
 
-    /// The keys that opened the packet at hand.
+    /// Keys that opened the current packet.
     pub(crate) fn opened_by(&self) -> Option<KeyId> {
         self.dtls.as_ref()?.opened_by()
     }
@@ -205,7 +206,8 @@ impl Association {
         self.manage_keys(now);
     }
 
-    /// Examines the chunks of a packet before they are processed; returns whether they may be.
+    /// Checks the chunks of a packet before any of them is processed. Returns `false` if the packet
+    /// must be discarded.
     fn look_at_chunks(
         &mut self,
         first: Frame<'_>,
@@ -228,8 +230,8 @@ impl Association {
                 return false;
             }
             if matches!(frame.kind, kind::DATA | kind::I_DATA) {
-                // The peer can protect its data. Earlier data may come again, and must be
-                // acknowledged.
+                // The peer has keys, so new data must be protected. Retransmissions of known data
+                // are still acknowledged.
                 if keyed && clear && !self.rx.as_ref().is_some_and(|rx| is_known(frame, rx)) {
                     self.count_unprotected(discards);
                     return false;
@@ -264,8 +266,8 @@ impl Association {
         self.send_key_messages();
     }
 
-    /// Whether there are no keys yet, and more was received than the messages of key management
-    /// that were processed: none of it is the peer's, which waits for the answer to its last one.
+    /// Whether unprotected user data is buffered although there are no keys yet. An authentic peer
+    /// sends nothing between its key management message and the answer to it.
     fn holds_clear_data(&self) -> bool {
         let Some(dtls) = &self.dtls else { return false };
         let keyless = dtls.phase == Phase::Keying && dtls.contexts.newest_opening().is_none();
@@ -278,7 +280,7 @@ impl Association {
 
     fn apply(&mut self, action: Action) {
         if matches!(action, Action::InstallOpening(..)) && self.holds_clear_data() {
-            // Protected data would be mixed with it, or be discarded in favour of it.
+            // The user could not distinguish buffered unprotected data from protected data.
             return self.refuse_protocol(CLEAR_DATA);
         }
         let Some(dtls) = &mut self.dtls else { return };
@@ -317,8 +319,8 @@ impl Association {
         }
     }
 
-    /// Passes the messages of the peer's key management to the method, before all other waiting
-    /// messages.
+    /// Passes received key management messages to the key management method, ahead of all other
+    /// buffered messages.
     pub(super) fn take_key_messages(&mut self, now: Nanos) {
         let (Some(dtls), Some(rx)) = (&mut self.dtls, &mut self.rx) else {
             return;
@@ -336,13 +338,13 @@ impl Association {
                 .next_ppid()
                 .is_some_and(|it| it != PPID_DTLS_KEY_MANAGEMENT)
         {
-            // The user must not read it.
+            // Unprotected data must not reach the user.
             self.rx = None;
             self.refuse_protocol(CLEAR_DATA);
         }
     }
 
-    /// Whether the user may read now. Takes out messages of the key management first.
+    /// Whether the user may read messages. First removes key management messages from the receiver.
     #[cold]
     #[inline(never)]
     pub(super) fn may_read(&mut self) -> bool {
@@ -357,10 +359,10 @@ impl Association {
     fn send_key_messages(&mut self) {
         while let Some(payload) = self.dtls.as_mut().and_then(|it| it.outbox.pop_front()) {
             let options = SendOptions::on(KEY_STREAM).with_ppid(PPID_DTLS_KEY_MANAGEMENT);
-            // Without a lifetime, the time does not matter.
+            // The message has no lifetime, so the time passed here has no effect.
             let sent = self.sender().send(0, Bytes::clone(&payload), &options);
             if sent.is_err() {
-                // There is no space now. Every acknowledgment triggers another attempt.
+                // The send buffer is full. Each SACK triggers another attempt.
                 if let Some(dtls) = &mut self.dtls {
                     dtls.outbox.push_front(payload);
                 }
@@ -369,7 +371,7 @@ impl Association {
         }
     }
 
-    /// The next deadline of the key management.
+    /// Next deadline of the key management.
     pub(super) fn key_deadline(&self) -> Option<Nanos> {
         let method = self.dtls.as_ref()?.method.as_ref()?;
         method.poll_timeout()
@@ -384,7 +386,7 @@ impl Association {
     }
 }
 
-/// Whether a DATA or I-DATA chunk has arrived before.
+/// Whether this DATA or I-DATA chunk is a duplicate.
 fn is_known(frame: Frame<'_>, rx: &Receiver) -> bool {
     let tsn = frame.value().first_chunk().copied().map(u32::from_be_bytes);
     tsn.is_some_and(|it| Tsn(it).le(rx.cumulative_tsn()))

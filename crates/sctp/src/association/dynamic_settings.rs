@@ -13,7 +13,7 @@ use crate::pr_sctp::SendOptions;
 use crate::tx::LazySender;
 
 impl Association {
-    /// Settings that can change during the association.
+    /// Current values of the settings that can change during the association.
     pub fn settings(&self) -> AssociationSettings {
         AssociationSettings {
             send_defaults: self.send_defaults(),
@@ -88,7 +88,7 @@ impl Association {
         }
     }
 
-    /// Configuration, if the association is not closed.
+    /// Configuration of an association that is not closed.
     fn changeable(&self) -> Result<&Config, DynamicSettingError> {
         if self.is_closed() {
             return Err(DynamicSettingError::Closed);
@@ -96,7 +96,7 @@ impl Association {
         Ok(&self.config)
     }
 
-    /// See [`AssociationSettings::send_defaults`].
+    /// Default send options: see [`AssociationSettings::send_defaults`].
     pub(super) fn send_defaults(&self) -> SendOptions {
         match self.send_defaults.as_deref() {
             Some(defaults) => *defaults,
@@ -104,7 +104,7 @@ impl Association {
         }
     }
 
-    /// Configured value of a stream.
+    /// Value of a stream set by the user; `None` if it was not set.
     pub fn stream_value(&self, stream: u16) -> Option<u16> {
         self.stream_values.get(&stream).copied()
     }
@@ -118,7 +118,7 @@ impl Association {
         self.sender().set_stream_value(stream, value);
     }
 
-    /// Applies `config.scheduler` from now on.
+    /// Replaces the stream scheduler by `config.scheduler`.
     fn change_scheduler(&mut self) {
         let values = self
             .stream_values
@@ -130,7 +130,7 @@ impl Association {
             .set_scheduler(kind, values);
     }
 
-    /// Sender after a restart of the association, with the user's settings.
+    /// New sender for a restarted association, with the user's settings.
     pub(super) fn new_sender(&self) -> LazySender {
         let mut tx = LazySender::new(&self.config, self.local_initial_tsn);
         for (&stream, &value) in self.stream_values.iter() {

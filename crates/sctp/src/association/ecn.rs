@@ -21,18 +21,18 @@ use crate::tx::{Heard, Sender};
 /// ECN state of an association.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// The current packet has CE, and none of its DATA was accepted yet.
+    /// The current packet is marked CE, and none of its DATA was accepted so far.
     marked: bool,
-    /// Lowest TSN of the last marked packet, until a CWR answers it.
+    /// Lowest TSN of the last marked packet, to be reported by ECNE until a CWR acknowledges it.
     echo: Option<Tsn>,
-    /// TSN that the next CWR answers.
+    /// TSN that the next CWR acknowledges; `None`: no CWR is due.
     cwr_owed: Option<Tsn>,
-    /// The last written packet contains only new DATA.
+    /// The last written packet contains only new DATA, so it may be ECN-capable.
     capable: bool,
 }
 
 impl Association {
-    /// Records the `ecn` field of a packet; its chunks follow.
+    /// Records the ECN field of a received packet before its chunks are processed.
     pub(crate) fn note_field(&mut self, ecn: Ecn) {
         let marked = ecn == Ecn::Ce;
         if marked {
@@ -43,8 +43,8 @@ impl Association {
         }
     }
 
-    /// Records new DATA of the current packet. The first is the lowest, because TSNs rise within a
-    /// packet (RFC 9260 §6.10).
+    /// Records new DATA of the current packet. The first TSN is the lowest, because TSNs increase
+    /// within a packet (RFC 9260 §6.10).
     pub(crate) fn note_marked_data(&mut self, tsn: Tsn) {
         if let Some(marks) = &mut self.marks
             && std::mem::take(&mut marks.marked)
@@ -54,7 +54,7 @@ impl Association {
         }
     }
 
-    /// Processes an ECNE: a packet of this side was marked.
+    /// Processes an ECNE, which reports that a packet of this side was marked.
     pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut DiscardCounts) {
         let Some(marks) = self.marks.as_mut().filter(|_| self.state.sends_data()) else {
             return discards.count(DiscardReason::WrongState);
@@ -73,10 +73,10 @@ impl Association {
         }
     }
 
-    /// Processes a CWR: the peer has reduced its cwnd for a marked packet.
+    /// Processes a CWR, by which the peer reports that it reduced its cwnd for a marked packet.
     pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut DiscardCounts) {
         match &mut self.marks {
-            // After a CWR for an earlier mark, the later mark is still reported.
+            // If the CWR is for an earlier mark, the later mark is still reported.
             Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
             None => discards.count(DiscardReason::WrongState),
         }
@@ -86,7 +86,7 @@ impl Association {
     #[inline(never)]
     pub(crate) fn push_ecne(&self, packet: &mut PacketBuilder<'_>) {
         if let Some(lowest_tsn) = self.marks.as_ref().and_then(|marks| marks.echo) {
-            // Without space it is sent with the next SACK.
+            // If the packet is full, the ECNE is sent with the next SACK.
             let _ = packet.push(&Ecne { lowest_tsn });
         }
     }
@@ -101,8 +101,8 @@ impl Association {
         }
     }
 
-    /// Records a written packet with `chunks` DATA chunks, before which [`Sender::never_marked`]
-    /// was `before`.
+    /// Determines whether a written packet with `chunks` DATA chunks contains only new DATA:
+    /// [`Sender::never_marked`] is still `before`, its value before the packet.
     ///
     /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
     pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {

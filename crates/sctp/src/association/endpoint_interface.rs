@@ -13,12 +13,12 @@ use crate::handshake::LocalOffer;
 use crate::path::PathId;
 use crate::state::State;
 
-/// Number of timeouts after a graceful shutdown during which data counts as late.
+/// Time after a graceful shutdown during which received data counts as late, in RTOs.
 const LATE_TIMEOUTS: u64 = 4;
 
 impl Association {
-    /// Time until which data that arrives after the end, which is now, is considered overtaken by
-    /// the end: see [`Profile::late_data_unanswered`](crate::Profile::late_data_unanswered).
+    /// End of the period in which data received after a close at `now` is considered delayed in the
+    /// network: see [`Profile::late_data_unanswered`](crate::Profile::late_data_unanswered).
     pub(crate) fn late_data_until(&self, now: Nanos) -> Nanos {
         let graceful = self.close_reason() == Some(&CloseReason::Shutdown);
         if !graceful || !self.config.profile.late_data_unanswered {
@@ -28,7 +28,7 @@ impl Association {
         now.saturating_add(rto.saturating_mul(LATE_TIMEOUTS))
     }
 
-    /// Settings, shared with its endpoint and other associations.
+    /// Settings, shared with the endpoint and other associations.
     pub(crate) fn shared_config(&self) -> Arc<Config> {
         Arc::clone(&self.config)
     }
@@ -38,13 +38,13 @@ impl Association {
         self.local_tag
     }
 
-    /// Whether the association waits for an INIT ACK after a Stale Cookie error, and the INIT was
-    /// not sent yet.
+    /// Whether the association restarts the setup after a Stale Cookie error, and has not sent the
+    /// new INIT yet.
     pub(crate) fn begins_again(&self) -> bool {
         matches!(&self.state, State::CookieWait(wait) if wait.stale_cookies > 0 && wait.init.deadline.is_none())
     }
 
-    /// Replaces the local tag; returns the former tag.
+    /// Replaces the local tag and returns the old one.
     pub(crate) fn replace_tag(&mut self, tag: u32) -> u32 {
         std::mem::replace(&mut self.local_tag, tag)
     }
@@ -58,7 +58,7 @@ impl Association {
         self.tie_tags
     }
 
-    /// Parameters of its INIT.
+    /// Parameters of the INIT of this side.
     pub(crate) fn own(&self) -> LocalOffer {
         LocalOffer {
             tag: self.local_tag,
@@ -72,14 +72,14 @@ impl Association {
         }
     }
 
-    /// Retransmits the unanswered control chunk immediately.
+    /// Schedules the immediate retransmission of the unanswered control chunk.
     pub(crate) fn repeat_control(&mut self) {
         if let Some(retry) = self.state.retry_mut() {
             retry.due = true;
         }
     }
 
-    /// Records a packet of `bytes` bytes with `ecn` in its IP header; its chunks follow.
+    /// Records the ECN field and size of a received packet before its chunks are processed.
     #[inline(always)]
     pub(crate) fn begin_packet(&mut self, ecn: Ecn, bytes: usize) {
         self.sack_taken = false;
@@ -102,7 +102,7 @@ impl Association {
         self.paths.follow_udp_port(remote, port);
     }
 
-    /// Whether the association is closed and has one more packet to send.
+    /// Whether the association is closed and still has its final packet to send.
     pub(crate) fn has_last_words(&self) -> bool {
         self.parting.is_some()
     }
@@ -112,12 +112,12 @@ impl Association {
         self.addresses_changed
     }
 
-    /// Records that the endpoint has read the peer's addresses.
+    /// Records that the endpoint has updated its table with the peer's addresses.
     pub(crate) fn addresses_learnt(&mut self) {
         self.addresses_changed = false;
     }
 
-    /// Addresses that the peer lists and this association does not know (RFC 9260 §5.2.1, §5.2.2).
+    /// Addresses listed by the peer that this association does not know (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn lacks_any(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         addresses
             .iter()
@@ -126,7 +126,7 @@ impl Association {
             .collect()
     }
 
-    /// Path to `remote`, or the primary, as destination of replies: never to an unverified address.
+    /// Destination of replies: the path to `remote` if it is verified, else the primary path.
     pub(crate) fn path_to(&self, remote: IpAddr) -> PathId {
         let path = self.paths.find(remote);
         self.paths.verified(path.unwrap_or(self.paths.primary()))

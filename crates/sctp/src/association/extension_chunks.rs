@@ -1,5 +1,4 @@
-//! Chunks outside of RFC 9260, received and sent: chunks of negotiated extensions, and unknown
-//! types.
+//! Chunks that RFC 9260 does not define: chunks of negotiated extensions, and unknown chunk types.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
@@ -42,7 +41,7 @@ impl Association {
             }
             Ok(Extension::Asconf(asconf)) => self.on_asconf(now, path, &asconf, discards),
             Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(now, &ack, discards),
-            // Processed before all other chunks of its packet.
+            // AUTH was processed before the other chunks of its packet.
             Ok(Extension::Auth(_)) => {}
             Ok(_) => discards.count(DiscardReason::WrongState),
             Err(_) => discards.count(DiscardReason::ChunkFields),
@@ -50,19 +49,19 @@ impl Association {
         true
     }
 
-    /// Whether a chunk of an extension is due that neither replies nor retransmits.
+    /// Whether an extension chunk is due that is neither a reply nor a retransmission.
     #[inline(always)]
     pub(super) fn owes_extension_chunk(&self) -> bool {
         self.tx.forward_due()
     }
 
-    /// Destination of the first such chunk, if it can be sent now.
+    /// Destination of the first extension chunk that is due, if it can be sent now.
     pub(super) fn extension_destination(&self) -> Option<PathId> {
         self.forward_destination()
     }
 
-    /// Adds such chunks that are due on `path` to a packet, after the control chunks and before
-    /// SACK and DATA.
+    /// Adds the extension chunks that are due on `path` to a packet, after the control chunks and
+    /// before SACK and DATA.
     #[inline(never)]
     pub(super) fn push_extension_chunks(
         &mut self,
@@ -94,8 +93,8 @@ impl Association {
     }
 }
 
-/// Unrecognized chunk as reported in a packet of at most `most` bytes: complete with its padding,
-/// or truncated with its length adjusted.
+/// Unrecognized chunk for an ERROR in a packet of at most `most` bytes: complete and padded, or
+/// truncated with its length adjusted.
 fn reported(chunk: &Bytes, most: usize) -> Bytes {
     let room = most.saturating_sub(COMMON_HEADER + CHUNK_HEADER + tlv::HEADER) / 4 * 4;
     let mut whole = BytesMut::from(&chunk[..chunk.len().min(room)]);

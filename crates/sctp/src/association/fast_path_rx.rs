@@ -1,8 +1,6 @@
-//! Fast path for received packets: a SACK, and DATA in order or after a gap.
-//!
-//! The fast path makes fewer checks: of the association once per packet, and of the receiver once
-//! for all chunks. The effect is exactly that of [`Association::handle_chunks`], which processes
-//! all other cases.
+//! Fast path for received packets that consist of a SACK, of DATA in order or after a gap, or both.
+//! The fast path checks the association once per packet, and the receiver once for all chunks. The
+//! effect is exactly that of [`Association::handle_chunks`], which processes all other packets.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::{Sack, kind};
@@ -16,9 +14,9 @@ use crate::state::{EstablishedState, State, Tcb};
 
 /// Part of a packet that the fast path has processed.
 pub(crate) enum FastPath<'a> {
-    /// All of it.
+    /// The whole packet.
     Whole,
-    /// The chunks before `frame`; `behind`: there is at least one.
+    /// The chunks before `frame`; `behind` is true if there is at least one such chunk.
     Until {
         frame: Frame<'a>,
         rest: Chunks<'a>,
@@ -27,8 +25,8 @@ pub(crate) enum FastPath<'a> {
 }
 
 impl Association {
-    /// Processes the chunks of an admitted packet received over `path`, `first`, which is DATA or a
-    /// SACK, and then `rest`, as far as the fast path applies.
+    /// Processes chunks of an admitted packet received over `path` until one needs the slow path.
+    /// `first` is DATA or a SACK, and `rest` are the chunks after it.
     #[inline(always)]
     pub(crate) fn try_fast_path<'a>(
         &mut self,
@@ -77,13 +75,13 @@ impl Association {
             }
             Some(Err(_)) => discards.count(DiscardReason::ChunkLength),
         }
-        // There is only one path, so the destination of data is unchanged.
+        // With one path, a SACK cannot change the destination of data.
         self.tell_readable();
         FastPath::Whole
     }
 
-    /// Whether the fast path applies: the association is established, and no extension is involved
-    /// in DATA or SACKs.
+    /// Whether the fast path can be used: the association is established, and no extension affects
+    /// DATA or SACKs.
     #[inline(always)]
     fn is_fast_path(&self) -> bool {
         let State::Active(Tcb {
@@ -101,7 +99,8 @@ impl Association {
             && !self.tx.is_interleaving()
     }
 
-    /// Processes the DATA `first` and the chunks after it. `behind`: there was a chunk before them.
+    /// Processes the DATA `first` and the chunks after it. `behind`: other chunks of the packet
+    /// precede `first`.
     #[inline(never)]
     fn take_fast_path_data<'a>(
         &mut self,
@@ -126,7 +125,7 @@ impl Association {
             };
         };
         self.sack_path = from;
-        // A SACK before the DATA may have caused events.
+        // The SACK before the DATA may have caused events, which precede the new messages.
         rx.note_events(self.events.count());
         let (taken, next) = rx.take_run(now, first, &mut rest, &self.trace);
         match next {
@@ -152,7 +151,7 @@ impl Association {
         FastPath::Whole
     }
 
-    /// Processes a SACK; returns whether the fast path applies.
+    /// Processes a SACK; returns `false` if the slow path must process it.
     #[inline(always)]
     fn take_fast_path_sack(&mut self, now: Nanos, frame: Frame<'_>) -> bool {
         debug_assert_eq!(frame.kind, kind::SACK, "or it is DATA");

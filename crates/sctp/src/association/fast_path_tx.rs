@@ -1,5 +1,4 @@
-//! Fast path for an association that sends only these packets: DATA alone, and a SACK alone.
-//!
+//! Fast path for packets that contain only DATA or only a SACK.
 //! The fast path makes fewer checks. The packets are the same as those of
 //! [`Association::poll_any`].
 
@@ -15,10 +14,10 @@ use crate::rx::Receiver;
 use crate::transmit::UdpTransmit;
 
 impl Association {
-    /// Appends all packets that may be sent now to `out`, and passes each to `each`; after
-    /// [`ControlFlow::Break`] the remaining packets wait for the next call, and the returned value
-    /// states whether it is known that no packet is left. `unsummed`: checksums may be left to the
-    /// recipient of the packets.
+    /// Appends all packets that may be sent now to `out`, and passes each to `each`. If `each`
+    /// returns [`ControlFlow::Break`], the remaining packets wait for the next call, and the
+    /// returned value is false if no packet is known to be left. `unsummed`: the receiver of the
+    /// packets can compute the checksums.
     pub(crate) fn poll_all(
         &mut self,
         now: Nanos,
@@ -42,15 +41,15 @@ impl Association {
         }
     }
 
-    /// Whether only fast path packets can be due.
+    /// Whether all packets that can be due are packets of the fast path.
     #[inline(always)]
     fn has_fast_path_packets(&self) -> bool {
         self.parting.is_none() && !self.tx.is_partially_reliable() && self.is_plain()
     }
 
-    /// Like [`Self::poll_all`], for fast path packets only; returns whether no other packet is due.
-    /// A caller that stops the iteration immediately receives whether packets are left, so that it
-    /// need not call again.
+    /// Like [`Self::poll_all`], for fast path packets only. Returns whether no other packet is due.
+    /// After a break the value states whether more packets are left, which may save the caller
+    /// another call.
     #[inline(always)]
     fn poll_fast_path(
         &mut self,
@@ -82,7 +81,7 @@ impl Association {
             }
             _ => return ControlFlow::Continue(false),
         }
-        // If the deadline of path probes is unknown, the next query of the deadline would compute
+        // Compute the deadline of path probes now if it is unknown, because the next query needs
         // it.
         if self.probes_at == 0 && self.paths.len() == 1 {
             self.probes_deadline();
@@ -90,7 +89,7 @@ impl Association {
         ControlFlow::Continue(self.is_done(now))
     }
 
-    /// Whether no other packet is due after all DATA and SACKs have been sent.
+    /// After all DATA and SACKs were sent: whether no other packet is due.
     #[inline(always)]
     fn is_done(&mut self, now: Nanos) -> bool {
         let is_done = self.probes_nothing(now);
@@ -100,14 +99,15 @@ impl Association {
         is_done
     }
 
-    /// Whether another message on a stream changes neither the next packets nor their times.
+    /// Whether the sender is blocked, so that a further queued message changes neither the next
+    /// packets nor their times.
     #[inline]
     pub(crate) fn waits_for_room(&self) -> bool {
         self.tx.waits_for_room(&self.paths)
     }
 
-    /// Whether a packet contains only DATA and all that is due [is plain](Self::is_plain): no SACK
-    /// is bundled, no extension is involved, and tracing is disabled.
+    /// Whether the next packet of an association that [is plain](Self::is_plain) contains only
+    /// DATA: no SACK is bundled, no extension is involved, and tracing is disabled.
     #[inline]
     fn writes_data_alone(&self) -> bool {
         !self.rx.as_deref().is_some_and(Receiver::sack_useful)
@@ -118,9 +118,9 @@ impl Association {
             && self.tx.get().is_some_and(|tx| tx.is_plain(&self.trace))
     }
 
-    /// Writes packets of DATA while one may be sent to `next`, because a packet of DATA changes
-    /// none of the checks. `false` if there was no packet to send; with [`ControlFlow::Break`],
-    /// whether more is left.
+    /// Writes DATA packets while one may be sent to `next`; sending DATA does not change the
+    /// conditions for the fast path. Returns `false` if a packet was empty. After
+    /// [`ControlFlow::Break`] the value states whether more DATA can be sent.
     #[inline(never)] // the caller's state leaves too few registers for it
     fn write_run(
         &mut self,
@@ -152,8 +152,8 @@ impl Association {
         ControlFlow::Continue(true)
     }
 
-    /// Whether a packet contains only a due SACK, all that is due [is plain](Self::is_plain), and
-    /// no DATA can be sent: no extension is involved, and tracing is disabled.
+    /// Whether the next packet of an association that [is plain](Self::is_plain) contains only a
+    /// SACK: no DATA can be sent, no extension is involved, and tracing is disabled.
     #[inline]
     fn writes_sack_alone(&self) -> bool {
         let Some(rx) = &self.rx else {
@@ -165,7 +165,7 @@ impl Association {
             && rx.sack_is_untraced(&self.trace)
     }
 
-    /// Writes a packet of a SACK alone.
+    /// Writes a packet that contains only a SACK.
     #[inline(always)]
     fn write_sack(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Option<usize> {
         let (limit, header) = (self.paths.get(path).max_packet, self.header_to_peer());
@@ -182,7 +182,7 @@ impl Association {
     }
 }
 
-/// Passes on a packet of `len` bytes to `path`.
+/// Passes a packet of `len` bytes for `path` to `each`.
 #[inline(always)]
 fn give(
     paths: &Paths,

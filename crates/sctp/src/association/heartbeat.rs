@@ -1,8 +1,8 @@
 //! HEARTBEAT: checks whether idle or unconfirmed paths are alive, and measures their round-trip
 //! time (RFC 9260 §5.4, §8.3).
 //!
-//! With RSCTP the same chunks measure the path; [`crate::rsctp`] describes their contents and
-//! schedule.
+//! With RSCTP, HEARTBEATs also measure bandwidth and loss; [`crate::rsctp`] describes their
+//! contents and schedule.
 
 use anabranch_transport::Nanos;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -18,14 +18,14 @@ use crate::rsctp::{PathReport, Report};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Verifying {
     sent: u32,
-    /// RTO of the first of them, in microseconds.
+    /// RTO of the path of the first such HEARTBEAT, in microseconds.
     span: u32,
     since: Nanos,
 }
 
 impl Verifying {
-    /// End of the current RTO for a path with timeout `rto`, so that it does not wait for the
-    /// longer RTO of a path that does not answer.
+    /// End of the current limiting period for a path with timeout `rto`. The period is at most
+    /// `rto`, so that this path does not wait for the longer RTO of a silent path.
     fn until(&self, rto: Nanos) -> Nanos {
         let span = Nanos::from(self.span) * 1_000;
         self.since.saturating_add(span.min(rto))
@@ -34,8 +34,8 @@ impl Verifying {
 
 const OWN_LEN: usize = 9;
 
-/// Encodes the Heartbeat Info: path and nonce. The transmission time stays here, so that the peer
-/// cannot change it.
+/// Encodes the Heartbeat Info: path and nonce. The transmission time is stored locally, so that the
+/// peer cannot change it.
 pub(crate) fn own_info(path: PathId, nonce: u64) -> Bytes {
     let mut info = BytesMut::with_capacity(OWN_LEN);
     info.put_u8(path.0);
@@ -52,7 +52,8 @@ fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
 }
 
 impl Association {
-    /// Starts probing: unconfirmed paths immediately, other paths when they have been idle.
+    /// Starts probing: unconfirmed paths immediately, and other paths after their heartbeat
+    /// interval.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
@@ -85,7 +86,7 @@ impl Association {
     }
 
     /// Schedules the next HEARTBEAT at HB.interval plus one RTO with a jitter of half an RTO from
-    /// `now` (RFC 9260 §8.3); RSCTP's intervals are exact.
+    /// `now` (RFC 9260 §8.3). The intervals of RSCTP have no jitter.
     pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let (rto, interval) = (entry.rto.rto(), entry.heartbeat_interval());
@@ -100,7 +101,7 @@ impl Association {
         self.heartbeat_mut(path).schedule(now, wait);
     }
 
-    /// Earliest time of work on a path.
+    /// Earliest time at which a HEARTBEAT is due or times out on any path.
     pub(crate) fn heartbeat_deadline(&self) -> Option<Nanos> {
         if !self.state.probes_paths() || self.is_mute() {
             return None;
@@ -120,9 +121,9 @@ impl Association {
         self.probes_at = 0;
     }
 
-    /// Earliest time of work on a path, for HEARTBEAT or path MTU probes; [`Nanos::MAX`]: never.
-    /// The time is cached until a change that affects HEARTBEATs or the MTU; DATA and SACKs are no
-    /// such change.
+    /// Earliest time at which a HEARTBEAT or path MTU probe needs work; [`Nanos::MAX`] if none
+    /// does. The time is cached until HEARTBEAT or MTU state changes; DATA and SACKs do not change
+    /// it.
     pub(crate) fn probes_deadline(&mut self) -> Nanos {
         let at = |this: &Self| {
             let heartbeat = this.heartbeat_deadline().unwrap_or(Nanos::MAX);
@@ -141,8 +142,8 @@ impl Association {
         at
     }
 
-    /// Whether no path is known to need a HEARTBEAT or probe at `now`, if the association [is
-    /// plain](Self::is_plain).
+    /// Whether the cache shows that no HEARTBEAT or MTU probe is due at `now`; valid if the
+    /// association [is plain](Self::is_plain).
     pub(crate) fn probes_nothing(&self, now: Nanos) -> bool {
         now < self.probes_at
     }
@@ -165,8 +166,8 @@ impl Association {
         if !is_unconfirmed(entry) {
             return Some(first);
         }
-        // If only some may be sent: a path that does not answer should not delay the verification
-        // of others.
+        // If only some HEARTBEATs may be sent, choose the path that has waited longest, so that a
+        // silent path does not delay the verification of others.
         let waiting = || {
             self.paths
                 .iter()
@@ -180,7 +181,7 @@ impl Association {
         longest.map(|(path, _)| path)
     }
 
-    /// Info of the HEARTBEAT that is being sent to `path`.
+    /// Heartbeat Info of the HEARTBEAT that is being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
         self.forget_probes();
         let nonce = self.random.next_u64();
@@ -215,7 +216,7 @@ impl Association {
         self.paths.get(path).heartbeat.is_second_due()
     }
 
-    /// Runs timers due at `now`: idle paths and unanswered HEARTBEATs.
+    /// Sends or times out the HEARTBEATs that are due at `now`.
     pub(crate) fn handle_heartbeat_timeout(&mut self, now: Nanos) {
         for path in self.path_ids() {
             let measures = self.rsctp.is_some();
@@ -237,15 +238,15 @@ impl Association {
         }
     }
 
-    /// Handles one RTO without an answer: an error of the path, and of the association if the path
-    /// carries data (RFC 9260 §8.1, §8.3).
+    /// Handles a HEARTBEAT that was not answered within one RTO: counts an error of the path, and
+    /// of the association if the path carries data (RFC 9260 §8.1, §8.3).
     fn on_heartbeat_lost(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get(path);
         let before = entry.state;
         let carries_data = path == self.paths.choose_for_new_data();
         if self.rsctp.is_some() && carries_data && entry.t3_deadline.is_some() {
-            // This HEARTBEAT only measures: T3-rtx monitors the path, because data is sent more
-            // often.
+            // This HEARTBEAT of RSCTP only measures, because T3-rtx already detects a failure of
+            // the path.
             return self.judge_lost_heartbeat(now, path);
         }
         let active = self.is_active_or_none_is(path);
@@ -268,18 +269,19 @@ impl Association {
     }
 
     /// Probes a path that has not answered once per RTO, if the profile requires it: until it is
-    /// confirmed or inactive (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3);
-    /// ns-2.35 whenever HEARTBEATs are enabled.
+    /// confirmed or inactive (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); the
+    /// profile of ns-2.35 does so whenever HEARTBEATs are enabled.
     pub(crate) fn probe_again(&mut self, path: PathId) {
         let on = self.paths.get(path).heartbeat_interval().is_some();
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
             PathState::Unconfirmed => true,
-            // The path is not probed if HEARTBEATs are off (RFC 7829 §3.2, rule 5).
+            // A potentially failed path is not probed if HEARTBEATs are off (RFC 7829 §3.2, rule
+            // 5).
             PathState::PotentiallyFailed => on,
             PathState::Active => always,
-            // No other chunk may be sent before an address is verified; the peer may have removed
-            // the verified addresses.
+            // Without a verified address no other chunk may be sent, so inactive paths are probed,
+            // too.
             PathState::Inactive => always || !self.paths.has_verified(),
         };
         if again {
@@ -287,8 +289,8 @@ impl Association {
         }
     }
 
-    /// Handles the loss of a HEARTBEAT on the path that carries data according to
-    /// `rsctp_heartbeat_loss`.
+    /// Handles a lost HEARTBEAT on the path that carries data, as the switch `rsctp_heartbeat_loss`
+    /// selects.
     fn judge_lost_heartbeat(&mut self, now: Nanos, path: PathId) {
         if self.config.profile.rsctp_heartbeat_loss == HeartbeatLoss::Judged {
             self.paths.switch_if_lossy(now, path, &mut self.trace);
@@ -330,7 +332,8 @@ impl Association {
         }
     }
 
-    /// Whether the chunk answers a path MTU probe, which also shows that the path is alive.
+    /// Whether the HEARTBEAT ACK answers a path MTU probe. If so, also records that the path is
+    /// alive.
     fn is_answer_to_probe(&mut self, now: Nanos, acknowledged: &Bytes) -> bool {
         let Some((path, nonce)) = read_own_info(acknowledged.clone()) else {
             return false;
@@ -351,7 +354,8 @@ impl Association {
         true
     }
 
-    /// Finds the HEARTBEAT of an answer. This HEARTBEAT and earlier ones are no longer outstanding.
+    /// Finds the HEARTBEAT that was acknowledged. This HEARTBEAT and earlier ones are no longer
+    /// outstanding.
     fn answered(&mut self, info: Bytes) -> Option<(HeartbeatResult, PathId, Option<Report>)> {
         let (own, report) = self.read_heartbeat_ack(info)?;
         let (path, nonce) = read_own_info(own)?;

@@ -11,8 +11,8 @@ use crate::icmp::{IcmpError, QuotedPacket};
 use crate::path::PathId;
 
 impl Association {
-    /// Processes a message about a packet that may belong to this association. Returns the reason
-    /// if it has no effect.
+    /// Processes an ICMP message about a packet that this association may have sent. Returns a
+    /// reason if the message is ignored.
     pub(crate) fn handle_icmp(
         &mut self,
         now: Nanos,
@@ -34,7 +34,8 @@ impl Association {
         None
     }
 
-    /// Whether the quoted packet has a tag that only the two ends and on-path nodes know.
+    /// Whether the quoted packet has the current verification tag, which off-path attackers do not
+    /// know.
     fn sent(&self, quote: &QuotedPacket) -> bool {
         match quote.verification_tag {
             0 => quote.initiate_tag == Some(self.local_tag),
@@ -42,7 +43,7 @@ impl Association {
         }
     }
 
-    /// Applies the message; returns `false` if it has no effect.
+    /// Applies a verified ICMP message; returns `false` if it has no effect.
     fn on_icmp(
         &mut self,
         now: Nanos,
@@ -57,16 +58,16 @@ impl Association {
                 usize::try_from(mtu).unwrap_or(usize::MAX),
             ),
             IcmpError::NoProtocol => self.on_nobody_there(quote),
-            // The UDP port of a running SCTP stack is open; a stopped stack does not answer by
-            // ABORT.
+            // With UDP encapsulation, a closed port means that the peer's SCTP stack has stopped,
+            // and it cannot answer by ABORT.
             IcmpError::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
             IcmpError::NoPort | IcmpError::Nothing => false,
             IcmpError::Unreachable => self.on_unreachable(now, path),
         }
     }
 
-    /// Handled like an ABORT; an answer to an INIT counts in COOKIE-WAIT only, because later the
-    /// peer has answered.
+    /// Handles an unreachable protocol like an ABORT. A message about an INIT counts only in
+    /// COOKIE-WAIT, because in later states the peer has answered.
     fn on_nobody_there(&mut self, quote: &QuotedPacket) -> bool {
         let of_init = quote.verification_tag == 0;
         if of_init && self.state() != AssociationState::CookieWait {
@@ -76,7 +77,8 @@ impl Association {
         true
     }
 
-    /// Several packets cause one message each; together they count as one error, like a timeout.
+    /// Counts at most one error per RTO, like a timeout, because each of several packets in flight
+    /// causes an ICMP message.
     fn on_unreachable(&mut self, now: Nanos, path: PathId) -> bool {
         let entry = self.paths.get_mut(path);
         if now < entry.unreachable_until.get().unwrap_or(0) {

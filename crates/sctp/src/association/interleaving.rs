@@ -11,7 +11,7 @@ use crate::reconfig::UserChunk;
 use crate::state::{State, Tcb};
 
 impl Association {
-    /// Processes I-DATA or I-FORWARD-TSN if the extension was negotiated.
+    /// Processes I-DATA or I-FORWARD-TSN if interleaving was negotiated.
     pub(super) fn on_interleaved(
         &mut self,
         now: Nanos,
@@ -28,7 +28,7 @@ impl Association {
         }
     }
 
-    /// I-DATA (RFC 8260 §2.2.3).
+    /// Processes I-DATA (RFC 8260 §2.2.3).
     pub(super) fn on_i_data(
         &mut self,
         now: Nanos,
@@ -56,7 +56,7 @@ impl Association {
         self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
     }
 
-    /// I-FORWARD-TSN (RFC 8260 §2.3.1).
+    /// Processes I-FORWARD-TSN (RFC 8260 §2.3.1).
     fn on_i_forward_tsn(
         &mut self,
         now: Nanos,

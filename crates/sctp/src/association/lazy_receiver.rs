@@ -9,7 +9,7 @@ use crate::rx::Receiver;
 use crate::state::{State, Tcb};
 
 impl Association {
-    /// Receiver of a live association, if it was created.
+    /// Receiver of an open association; `None` if it was not created yet.
     #[inline]
     pub(super) fn live_rx(&self) -> Option<&Receiver> {
         match self.state {
@@ -18,14 +18,14 @@ impl Association {
         }
     }
 
-    /// Like [`Self::sack_due`], if the association is known not to be closed.
+    /// Like [`Self::sack_due`], for an association that is known to be open.
     #[inline(always)]
     pub(super) fn owes_sack(&self) -> bool {
         self.rx.as_deref().is_some_and(Receiver::sack_due)
     }
 
-    /// Creates the receiver for the first DATA, in a packet of `packet` bytes, if the state accepts
-    /// DATA.
+    /// Creates the receiver when the first DATA arrives, in a packet of `packet` bytes, if the
+    /// state accepts DATA.
     #[cold]
     #[inline(never)]
     pub(super) fn begin_to_receive(&mut self, packet: usize) {
@@ -42,8 +42,8 @@ impl Association {
         }
     }
 
-    /// Sets up the receiver after the handshake. It is created at once if the negotiated extensions
-    /// need more than DATA. Data received before a restart stays readable.
+    /// Sets up the receiver after the handshake. It is created at once if a negotiated extension
+    /// may need it before the first DATA. Data received before a restart stays readable.
     #[cold]
     #[inline(never)]
     pub(super) fn receive_anew(&mut self) {
@@ -66,7 +66,7 @@ impl Association {
         self.rx = Some(rx);
     }
 
-    /// Whether key management messages arrive among the user's.
+    /// Whether the association may receive key management messages in addition to user messages.
     fn manages_keys(&self) -> bool {
         self.dtls.as_ref().is_some_and(|it| it.method.is_some())
     }
@@ -80,7 +80,7 @@ impl Association {
     }
 }
 
-/// Whether the receiver can be created later, with the first DATA.
+/// Whether the receiver can be created later, when the first DATA arrives.
 fn may_wait(known: &Tcb) -> bool {
     #[cfg(test)]
     if crate::tx::EARLY.get() {
@@ -90,8 +90,7 @@ fn may_wait(known: &Tcb) -> bool {
     !spoken.has(&INTERLEAVING) && !spoken.give_up() && !spoken.has(&RE_CONFIG)
 }
 
-/// Creates the receiver for `streams` inbound streams; `keys`: the peer may send messages of key
-/// management.
+/// Creates the receiver for `streams` inbound streams. `keys`: key management messages may arrive.
 fn begun(known: &Tcb, config: &Config, streams: u16, keys: bool) -> Box<Receiver> {
     // Constructed in its allocation, to avoid a move; nothing here can fail.
     let block = Box::new_uninit();

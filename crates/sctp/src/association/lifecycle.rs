@@ -36,7 +36,7 @@ use crate::stats::ControlCounters;
 use crate::tx::LazySender;
 use crate::zero_checksum::ChecksumMode;
 
-/// Parameters of the peer from the handshake.
+/// Parameters of the association that were negotiated in the handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NegotiatedParameters<'a> {
     pub(crate) peer: Peer,
@@ -46,7 +46,7 @@ pub(crate) struct NegotiatedParameters<'a> {
     pub(crate) addresses: &'a [IpAddr],
     /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
-    /// AUTH parameters of both ends, if AUTH is among them.
+    /// AUTH parameters of both ends, if AUTH was negotiated.
     pub(crate) auth: Option<&'a NegotiatedAuth>,
     /// DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<&'a DtlsTerms>,
@@ -73,7 +73,7 @@ impl<'a> NegotiatedParameters<'a> {
 }
 
 impl Tcb {
-    /// State after the handshake, established.
+    /// State of an association after the handshake, in ESTABLISHED.
     #[inline(always)] // constructed in place, because nothing here can fail
     fn new(terms: &NegotiatedParameters<'_>) -> Self {
         Self {
@@ -130,7 +130,8 @@ impl Association {
         association
     }
 
-    /// Association without peer state; `seed`: of its random numbers; `initial_tsn`: from a cookie.
+    /// Association without peer state. `seed` initializes its random numbers; `initial_tsn` is the
+    /// local TSN from a cookie.
     fn new(
         config: Arc<Config>,
         ports: Ports,
@@ -171,7 +172,7 @@ impl Association {
                 outbound_streams: config.outbound_streams,
                 inbound_streams: config.inbound_streams,
                 state: State::CookieWait(CookieWait::first()),
-                // The address that the handshake or the user has verified (RFC 9260 §5.4).
+                // Verified by the handshake, or given by the user (RFC 9260 §5.4).
                 paths: Paths::with(&config, first, PathState::Active, equipment),
                 tx,
                 rx: None,
@@ -233,7 +234,7 @@ impl Association {
         if !self.paths.are_to(terms.addresses) {
             self.add_paths(local, terms.addresses);
         }
-        // One address is known, and verified.
+        // The endpoint's table is up to date if there is one verified address.
         let known = self.paths.len() == 1 && self.paths.get(PathId(0)).verified;
         self.addresses_changed |= !known;
         self.marks = terms.extensions.has(&ECN).then(Box::<Marks>::default);
@@ -244,7 +245,7 @@ impl Association {
         self.settle_rsctp(terms.extensions.has(&RSCTP));
     }
 
-    /// Notifies the user that the peer grants fewer streams than queued messages need.
+    /// Reports queued messages that failed because the peer grants fewer streams than they need.
     #[cold]
     #[inline(never)]
     fn tell_unsent(&mut self, messages: usize) {
@@ -255,7 +256,7 @@ impl Association {
         self.tell_receipts();
     }
 
-    /// Adds a path for each of the peer's `addresses` that is not known.
+    /// Adds a path for each new address in `addresses`, which the peer listed.
     #[cold]
     #[inline(never)]
     fn add_paths(&mut self, local: IpAddr, addresses: &[IpAddr]) {
@@ -286,7 +287,8 @@ impl Association {
             .then(|| Box::new(AsconfState::new(ours, peers)));
     }
 
-    /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
+    /// Establishes the association with new peer parameters from `cookie`, because INITs collided
+    /// and the peer's INIT was the later one (RFC 9260 §5.2.4, action B).
     pub(crate) fn begin_anew(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let shutdown = self.state.shutdown_when_open().copied();
         self.adopt(local, &NegotiatedParameters::of_cookie(cookie));
@@ -294,14 +296,14 @@ impl Association {
         self.prefer(now, cookie.remarks.primary);
     }
 
-    /// Enters `stage`, if the peer is known.
+    /// Enters `stage`, if the peer's parameters are known.
     pub(crate) fn set_stage(&mut self, stage: EstablishedState) {
         if let Some(former) = self.state.stage_mut() {
             *former = stage;
         }
     }
 
-    /// Notifies the user of messages that will not be completed.
+    /// Reports partially received messages that will not be completed.
     fn tell_abandoned(&mut self) {
         let opened = self.rx.iter().flat_map(|it| it.opened());
         self.events.extend(opened.map(Abandoned::told));
@@ -318,7 +320,7 @@ impl Association {
         self.open(now, None);
     }
 
-    /// `shutdown`: whether the user requested a shutdown of an outgoing association.
+    /// Enters ESTABLISHED. `shutdown`: present if the user has already requested a shutdown.
     fn open(&mut self, now: Nanos, shutdown: Option<bool>) {
         self.set_stage(EstablishedState::Established);
         self.error_count = 0;
@@ -358,13 +360,13 @@ impl Association {
         self.tie_tags = self.random.draw(TieTags::draw);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
-        // The host at a newly verified address may be another one than before.
+        // An unverified address may belong to another host, which must not continue old data.
         let terms = NegotiatedParameters::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
             self.rx = None;
         }
-        // Congestion state, MTU and error counters of every path are reset.
+        // Congestion state, MTU and error counters of all paths are reset.
         let former = Paths::new(&self.config, first, PathState::Active);
         let former = std::mem::replace(&mut self.paths, former);
         self.active_path = PathId(0);
@@ -420,12 +422,12 @@ impl Association {
         self.tx = LazySender::default();
     }
 
-    /// Queues a reply, if there is space; those to one packet fit into one packet (RFC 5062 §8.3).
+    /// Queues a reply, if all replies to the current packet fit into one packet (RFC 5062 §8.3).
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut DiscardCounts) {
         if self.state.peer_tag().is_none() {
             return discards.count(DiscardReason::WrongState);
         }
-        // Only responses to an ASCONF are sent meanwhile, because others would be outdated later.
+        // Other replies would be outdated once a source address is available again.
         if self.is_mute() && !matches!(reply, Reply::AsconfAck { .. }) {
             return discards.count(DiscardReason::RateLimited);
         }
@@ -440,12 +442,12 @@ impl Association {
         }
     }
 
-    /// Whether there is space for another short reply; otherwise a chunk that needs one is ignored.
+    /// Whether another short reply can be queued. If not, a chunk that requires a reply is ignored.
     pub(crate) fn may_reply(&self) -> bool {
         self.replies.len() < MAX_REPLIES
     }
 
-    /// Notifies the user of an error that the peer reported, unless many are waiting.
+    /// Reports an error that the peer sent, unless `MAX_PEER_ERRORS` such events are queued.
     pub(crate) fn report_peer_error(&mut self, cause: u16) {
         if self.events.peer_errors() < MAX_PEER_ERRORS {
             self.events.push_back(Event::PeerError { cause });
@@ -471,8 +473,8 @@ impl Association {
         }
     }
 
-    /// Counts an unanswered retransmission (RFC 9260 §8.1). May close the association, with an
-    /// ABORT.
+    /// Counts an unanswered retransmission (RFC 9260 §8.1). Aborts the association if the limit is
+    /// exceeded.
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
@@ -480,7 +482,7 @@ impl Association {
         }
     }
 
-    /// Closes an association whose peer does not answer, with an ABORT if its tag is known.
+    /// Closes an association whose peer does not answer. Sends an ABORT if the peer's tag is known.
     pub(crate) fn fail(&mut self, reason: CloseReason) {
         let tag = self.state.peer_tag();
         self.parting =
@@ -488,11 +490,11 @@ impl Association {
         self.close(reason);
     }
 
-    /// Handles an answer on the path: clears its errors and makes it active (RFC 9260 §8.2, §8.3).
+    /// Handles an answer on `path`: clears its errors and makes it active (RFC 9260 §8.2, §8.3).
     pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         let confirmed = entry.state == PathState::Unconfirmed;
-        // The endpoint must record the owner of the address.
+        // The endpoint must update its address table, because the address is now verified.
         self.addresses_changed |= !entry.verified;
         entry.verified = true;
         self.pending_control.clear(ControlTask::NoVerifiedPath);
@@ -512,7 +514,7 @@ impl Association {
         }
     }
 
-    /// Whether `path` is active, or no path is, so that the association ends if its peer is gone.
+    /// Whether errors of `path` count for the association: it is active, or no path is active.
     pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
         let active = |state| state == PathState::Active;
         active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
@@ -525,7 +527,7 @@ impl Association {
         }
     }
 
-    /// Like [`Self::disown`], even if the peer has verified the address here, but later.
+    /// Like [`Self::disown`], for a path that was verified here, but later than there.
     #[cold]
     pub(crate) fn lose(&mut self, address: IpAddr) {
         if let Some(path) = self.paths.remove(address) {
@@ -533,7 +535,7 @@ impl Association {
         }
     }
 
-    /// Handles a path that is no longer used.
+    /// Cleans up after the removal of `path`.
     fn leave_path(&mut self, path: PathId) {
         if self.cookie_ack == Some(path) {
             self.cookie_ack = Some(self.paths.choose_for_new_data());
@@ -551,7 +553,7 @@ impl Association {
         }
     }
 
-    /// Removes all other addresses of the peer, such as unlisted addresses that the user gave.
+    /// Removes paths to other addresses, such as the user's addresses that the peer did not list.
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
         if !self.paths.are_to(addresses) && !self.paths.keep_only(addresses).is_empty() {
             self.known_primary = self.paths.primary();
@@ -572,7 +574,7 @@ impl Association {
         (0..self.paths.len() as u8).map(PathId)
     }
 
-    /// Reports listed addresses that the user gave besides the primary (RFC 9260 §5.4, rule 1).
+    /// Reports addresses, except the primary, that user and peer listed (RFC 9260 §5.4, rule 1).
     fn tell_confirmed(&mut self) {
         if self.paths.len() == 1 {
             return;
@@ -586,7 +588,7 @@ impl Association {
         }
     }
 
-    /// Notifies the user of the state of `path`.
+    /// Reports the state of `path` to the user.
     pub(crate) fn tell_path(&mut self, path: PathId) {
         let entry = self.paths.get(path);
         self.events.push_back(Event::PathChanged {

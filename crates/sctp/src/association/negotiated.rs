@@ -37,7 +37,7 @@ pub struct Negotiated {
 impl Negotiated {
     /// Names of the extensions in use.
     pub fn names(&self) -> Vec<&'static str> {
-        // A new field does not compile until it is listed.
+        // Destructured, so that a new field causes a compiler error until it is listed.
         let Self {
             partial_reliability,
             interleaving,

@@ -1,5 +1,5 @@
-//! Output of an association to its user: messages and events in one order, and notifications about
-//! sent data and buffer space.
+//! Output of an association to its user: messages and events in one common order, and notifications
+//! about sent data and free buffer space.
 
 use anabranch_wire::cause::Cause;
 
@@ -10,9 +10,9 @@ use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 
 impl Association {
     /// Next output in which the reader is interested, in the order of delivery: an event follows
-    /// the messages that were readable before it occurred, and precedes later messages. Other
-    /// outputs stay. Taking a message opens the receive window. Outputs can be read after the
-    /// association was closed.
+    /// the messages that were readable before it occurred, and precedes later messages. Outputs of
+    /// other kinds stay queued. Taking a message opens the receive window. Outputs can be read
+    /// after the association was closed.
     pub fn poll_output(&mut self, interest: Interest) -> Option<Output> {
         if self.dtls.is_some() && !self.may_read() {
             return None;
@@ -33,8 +33,8 @@ impl Association {
         }
         if interest.messages() {
             let message = self.poll_message_before(interest).map(Output::Message);
-            // An event, or the end of the association after a message that is too long, may have
-            // stopped the reading.
+            // Reading stops before a message that an event precedes, and after a message that is
+            // too long, which closes the association.
             return message.or_else(|| self.poll_event_in_order(interest).map(Output::Event));
         }
         if interest.parts() {
@@ -65,13 +65,13 @@ impl Association {
         self.poll_assembled(|_| false)
     }
 
-    /// Like [`Self::poll_message`], if no complete message waits.
+    /// Like [`Self::poll_message`], if no complete message is queued.
     #[inline(never)]
     fn poll_assembled(&mut self, stops: impl Fn(u32) -> bool) -> Option<ReceivedMessage> {
         self.assembled(|rx| rx.poll_assembled(&stops))
     }
 
-    /// Next message that `next` assembles.
+    /// Calls `next` until it returns a message, and handles messages that are too long.
     fn assembled(
         &mut self,
         next: impl Fn(&mut Receiver) -> Result<Option<ReceivedMessage>, TooLong>,
@@ -79,7 +79,7 @@ impl Association {
         let message = loop {
             match next(self.rx.as_deref_mut()?) {
                 Ok(message) => break message,
-                // Other messages stay readable, and the peer of a closed association gets no ABORT.
+                // In a closed association, later messages stay readable and no ABORT is sent.
                 Err(TooLong) if self.is_closed() => {}
                 Err(TooLong) => {
                     let most = self.config.max_message;
@@ -94,12 +94,12 @@ impl Association {
     }
 
     /// Next message, or part of an incomplete message (RFC 9260 §11.1.7 and its partial flag,
-    /// §6.9), regardless of events before it. For users that can process the beginning before the
-    /// end arrives, or that accept messages of any length.
+    /// §6.9), regardless of events before it. Intended for users that process data before a message
+    /// is complete, or accept messages of any length.
     ///
-    /// Parts of one message are returned in order; until its end no other data of its stream is
-    /// returned, but complete messages and parts of other streams may come in between. Messages are
-    /// returned in parts if they fill the receive buffer, or are longer than
+    /// Parts of one message are returned in order. No other data of its stream is returned before
+    /// its last part, but data of other streams may come in between. Messages are returned in parts
+    /// if they fill the receive buffer, or are longer than
     /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point).
     /// [`Event::PartialDeliveryAborted`] reports a message that will not be completed.
     ///
@@ -128,20 +128,20 @@ impl Association {
         part
     }
 
-    /// Events since the last call, without receipts. The events stay in the output: a driver that
-    /// must process events examines them, and users read them in order.
+    /// Events since the last call, except receipts. The events stay queued: a driver can examine
+    /// them here, and the user reads them in order later.
     pub fn unseen_events(&mut self) -> impl Iterator<Item = &Event> {
         self.events.unseen()
     }
 
     /// Requests [`Output::Writable`], which is returned once half of the send buffer is free and
-    /// there is space for a message of `size` bytes, or the association is closed. The smallest of
-    /// several sizes counts. The caller should drain `poll_transmit` afterwards.
+    /// there is space for a message of `size` bytes, or the association is closed. If several sizes
+    /// were requested, the smallest counts. The caller should drain `poll_transmit` afterwards.
     pub fn wait_writable(&mut self, size: usize) {
         self.events.want_room(size);
     }
 
-    /// Requests [`Output::Sent`] for the streams of sent data, for users that account for the
+    /// Requests [`Output::Sent`], which lists the streams of sent data, for users that track the
     /// unsent data of each stream.
     pub fn report_sent(&mut self) {
         self.events.report_sent();
@@ -163,18 +163,19 @@ impl Association {
         !self.events.is_empty() && !self.withholds_events()
     }
 
-    /// Whether there is output of which the driver was not notified.
+    /// Whether there is new output about which the driver was not notified.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
         self.events.has_news() && !self.withholds_events()
     }
 
-    /// Clears the notification of the driver; returns whether there was one.
+    /// Clears the pending notification of the driver; returns whether there was one.
     pub(crate) fn take_news(&mut self) -> bool {
         !self.withholds_events() && self.events.take_news()
     }
 
-    /// Records that packets were polled, for which users may be waiting.
+    /// Called after packets were sent. Checks the requests for [`Output::Writable`] and
+    /// [`Output::Sent`].
     #[inline(always)]
     pub(crate) fn note_sending(&mut self) {
         if self.events.follows_sending() {
@@ -196,9 +197,9 @@ impl Association {
         }
     }
 
-    /// Whether half of the buffer is free, and as much as a message of `size` bytes needs, so that
-    /// the user does not wake up for every packet. Messages may use twice the buffer until they are
-    /// acknowledged ([`SendBuffer::used`](super::SendBuffer::used)).
+    /// Whether half of the send buffer is free, and there is space for a message of `size` bytes.
+    /// Half, so that the user does not wake up for every packet. Queued and unacknowledged messages
+    /// together may use twice the buffer ([`SendBuffer::used`](super::SendBuffer::used)).
     fn has_much_room(&self, size: usize) -> bool {
         let buffer = self.config.send_buffer;
         let (queued, held) = (self.send_buffer().unsent(), self.send_buffer().used());
@@ -207,7 +208,7 @@ impl Association {
         queued <= most_queued && (held <= most_held || (queued == 0 && held <= buffer))
     }
 
-    /// Next event of interest, if no message of interest precedes it.
+    /// Next event in which the reader is interested, if no message of interest precedes it.
     #[inline]
     fn poll_event_in_order(&mut self, interest: Interest) -> Option<Event> {
         if self.events.is_empty() {
@@ -241,7 +242,7 @@ impl Association {
         if !interest.events() || self.events.is_empty() {
             return self.poll_message();
         }
-        // The message is the first output, and no event precedes it.
+        // A complete message at the front of the ready queue precedes all events.
         if let Some(message) = self.rx.as_deref_mut()?.poll_whole() {
             return Some(message);
         }

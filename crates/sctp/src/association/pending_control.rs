@@ -1,6 +1,6 @@
-//! Pending control work of an association besides data and SACKs.
+//! Conditions of an association that exclude the fast path, such as pending control chunks.
 
-/// Set of conditions that exclude the fast path, tested together.
+/// Set of such conditions, tested by one comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingControl(u8);
 

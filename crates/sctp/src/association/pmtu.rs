@@ -13,7 +13,8 @@ use super::heartbeat::own_info;
 use crate::path::{PathEntry, PathId, PathState, ProbeResult, ProbeSize, mtu};
 use crate::tx::Sender;
 
-/// Number of transmissions without an acknowledgment that suggests a black hole.
+/// Number of transmissions of a chunk without an acknowledgment after which a black hole is
+/// suspected.
 const SENT_IN_VAIN: u32 = 3;
 
 impl Association {
@@ -38,7 +39,7 @@ impl Association {
         lowered
     }
 
-    /// Starts the discovery of the MTU of `path`, which is confirmed.
+    /// Starts the discovery of the MTU of `path`, whose address is confirmed.
     pub(crate) fn start_discovery(&mut self, now: Nanos, path: PathId) {
         self.forget_probes();
         if let Some(discovery) = &mut self.paths.get_mut(path).discovery {
@@ -48,7 +49,7 @@ impl Association {
 
     /// Earliest time at which a probe is due, or is considered lost.
     pub(crate) fn pmtu_deadline(&self) -> Option<Nanos> {
-        // Usually discovery is off.
+        // Discovery is usually off.
         if !self.config.path_mtu_discovery || !self.state.probes_paths() || self.is_mute() {
             return None;
         }
@@ -134,7 +135,8 @@ impl Association {
         self.transmit(path, len)
     }
 
-    /// Processes an answer to a probe, if it is one: the path supports packets of this size.
+    /// Processes an answer to a probe: the path supports packets of this size. Returns `false` if
+    /// the answer matches no probe.
     pub(crate) fn on_pmtu_answer(
         &mut self,
         now: Nanos,
@@ -177,8 +179,8 @@ impl Association {
         };
         let limit = mtu::max_packet(lower, remote, encapsulation);
         let fits = mtu::max_user_data(mtu::less_reserved(limit, reserved));
-        // This amount of data fits into small packets, even with bundled chunks, so its loss is
-        // independent of the packet size.
+        // This amount of data fits into a small packet even with other chunks, so the size of the
+        // packets cannot have caused its loss.
         if 2 * outstanding <= fits as u64 {
             return;
         }
@@ -189,8 +191,8 @@ impl Association {
         }
     }
 
-    /// Reduces the packet size of `path`, because larger packets are lost. Larger data in flight is
-    /// retransmitted, for IP to fragment; the new size is monitored in the same way.
+    /// Reduces the packet size of `path`, because larger packets are lost. Larger chunks in flight
+    /// are retransmitted, for IP to fragment. Then checks the new size in the same way.
     fn leave_black_hole(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         if let Some(discovery) = &entry.discovery {
@@ -203,8 +205,8 @@ impl Association {
         self.look_for_black_hole(now, path);
     }
 
-    /// After losses, checks for data that was sent so often that there may be a black hole,
-    /// although T3-rtx has not expired.
+    /// After losses, looks for a black hole on paths with a chunk that was transmitted repeatedly,
+    /// without waiting for T3-rtx.
     pub(crate) fn look_for_what_is_in_vain(&mut self, now: Nanos) {
         for path in self.path_ids() {
             let discovers = self.paths.get(path).discovery.is_some();
@@ -216,12 +218,13 @@ impl Association {
     }
 }
 
-/// Whether probes may be sent although data was not acknowledged on the path.
+/// Whether the loss of an MTU probe can be compared with other traffic on the path, although data
+/// on it was not acknowledged.
 fn is_comparable(entry: &PathEntry) -> bool {
     entry.is_verified() && !entry.disowned
 }
 
-/// Whether the path works, so that a lost probe was lost because of its size.
+/// Whether the path works, so that a probe must have been lost because of its size.
 fn answers(entry: &PathEntry) -> bool {
     entry.state == PathState::Active && entry.error_count == 0
 }

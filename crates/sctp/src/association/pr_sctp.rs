@@ -29,9 +29,9 @@ impl Association {
         sent
     }
 
-    /// Whether a message with these options has a lifetime, its own or that of the
-    /// [defaults](crate::AssociationSettings::send_defaults): only then the time of queuing
-    /// matters.
+    /// Whether a message with these options has a lifetime, either from `options` or from the
+    /// [defaults](crate::AssociationSettings::send_defaults). Without a lifetime the time of
+    /// queuing does not matter.
     pub fn has_lifetime(&self, options: &SendOptions) -> bool {
         let of_defaults = || self.slow_send && self.send_defaults().lifetime().is_some();
         options.lifetime().is_some() || of_defaults()
@@ -44,7 +44,7 @@ impl Association {
         tx.map_or_else(Default::default, |it| it.abandoned(stream, policy))
     }
 
-    /// Abandons messages that would be next and must not be sent.
+    /// Abandons messages at the head of the queue that have expired.
     #[inline]
     pub(super) fn give_up_due(&mut self, now: Nanos) {
         if self.tx.is_partially_reliable() {
@@ -73,7 +73,7 @@ impl Association {
         self.tell_receipts();
     }
 
-    /// Returns all messages of the sender to the user, because the sender is dropped.
+    /// Returns all messages of the sender to the user, before the sender is dropped.
     #[cold]
     pub(super) fn tell_undelivered(&mut self, cause: UndeliveredCause) {
         let last = matches!(cause, UndeliveredCause::Closed(_));
@@ -90,7 +90,7 @@ impl Association {
         }
     }
 
-    /// FORWARD TSN (RFC 3758 §3.6).
+    /// Processes a FORWARD TSN (RFC 3758 §3.6).
     pub(super) fn on_forward_tsn(
         &mut self,
         now: Nanos,
@@ -114,7 +114,7 @@ impl Association {
         self.note_forwarded(forwarded, discards);
     }
 
-    /// Destination of a FORWARD TSN that is due: a confirmed address (RFC 3758 §3.5 C3).
+    /// Destination of a FORWARD TSN that is due; always a confirmed address (RFC 3758 §3.5 C3).
     pub(super) fn forward_destination(&self) -> Option<PathId> {
         if !self.tx.forward_due() || !self.may_send_data() {
             return None;
@@ -137,7 +137,7 @@ impl Association {
         }
     }
 
-    /// Reports messages that the peer has left without an end.
+    /// Reports partially delivered messages that the peer has abandoned.
     pub(super) fn tell_aborted(&mut self) {
         if let Some(rx) = &mut self.rx {
             let aborted = rx.take_aborted().into_iter().map(Abandoned::told);
@@ -145,7 +145,7 @@ impl Association {
         }
     }
 
-    /// Processes the outcome of a FORWARD TSN.
+    /// Handles the result of a received FORWARD TSN.
     pub(super) fn note_forwarded(
         &mut self,
         forwarded: ForwardTsnOutcome,
@@ -168,7 +168,7 @@ impl Association {
 }
 
 impl Abandoned {
-    /// The event for the user.
+    /// Event that reports the abandoned message to the user.
     pub(super) fn told(self) -> Event {
         Event::PartialDeliveryAborted {
             stream: self.stream,

@@ -26,14 +26,14 @@ impl<'a> Protection<'a> {
         self.dtls?.agreement()
     }
 
-    /// The identity that the peer proved last, if the key management authenticates by certificates.
+    /// Identity that the peer proved last, if the key management uses certificates.
     /// [`Event::PeerAuthenticated`] reports each proof.
     pub fn peer_identity(self) -> Option<&'a PeerIdentity> {
         self.dtls?.identity.as_ref()
     }
 
-    /// The keys to restart this association with, once they are negotiated. [`Event::RestartKeys`]
-    /// reports new keys.
+    /// Keys with which this association can be restarted later, once they are negotiated.
+    /// [`Event::RestartKeys`] reports new keys.
     pub fn restart_keys(self) -> Option<RestartKeys> {
         self.dtls?.restart_keys()
     }
@@ -79,8 +79,8 @@ impl ProtectionMut<'_> {
         self.negotiated()?.install_opening(id, keys)
     }
 
-    /// The DTLS chunk after the handshake: no keys may be set in COOKIE-WAIT and COOKIE-ECHOED
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
+    /// The DTLS chunk of an established association, because no keys may be set in COOKIE-WAIT and
+    /// COOKIE-ECHOED (draft-ietf-tsvwg-sctp-dtls-chunk-04 §8.4).
     fn negotiated(&mut self) -> Result<&mut DtlsChunk, InstallError> {
         let dtls = self.association.dtls.as_deref_mut();
         dtls.filter(|it| it.phase != Phase::Offered)
@@ -113,8 +113,8 @@ impl ProtectionMut<'_> {
         });
     }
 
-    /// Negotiates keys of the next epoch now. Has no effect if that is under way, or if the user
-    /// installs the keys.
+    /// Starts a negotiation of keys of the next epoch. Has no effect if one is in progress, or if
+    /// the user installs the keys.
     pub fn rekey(&mut self, now: Nanos) {
         let dtls = self.association.dtls.as_mut();
         if let Some(method) = dtls.and_then(|it| it.method.as_mut()) {
@@ -123,13 +123,13 @@ impl ProtectionMut<'_> {
         }
     }
 
-    /// Restarts the association of an earlier life of this endpoint, with its restart keys. To be
-    /// called before the first packet is sent. Returns `false`, without effect, if the DTLS chunk
-    /// is not offered or the peer has answered, even if the handshake starts again after that.
+    /// Restarts an earlier association of this endpoint with its restart keys, which were saved.
+    /// Must be called before the first packet is sent. Returns `false`, without effect, if the DTLS
+    /// chunk is not offered or the peer has answered, even if the handshake is repeated after that.
     pub fn restart_with(&mut self, keys: &RestartKeys) -> bool {
         let begins = matches!(self.association.state, State::CookieWait(_));
         match &mut self.association.dtls {
-            // Keys that have sealed packets must not begin again with the first nonce.
+            // Keys that have sealed packets must not be reused from the first nonce on.
             Some(dtls) if begins && dtls.contexts.counters().sealed == 0 => {
                 dtls.restarting(keys);
                 true
@@ -140,15 +140,14 @@ impl ProtectionMut<'_> {
 }
 
 impl Association {
-    /// State of its protection by the DTLS chunk, which [`Config::security`](crate::Config)
-    /// offers.
+    /// State of the protection by the DTLS chunk, which [`Config::security`](crate::Config) offers.
     pub fn protection(&self) -> Protection<'_> {
         Protection {
             dtls: self.dtls.as_deref(),
         }
     }
 
-    /// Keys of its protection by the DTLS chunk. The caller should drain `poll_transmit` and
+    /// Access to the keys of the DTLS chunk. The caller should drain `poll_transmit` and
     /// `poll_event` afterwards.
     pub fn protection_mut(&mut self) -> ProtectionMut<'_> {
         ProtectionMut { association: self }

@@ -1,4 +1,4 @@
-//! Processing of received packets: admission by verification tag, then one chunk after another.
+//! Processing of received packets: verification of the tag, then processing of each chunk.
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
@@ -25,14 +25,14 @@ use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 const TAG_REFLECTED: u8 = 0x01;
-/// Cookie lifespan increment in milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
+/// Cookie lifespan increment in milliseconds; RFC 9260 §5.2.6 allows not much more than 1 s.
 const LONGER_LIFE_MS: u64 = 1_000;
 
-/// Maximum number of chunks processed per packet besides user data. No packet needs more than a
-/// few, and each costs at least a thousand instructions.
+/// Maximum number of chunks processed per packet, not counting user data. Legitimate packets
+/// contain only a few, and each costs at least a thousand instructions.
 const MAX_CONTROL_CHUNKS: usize = 16;
 
-/// Whether a packet may affect the association.
+/// Result of the admission check of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
@@ -42,7 +42,7 @@ pub(crate) enum Admission {
 }
 
 impl Admission {
-    /// Whether the packet has the association's verification tag.
+    /// Whether the packet contains the association's verification tag.
     pub(crate) fn is_its_own(self) -> bool {
         matches!(
             self,
@@ -82,8 +82,8 @@ impl Association {
         }
     }
 
-    /// Processes the chunks of an admitted packet received over `path`, `first` and then `rest`.
-    /// `behind`: there was a chunk before them.
+    /// Processes the chunks `first` and `rest` of an admitted packet received over `path`.
+    /// `behind`: other chunks of the packet were processed before `first`.
     pub(crate) fn handle_chunks(
         &mut self,
         now: Nanos,
@@ -102,7 +102,7 @@ impl Association {
         self.take_chunks(now, path, first, rest, behind, discards);
     }
 
-    /// Like [`Self::handle_chunks`], if chunks may have to be authenticated.
+    /// Like [`Self::handle_chunks`], for associations that may require authentication of chunks.
     #[cold]
     #[inline(never)]
     fn take_admitted(
@@ -132,7 +132,8 @@ impl Association {
     ) {
         let mut data = false;
         let mut control = 0;
-        // Determined at the first DATA of the packet, and again after chunks that may change it.
+        // Path for SACKs: set by the first DATA of the packet, and reset by chunks that may change
+        // it.
         let mut from = None;
         let mut frame = first;
         loop {
@@ -188,7 +189,8 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Processes one chunk other than DATA; `false` if the remaining packet must be ignored.
+    /// Processes one chunk other than DATA. Returns `false` if the rest of the packet must be
+    /// ignored.
     fn handle_chunk(
         &mut self,
         now: Nanos,
@@ -209,7 +211,7 @@ impl Association {
             return true;
         }
         self.forget_probes();
-        // The chunk has no value to parse.
+        // COOKIE ACK has no value to parse.
         if frame.kind == kind::COOKIE_ACK {
             self.on_cookie_ack(now, discards);
             return true;
@@ -222,11 +224,11 @@ impl Association {
             }
         };
         match chunk {
-            // Processed before this point.
+            // DATA and SACKs were processed by the caller.
             Chunk::Data(_) | Chunk::Sack(_) => discards.count(DiscardReason::WrongState),
             Chunk::Unknown(raw) => return self.on_extension_chunk(now, path, raw, discards),
-            // Must be alone in its packet, and is answered by the endpoint (RFC 9260 §6.10, §8.5.1
-            // A).
+            // INIT must be alone in its packet, and is answered by the endpoint (RFC 9260 §6.10,
+            // §8.5.1 A).
             Chunk::Init(_) => discards.count(DiscardReason::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
             Chunk::CookieEcho(_) | Chunk::CookieAck => discards.count(DiscardReason::WrongState),
@@ -234,13 +236,13 @@ impl Association {
                 self.on_heartbeat(now, path, heartbeat.info, frame.value(), discards);
             }
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
-            // The packet was sent to an address that is being removed: it answers an earlier packet
-            // from this address (RFC 5061 §5.3.1).
+            // The ABORT answers an earlier packet from an address that is being removed (RFC 5061
+            // §5.3.1).
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
                 discards.count(DiscardReason::BadTagAbort);
             }
-            // Answers an ASCONF from an address unknown to the peer, which did not look up the
-            // association by the address in the chunk.
+            // The ABORT answers an ASCONF from an address unknown to the peer. The peer did not
+            // look up the association by the address in the ASCONF.
             Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
                 discards.count(DiscardReason::BadTagAbort);
             }
@@ -259,15 +261,16 @@ impl Association {
         true
     }
 
-    /// Handles the protocol violation `what` of the peer (RFC 9260 §3.3.10.13).
+    /// Aborts the association because of the protocol violation `what` by the peer (RFC 9260
+    /// §3.3.10.13).
     pub(super) fn refuse_protocol(&mut self, what: &'static str) {
         let information = what.as_bytes().into();
         let cause = Cause::ProtocolViolation { information };
         self.refuse(cause, Violation::Protocol(what));
     }
 
-    /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only acknowledge DATA bundled with the
-    /// COOKIE ECHO.
+    /// Processes a SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only acknowledge DATA bundled
+    /// with the COOKIE ECHO.
     fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut DiscardCounts) {
         if !self.state.sends_data() {
             return discards.count(DiscardReason::WrongState);
@@ -289,8 +292,8 @@ impl Association {
         self.note_acknowledged(now, &outcome);
     }
 
-    /// Processes the cumulative TSN of a SHUTDOWN. If it acknowledges unsent data, only the
-    /// SHUTDOWN counts, because some stacks send their own last TSN.
+    /// Processes the cumulative TSN of a SHUTDOWN. If the TSN is beyond the sent data, the TSN is
+    /// ignored, because some stacks send their own last TSN.
     pub(crate) fn on_cumulative_ack(
         &mut self,
         now: Nanos,
@@ -325,7 +328,7 @@ impl Association {
         }
     }
 
-    /// Notifies the user once that more streams are wanted than negotiated.
+    /// Reports once that more outbound streams were requested than negotiated.
     pub(crate) fn tell_stream_limit(&mut self) {
         if let Some(outbound_streams) = self.tx.take_stream_limit_met() {
             self.events
@@ -333,7 +336,7 @@ impl Association {
         }
     }
 
-    /// INIT ACK (RFC 9260 §5.1 B, §5.2.3).
+    /// Processes an INIT ACK (RFC 9260 §5.1 B, §5.2.3).
     fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut DiscardCounts) {
         let State::CookieWait(wait) = &self.state else {
             return discards.count(DiscardReason::WrongState);
@@ -352,7 +355,7 @@ impl Association {
         self.accept_offer(now, path, &wait, &mut offer, cookie);
     }
 
-    /// Refuses the INIT ACK of a peer with this tag.
+    /// Aborts the setup because of an invalid INIT ACK of a peer with tag `tag`.
     #[cold]
     #[inline(never)]
     fn refuse_offer(&mut self, tag: u32, error: &OfferError) {
@@ -363,7 +366,7 @@ impl Association {
         }
     }
 
-    /// Handles an INIT ACK without a cookie of a peer with this tag.
+    /// Aborts the setup because the INIT ACK of a peer with tag `tag` has no cookie.
     #[cold]
     #[inline(never)]
     fn miss_cookie(&mut self, tag: u32) {
@@ -390,7 +393,8 @@ impl Association {
         let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
         let own = self.dtls.as_ref().map(|it| it.own().clone());
         let dtls = match offer.settle_dtls(own, &mut extensions) {
-            // Even in loose mode: the association to restart is protected.
+            // A restart with keys requires the DTLS chunk even in loose mode, because the old
+            // association is protected.
             Ok(None) if self.restarts_with_keys() => Err(Mismatch::Missing),
             settled => settled,
         };
@@ -417,14 +421,14 @@ impl Association {
         };
         let preferred = offer.remarks.primary;
         self.adopt(path.local, &terms);
-        // Addresses passed to connect that the peer does not list are not the peer's (RFC 9260
-        // §5.1.2 A and C).
+        // If the list was not truncated, addresses that the user passed to connect and the peer
+        // does not list are removed (RFC 9260 §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
             self.keep_only(terms.addresses);
         }
         self.error_count = 0;
-        // To the source of the INIT ACK if it is verified, because a COOKIE ECHO to an unverified
-        // address would need a HEARTBEAT (RFC 9260 §5.4).
+        // Send the COOKIE ECHO to the source of the INIT ACK if that is verified, because a packet
+        // to an unverified address would need a HEARTBEAT (RFC 9260 §5.4).
         let to = self
             .paths
             .find(path.remote)
@@ -441,7 +445,7 @@ impl Association {
         self.prefer(now, preferred);
     }
 
-    /// COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).
+    /// Processes a COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).
     fn on_cookie_ack(&mut self, now: Nanos, discards: &mut DiscardCounts) {
         match self.state.stage() {
             Some(EstablishedState::CookieEchoed(echoed)) => {
@@ -453,7 +457,7 @@ impl Association {
         }
     }
 
-    /// HEARTBEAT: answered to its source, with all its `parameters` (RFC 9260 §8.3).
+    /// Processes a HEARTBEAT: returns all its `parameters` to its source (RFC 9260 §8.3).
     fn on_heartbeat(
         &mut self,
         now: Nanos,
@@ -465,7 +469,7 @@ impl Association {
         match self.paths.find(path.remote) {
             Some(_) if !self.may_reply() => discards.count(DiscardReason::RateLimited),
             Some(to) if matches!(self.state, State::Active(_)) => {
-                // The answer may wait, so it should not keep the datagram in memory.
+                // Copied, because a queued answer should not keep the received datagram in memory.
                 let parameters = match self.answer_info(now, path, info) {
                     Some(answer) => answer,
                     None => Bytes::copy_from_slice(parameters),
@@ -477,8 +481,9 @@ impl Association {
         }
     }
 
-    /// ABORT. An ABORT whose causes cannot be parsed is malformed and discarded (RFC 9260 §3.3.7).
-    /// The reason of the peer's user, or of its stack, is stored for the local user (§9.1).
+    /// Processes an ABORT. An ABORT whose causes cannot be parsed is malformed and discarded (RFC
+    /// 9260 §3.3.7). The reason given by the peer's user or stack is stored for the local user
+    /// (§9.1).
     ///
     /// In SHUTDOWN-ACK-SENT all data of both sides is acknowledged. An ABORT with the T bit then
     /// means that the peer has already closed the association, and that its SHUTDOWN COMPLETE was
@@ -513,7 +518,8 @@ impl Association {
         }
     }
 
-    /// ERROR (RFC 9260 §3.3.10): reported to the user; only a stale cookie has a further effect.
+    /// Processes an ERROR (RFC 9260 §3.3.10): reports its causes to the user. Only a stale cookie
+    /// has a further effect.
     fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut DiscardCounts) {
         for cause in causes {
             match cause {
@@ -556,13 +562,13 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
-        // The endpoint assigns a new tag.
+        // The endpoint then assigns a new tag.
         self.addresses_changed = true;
         self.rx = None;
         self.replies = LazyBox::default();
     }
 
-    /// Notifies the user of waiting messages, if not done yet.
+    /// Notifies the user that messages can be read, unless already notified.
     #[inline(always)]
     pub(crate) fn tell_readable(&mut self) {
         let waits = || self.rx.as_deref().is_some_and(Receiver::has_message);
@@ -571,7 +577,7 @@ impl Association {
         }
     }
 
-    /// Notifies the user of waiting messages.
+    /// Like [`Self::tell_readable`], if messages are known to be readable.
     #[inline(always)]
     pub(super) fn tell_of_messages(&mut self) {
         if !(self.readable_notified || self.dtls.is_some() && self.waits_for_keys()) {
@@ -581,8 +587,8 @@ impl Association {
     }
 }
 
-/// Why a chunk that is not the first of its packet is discarded: it must be alone in its packet
-/// (RFC 9260 §6.10), or claims another tag than that of the packet (§8.5.1 B).
+/// Reason to discard a chunk that is not the first of its packet: it must be alone in its packet
+/// (RFC 9260 §6.10), or it is an ABORT with the T bit in a packet with the normal tag (§8.5.1 B).
 fn misplaced(frame: Frame<'_>) -> Option<DiscardReason> {
     match frame.kind {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => {

@@ -18,8 +18,9 @@ use crate::rx::DataOutcome;
 use crate::state::State;
 
 impl Association {
-    /// Processes a DATA chunk that the fast path does not handle. `from`: the path on which the
-    /// packet's DATA is acknowledged, once it is known and no extension examines DATA.
+    /// Processes a DATA chunk that the fast path does not handle. `from` caches the path on which
+    /// DATA of this packet is acknowledged. It stays unset while an extension must check each DATA
+    /// chunk.
     #[inline(never)] // keeps its code out of the way of control packets
     pub(super) fn handle_data_chunk(
         &mut self,
@@ -56,19 +57,19 @@ impl Association {
         }
     }
 
-    /// Path on which DATA received over `path` is acknowledged.
+    /// Path on which DATA received over `path` is acknowledged; always a verified one.
     pub(super) fn acknowledging_path(&self, path: Path) -> PathId {
         let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
         self.paths.verified(from)
     }
 
-    /// Whether an extension is in use that [`Self::admit_data`] consults.
+    /// Whether an extension is in use whose rules [`Self::admit_data`] checks.
     #[inline(always)]
     fn cares_for_data(&self) -> bool {
         self.rsctp.is_some() || self.tx.is_interleaving() || self.reconfiguration().is_some()
     }
 
-    /// Asks the extensions whether this DATA may be accepted now.
+    /// Checks whether the extensions in use accept this DATA now.
     #[cold]
     #[inline(never)]
     fn admit_data(&mut self, path: Path, frame: &Frame<'_>, discards: &mut DiscardCounts) -> bool {
@@ -89,7 +90,7 @@ impl Association {
         true
     }
 
-    /// Processes deferred DATA.
+    /// Processes deferred DATA as if it had just arrived.
     pub(super) fn take_data(
         &mut self,
         now: Nanos,
@@ -105,7 +106,7 @@ impl Association {
         }
     }
 
-    /// Handles the consequences of DATA other than its arrival.
+    /// Handles outcomes of DATA on the slow path.
     #[cold]
     fn note_data_of(
         &mut self,
@@ -123,7 +124,7 @@ impl Association {
         self.note_data(now, from, names, outcome, discards);
     }
 
-    /// Handles the consequences of received user data.
+    /// Handles the outcome of received user data: marks, duplicates, errors.
     pub(super) fn note_data(
         &mut self,
         now: Nanos,
@@ -163,7 +164,7 @@ impl Association {
     }
 }
 
-/// Discards DATA in a state that accepts none.
+/// Counts a DATA chunk received in a state that accepts none.
 #[cold]
 fn discard_data(frame: &Frame<'_>, discards: &mut DiscardCounts) {
     discards.count(match Data::read(frame) {

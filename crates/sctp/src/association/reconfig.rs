@@ -113,7 +113,7 @@ impl Association {
         let outgoing = sum(there_are[0], pending.add_outgoing, flying_out, outbound)?;
         let incoming = sum(there_are[1], pending.add_incoming, flying_in, inbound)?;
         (pending.add_outgoing, pending.add_incoming) = (outgoing, incoming);
-        // The requester must accept these streams.
+        // Accept these additional inbound streams when the peer adds them.
         let wanted = there_are[1]
             .saturating_add(incoming)
             .saturating_add(flying_in);
@@ -122,19 +122,19 @@ impl Association {
         Ok(())
     }
 
-    /// Streams of a request, if `there_are` this many.
+    /// Streams of a request; `there_are` is the number of existing streams.
     fn wished(&self, streams: &[u16], there_are: u16) -> Result<Streams, ReconfigError> {
         let wished = Streams::of(streams.iter().copied());
         if let Some(stream) = wished.highest().filter(|&it| it >= there_are) {
             let streams = there_are;
             return Err(ReconfigError::NoSuchStream { stream, streams });
         }
-        // A list of all streams is sent without a list (RFC 6525 §5.1.2 A4).
+        // If all streams are listed, the request is sent without a list (RFC 6525 §5.1.2 A4).
         let all = wished.listed() == usize::from(there_are);
         Ok(if all { Streams::all() } else { wished })
     }
 
-    /// Reconfiguration state, if requests are possible now.
+    /// Reconfiguration state, if requests can be made now.
     fn reconfiguring(&mut self) -> Result<&mut ReconfigState, ReconfigError> {
         if !self.is_established() {
             return Err(ReconfigError::NotEstablished);
@@ -159,15 +159,15 @@ impl Association {
         }
     }
 
-    /// Number of streams that a request with a header of `header` bytes can list in a packet of any
-    /// path.
+    /// Number of streams that a request can list in a packet on every path; `header` is its header
+    /// length in bytes.
     fn most_listed(&self, header: usize) -> usize {
         let packets = self.paths.iter().map(|(_, entry)| entry.max_packet);
         let packet = packets.min().unwrap_or_default();
         packet.saturating_sub(COMMON_HEADER + CHUNK_HEADER + header) / 4 * 2
     }
 
-    /// Holds new messages on `streams` until their reset is performed.
+    /// Defers new messages on `streams` until the reset of these streams is performed.
     fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
         self.sender().hold(streams.some());
         if let Some(reconfig) = self.reconfiguration_mut() {
@@ -175,8 +175,7 @@ impl Association {
         }
     }
 
-    /// Sends the next waiting request, if none is outstanding and all earlier data was
-    /// acknowledged.
+    /// Sends the next queued request, if none is outstanding and all earlier data was acknowledged.
     pub(super) fn advance_reconfiguration(&mut self) {
         if !self.is_established() {
             return;
@@ -288,8 +287,8 @@ impl Association {
         outstanding.deadline
     }
 
-    /// Handles an expiration: retransmits requests, which counts as an error unless the peer has
-    /// answered (RFC 6525 §5.1.1, §5.2.7).
+    /// Handles an expiration of this timer: retransmits requests, which counts as an error unless
+    /// the peer has answered (RFC 6525 §5.1.1, §5.2.7).
     pub(super) fn handle_request_timeout(&mut self, now: Nanos) {
         let Some(reconfig) = self.reconfiguration() else {
             return;
@@ -333,7 +332,7 @@ impl Association {
         self.pending_control.set(ControlTask::ReConfig);
     }
 
-    /// Cancels requests that were not sent, because the association is closing.
+    /// Cancels queued requests, because the association is closing.
     pub(super) fn drop_pending_requests(&mut self) {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return;

@@ -1,5 +1,5 @@
-//! RSCTP of an association: contents of the measuring HEARTBEATs, and effects of their answers
-//! ([`crate::rsctp`]).
+//! RSCTP of an association: contents of the HEARTBEATs that measure paths, and processing of their
+//! answers ([`crate::rsctp`]).
 
 use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
@@ -18,13 +18,13 @@ use crate::profile::ProbeSize;
 use crate::rsctp::{PathReport, Report};
 
 impl Association {
-    /// Records the result of the negotiation.
+    /// Creates the RSCTP state if RSCTP was negotiated (`spoken`).
     pub(crate) fn settle_rsctp(&mut self, spoken: bool) {
         self.rsctp = spoken.then(Box::default);
         self.paths.switch_rules = SwitchRules::of(&self.config.profile).filter(|_| spoken);
     }
 
-    /// Records that DATA was sent: from the first DATA on, all paths are measured.
+    /// Starts the measurement of all paths when the first DATA is sent.
     pub(crate) fn note_data_sent(&mut self) {
         match &mut self.rsctp {
             Some(rsctp) if !rsctp.sending => rsctp.sending = true,
@@ -35,7 +35,7 @@ impl Association {
         }
     }
 
-    /// Interval of HEARTBEATs to `path`; `None` if RSCTP does not measure.
+    /// Interval of HEARTBEATs to `path`; `None` if RSCTP is not measuring.
     pub(crate) fn rsctp_interval(&self, path: PathId) -> Option<Nanos> {
         self.rsctp.as_ref().filter(|rsctp| rsctp.sending)?;
         let profile = &self.config.profile;
@@ -66,7 +66,7 @@ impl Association {
         }
     }
 
-    /// Info of a HEARTBEAT to `path`: with RSCTP, time and chunk count precede this side's info.
+    /// Heartbeat Info for `path`. With RSCTP, it starts with the time and the chunk count.
     pub(crate) fn heartbeat_info(&self, now: Nanos, path: PathId, own: Bytes) -> Bytes {
         if self.rsctp.is_none() {
             return own;
@@ -79,7 +79,7 @@ impl Association {
         fields.encode()
     }
 
-    /// Parameter of the answer to a HEARTBEAT received over `path`, if it is not an exact copy.
+    /// Heartbeat Info for the HEARTBEAT ACK, if it differs from the received `info`.
     pub(crate) fn answer_info(&mut self, now: Nanos, path: Path, info: Bytes) -> Option<Bytes> {
         let chunk = (8 + info.len()).next_multiple_of(4);
         let size = match self.config.profile.rsctp_probe_size {
@@ -101,7 +101,7 @@ impl Association {
         Some(parameters.as_bytes().clone())
     }
 
-    /// This side's info in the HEARTBEAT ACK `info`, and the report of the receiver.
+    /// Splits the info of a HEARTBEAT ACK into this side's original info and the receiver's report.
     pub(crate) fn read_heartbeat_ack(&self, info: Bytes) -> Option<(Bytes, Option<Report>)> {
         if self.rsctp.is_none() {
             return Some((info, None));
@@ -115,7 +115,7 @@ impl Association {
         Some((own, Some(report)))
     }
 
-    /// Records DATA received over `path`: `bytes` with header and padding.
+    /// Counts `bytes` bytes of DATA received over `path`, including chunk headers and padding.
     #[inline]
     pub(crate) fn meter_data(&mut self, path: Path, bytes: u64) {
         if let Some(rsctp) = &mut self.rsctp {
@@ -123,8 +123,8 @@ impl Association {
         }
     }
 
-    /// Processes the receiver's report on `path`, whose nonce is correct. An implausible report has
-    /// no effect and is counted.
+    /// Processes a report of the receiver about `path`, whose nonce was verified. An implausible
+    /// report is counted and has no effect.
     pub(crate) fn on_report(
         &mut self,
         now: Nanos,
@@ -166,8 +166,7 @@ impl Association {
         }
     }
 
-    /// Detects that new data uses another path than before, and that the user was not notified of
-    /// the current primary path.
+    /// Handles a change of the path for new data, and reports a new primary path to the user.
     #[inline(always)]
     pub(crate) fn note_data_path(&mut self, now: Nanos) {
         let told = [self.known_primary, self.active_path];
@@ -195,7 +194,7 @@ impl Association {
         let before = std::mem::replace(&mut self.active_path, path);
         self.trace.record(now, Probe::ActivePath, 0, path.0.into());
         let Some(rsctp) = &mut self.rsctp else { return };
-        // Earlier reports carry no information about the path under load.
+        // Discard earlier reports, because they were measured while the path carried no data.
         rsctp.marked = false;
         if let Some(receiver) = &mut self.paths.get_mut(path).receiver {
             receiver.forget_losses();

@@ -1,4 +1,4 @@
-//! Fill level of the send buffer, for users that send more as it empties.
+//! Fill level of the send buffer, for users that queue more messages as it empties.
 
 use super::Association;
 use crate::tx::Sender;
@@ -10,28 +10,28 @@ pub struct SendBuffer<'a> {
 }
 
 impl SendBuffer<'_> {
-    /// Bytes of user data accepted and not yet sent.
+    /// Bytes of user data that are queued and not yet sent.
     pub fn unsent(self) -> usize {
         self.association.tx.get().map_or(0, Sender::unsent_bytes)
     }
 
-    /// Bytes of user data accepted for `stream` and not yet sent, without messages that have no
-    /// stream yet.
+    /// Bytes of user data that are queued for `stream` and not yet sent. Excludes messages to which
+    /// no stream was assigned yet.
     pub fn unsent_on(self, stream: u16) -> usize {
         let tx = self.association.tx.get();
         tx.map_or(0, |it| it.unsent_bytes_on(stream))
     }
 
-    /// Memory in bytes that messages use until the peer acknowledges them cumulatively: user data
-    /// queued and sent, independent of Gap Ack Blocks, and the overhead of each message and chunk.
-    /// A million messages of one byte use 193 times their user data.
+    /// Memory in bytes that messages use until the peer acknowledges them cumulatively (Gap Ack
+    /// Blocks do not count): user data, and the overhead of each message and chunk. A million
+    /// messages of one byte use 193 times their user data.
     pub fn used(self) -> usize {
         self.association.tx.held()
     }
 
     /// Whether [`Association::send`] certainly accepts a message of `size` bytes: the stream
-    /// exists, and the buffer has space for it. Larger messages may be accepted as well, if other
-    /// messages are abandoned for them.
+    /// exists, and the buffer has space for it. If `false`, the message may still be accepted, if
+    /// other messages are abandoned for them.
     #[inline]
     pub fn accepts(self, stream: Option<u16>, size: usize) -> bool {
         let Self { association } = self;

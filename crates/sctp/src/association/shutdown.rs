@@ -53,15 +53,15 @@ impl Association {
         self.drained_at = now;
     }
 
-    /// Deadline of the shutdown: the user's timeout, or the drain timeout of unacknowledged chunks,
-    /// including SHUTDOWN ACK.
+    /// Deadline of the shutdown: the user's timeout, or the drain timeout of unacknowledged data
+    /// and SHUTDOWN ACK.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
         let drain = match self.state.stage() {
             Some(EstablishedState::ShutdownPending | EstablishedState::ShutdownReceived) => {
                 self.config.drain_timeout
             }
-            // A peer that repeats its SHUTDOWN is answered each time, and these answers do not
-            // count as unanswered.
+            // Answers to repeated SHUTDOWNs do not count as retransmissions, so only this limit
+            // ends the association.
             Some(EstablishedState::ShutdownAckSent(_)) => self.config.drain_timeout,
             _ => None,
         };
@@ -89,10 +89,8 @@ impl Association {
     }
 
     /// Aborts the association immediately and sends `reason` to the peer (RFC 9260 §9.1, §11.1.4).
-    /// Queued and outstanding messages are lost. At most 512 bytes of the reason are sent.
-    ///
-    /// # Errors
-    /// The association is closed already.
+    /// Queued and outstanding messages are lost. A reason longer than 512 bytes is truncated.
+    /// # Errors The association is closed already.
     pub fn abort(&mut self, _now: Nanos, mut reason: Bytes) -> Result<(), CloseError> {
         if self.is_closed() {
             return Err(CloseError::Closed);
@@ -110,7 +108,8 @@ impl Association {
         self.abort_under(self.state.peer_tag(), cause, reason);
     }
 
-    /// Like [`Self::abort_with`], with a tag that the peer has just announced.
+    /// Like [`Self::abort_with`], with a tag that the peer has announced and that is not stored
+    /// yet.
     pub(crate) fn abort_under(&mut self, tag: Option<u32>, cause: Cause, reason: CloseReason) {
         self.parting =
             tag.map(|peer_tag| Parting::new(peer_tag, LastChunk::Abort(Causes::of(&[cause]))));
@@ -139,7 +138,7 @@ impl Association {
             Some(EstablishedState::ShutdownReceived) => false,
             _ => return,
         };
-        // Without a source or destination address, the shutdown waits for a new address.
+        // Without a usable source or destination address, the shutdown waits for a new address.
         if !self.tx.is_drained() || self.is_mute() || !self.paths.has_verified() {
             return;
         }
@@ -177,7 +176,7 @@ impl Association {
             Some(EstablishedState::ShutdownReceived) => {
                 self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
-            // Both ends closed at the same time.
+            // Both ends sent a SHUTDOWN at the same time.
             Some(EstablishedState::ShutdownSent(closing)) => {
                 let closing = Closing {
                     retry: ControlRetransmission::new(from),
@@ -225,8 +224,9 @@ impl Association {
         }
     }
 
-    /// Processes the arrival of a packet. In SHUTDOWN-SENT the peer may still be sending its
-    /// remaining data, so the retransmission count and T2-shutdown restart (RFC 9260 §9.2).
+    /// Called for each packet received from the peer. In SHUTDOWN-SENT the peer may still be
+    /// sending its remaining data, so the retransmission count and T2-shutdown restart (RFC 9260
+    /// §9.2).
     pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
         let restarts = !self.config.profile.t2_restarts_with_data_only;
         let Some(EstablishedState::ShutdownSent(closing)) = self.state.stage_mut() else {
@@ -240,8 +240,8 @@ impl Association {
         self.error_count = 0;
     }
 
-    /// Resends the SHUTDOWN for DATA received in SHUTDOWN-SENT, because it acknowledges the DATA,
-    /// and restarts T2-shutdown (RFC 9260 §9.2).
+    /// Resends the SHUTDOWN for DATA received in SHUTDOWN-SENT, because its cumulative TSN
+    /// acknowledges the DATA, and restarts T2-shutdown (RFC 9260 §9.2).
     pub(crate) fn repeat_shutdown(&mut self) {
         if let Some(EstablishedState::ShutdownSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;

@@ -17,8 +17,8 @@ pub struct AssociationStatus {
     pub outbound_streams: u16,
     /// Number of inbound streams; the maximum allowed until the handshake is complete.
     pub inbound_streams: u16,
-    /// Number of streams that messages without a [stream](crate::SendOptions::stream) use now: 1 to
-    /// the number of negotiated streams.
+    /// Number of streams currently used for messages without a
+    /// [stream](crate::SendOptions::stream): 1 to the number of negotiated streams.
     pub streams_in_use: u16,
     /// Estimated free space in the peer's receive window, in bytes.
     pub peer_rwnd: u64,
@@ -35,12 +35,12 @@ pub struct AssociationStatus {
     pub peer_adaptation_layer: Option<u32>,
     /// Text in the peer's ABORT, if any: the reason of its user (User-Initiated Abort, RFC 9260
     /// §3.3.10.12, §9.1), or the violation that its stack found (Protocol Violation, §3.3.10.13).
-    /// [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer) has the code.
+    /// [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer) contains the cause code.
     pub abort_reason: Option<Bytes>,
 }
 
 impl Association {
-    /// Current status.
+    /// Current status of the association.
     pub fn status(&self) -> AssociationStatus {
         AssociationStatus {
             remote_port: self.remote_port,

@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::tx::T3Outcome;
 
 impl Association {
-    /// Time at which [`Self::handle_timeout`] has work.
+    /// Time at which [`Self::handle_timeout`] should be called next.
     #[inline]
     pub(crate) fn deadline(&mut self) -> Option<Nanos> {
         let earliest = match self.plain_deadline() {
@@ -25,9 +25,9 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
-    /// The same time, [`Nanos::MAX`] for never, if only data, SACKs and path probes have deadlines,
-    /// and the deadlines of the probes are cached. The method is called after every packet, and
-    /// therefore examines no other state.
+    /// Earliest deadline of data, SACKs and path probes ([`Nanos::MAX`] for never), if nothing else
+    /// can have a deadline and the deadlines of the probes are cached. The method is called after
+    /// every packet, and therefore examines no other state.
     #[inline]
     fn plain_deadline(&self) -> Option<Nanos> {
         let State::Active(known) = &self.state else {
@@ -74,7 +74,7 @@ impl Association {
         earliest
     }
 
-    /// T3-rtx and the window probe, while DATA may be sent at all.
+    /// Deadline of T3-rtx and the window probe, if DATA may be sent.
     fn data_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() && !self.is_held() {
             self.tx.next_deadline(&self.paths)
@@ -83,7 +83,7 @@ impl Association {
         }
     }
 
-    /// Next decision of the stream allocation, while DATA may be sent at all.
+    /// Next decision time of the adaptive stream allocation, if DATA may be sent.
     fn streams_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() {
             self.tx.streams_deadline()
@@ -181,7 +181,8 @@ impl Association {
         self.note_data_path(now);
     }
 
-    /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
+    /// Handles expirations of T1-init and T1-cookie (RFC 9260 §5.1), T2-shutdown and
+    /// T5-shutdown-guard (§9.2).
     fn handle_state_timeout(&mut self, now: Nanos) {
         let guard = self.state.closing().and_then(|closing| closing.guard);
         if guard.is_some_and(|guard| guard <= now) {
@@ -197,7 +198,8 @@ impl Association {
         };
         if self.state.is_being_set_up() {
             if retry.retransmissions >= self.config.max_init_retransmits {
-                // The peer is established if only its COOKIE ACK was lost (RFC 9260 §9.1).
+                // In COOKIE-ECHOED the peer gets an ABORT, because it is established if only its
+                // COOKIE ACK was lost (RFC 9260 §9.1).
                 return self.fail(CloseReason::unanswered(self.state.name()));
             }
         } else {
@@ -207,8 +209,8 @@ impl Association {
                 return;
             }
         }
-        // DATA bundled with the COOKIE ECHO was lost with it. The timer of the DATA was started
-        // with T1-cookie and backs off the same RTO, so the RTO should be doubled only once.
+        // DATA bundled with the COOKIE ECHO was lost with it. Its T3-rtx was started together with
+        // T1-cookie and backs off the same RTO, so the RTO should be doubled only once.
         let t3 = self
             .tx
             .handle_t3(now, retry.path, &mut self.paths, &mut self.trace);
@@ -221,7 +223,7 @@ impl Association {
         }
     }
 
-    /// T3-rtx of each path that expired (RFC 9260 §6.3.3, §8.1, §8.2).
+    /// Handles each path whose T3-rtx expired (RFC 9260 §6.3.3, §8.1, §8.2).
     fn handle_t3_timeout(&mut self, now: Nanos) {
         let due: Vec<PathId> = self
             .paths

@@ -20,11 +20,11 @@ use crate::path::{PathId, mtu};
 use crate::rx::Receiver;
 use crate::state::{EstablishedState, State, Tcb};
 
-/// Maximum number of COOKIE ECHOs that are bundled with DATA.
+/// Maximum number of transmissions of a COOKIE ECHO bundled with DATA.
 const MAX_LADEN: u32 = 2;
 
 impl Association {
-    /// Appends the next packet to `out`, of any kind; `None` if no packet may be sent now.
+    /// Appends the next packet of any kind to `out`. Returns `None` if no packet may be sent now.
     #[inline(never)]
     pub(super) fn poll_any(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if self.parting.is_some() {
@@ -90,9 +90,9 @@ impl Association {
                     may_fragment: len > entry.max_packet + self.paths.reserved(),
                 });
             }
-            // A reply larger than the path's packets was dropped, so look for other work. If
-            // announced DATA could not be sent, a retry would fail, too; the data of a tail loss
-            // probe has been abandoned.
+            // The packet stayed empty. A reply that exceeds the packet size of the path was
+            // dropped, so try again for other chunks. If DATA could not be sent, a retry would
+            // fail, too; the data of a tail loss probe may have been abandoned.
             if !self.tx.drops_probe() && self.next_control_destination().is_none() {
                 return self.write_probe(now, out);
             }
@@ -109,7 +109,7 @@ impl Association {
         Some(self.write_pmtu_probe(now, probe, out))
     }
 
-    /// Whether the COOKIE ECHO was sent and no other packet can be due before its answer.
+    /// Whether the COOKIE ECHO was sent and no other packet can be sent before the COOKIE ACK.
     fn waits_for_cookie_ack(&self) -> bool {
         let State::Active(Tcb { stage, .. }) = &self.state else {
             return false;
@@ -122,7 +122,8 @@ impl Association {
             && !self.tx.is_partially_reliable()
     }
 
-    /// Whether only DATA, a SACK or a path probe can be due: no handshake, shutdown or reply.
+    /// Whether only DATA, a SACK or a path probe can be due: no handshake, shutdown or reply is
+    /// pending.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.state.is_established()
@@ -149,7 +150,7 @@ impl Association {
         }
     }
 
-    /// Common header of a packet to the peer, whose tag is known.
+    /// Common header of a packet to the peer, whose verification tag is known.
     #[inline]
     pub(super) fn header_to_peer(&self) -> CommonHeader {
         let tag = match &self.state {
@@ -159,7 +160,7 @@ impl Association {
         self.header(tag)
     }
 
-    /// Destination of the next packet with DATA, if one may be sent.
+    /// Destination of the next packet with DATA, if DATA may be sent.
     fn data_destination(&self, now: Nanos) -> Option<PathId> {
         if self.may_send_data() {
             self.tx.wants_to_send(now, &self.paths)
@@ -188,8 +189,8 @@ impl Association {
         self.state.sends_data() && !self.is_held()
     }
 
-    /// Writes one packet to `path` if all that is due [is plain](Self::is_plain): a SACK, DATA, or
-    /// both.
+    /// Writes a packet with a SACK, DATA, or both to `path`, for an association that [is
+    /// plain](Self::is_plain).
     #[inline(never)] // a handshake needs none of it
     fn write_plain(
         &mut self,
@@ -248,16 +249,16 @@ impl Association {
         self.seal_filled(key, packet, self.checksum_mode.wanted(echoed))
     }
 
-    /// Whether DATA is bundled with the COOKIE ECHO just written (RFC 9260 §5.1 C). If two such
-    /// packets were unanswered, they may have been too large for the path, so the next COOKIE ECHO
-    /// is sent without DATA.
+    /// Whether DATA is bundled with the COOKIE ECHO that was just written (RFC 9260 §5.1 C). If two
+    /// such packets were unanswered, they may have been too large for the path, so the next COOKIE
+    /// ECHO is sent without DATA.
     #[inline(never)]
     fn takes_data_along(&self) -> bool {
         let echo = self.state.retry();
         self.config.data_with_cookie_echo && echo.is_none_or(|it| it.retransmissions < MAX_LADEN)
     }
 
-    /// Adds DATA after control chunks; a handshake usually has none.
+    /// Adds DATA after control chunks; during a handshake there is usually none.
     #[inline(never)]
     fn push_late_data(
         &mut self,
@@ -269,7 +270,8 @@ impl Association {
         self.push_data(now, path, last, packet)
     }
 
-    /// Adds as much DATA as fits, and returns its key. `last`: no more DATA follows.
+    /// Adds as much DATA as fits, and returns the AUTH key of its messages. `last`: the user sends
+    /// no more data.
     #[inline(always)]
     fn push_data(
         &mut self,
@@ -291,8 +293,8 @@ impl Association {
         key
     }
 
-    /// Adds the COOKIE ECHO, which must be the first chunk of its packet, and error reports about
-    /// the INIT ACK (RFC 9260 §5.1 C).
+    /// Adds the COOKIE ECHO, which must be the first chunk of its packet, and an ERROR about
+    /// unrecognized parameters of the INIT ACK (RFC 9260 §5.1 C).
     fn push_cookie_echo(
         &mut self,
         now: Nanos,
@@ -306,8 +308,8 @@ impl Association {
         if !echoed.echo.due || echoed.echo.path != path {
             return false;
         }
-        // Moved instead of cloned, because reference counting costs more than the copy into the
-        // packet.
+        // Moved instead of cloned, because the reference count of a clone costs more than the copy
+        // into the packet.
         let echo = CookieEcho {
             cookie: std::mem::take(&mut echoed.cookie),
         };
@@ -317,7 +319,7 @@ impl Association {
         let pushed = packet.push(&echo);
         echoed.cookie = echo.cookie;
         if pushed.is_err() {
-            // The cookie cannot be returned at all. T1-cookie then ends the association.
+            // The cookie is too long for any IP packet. T1-cookie then ends the association.
             echoed.echo.sent(now, rto);
             return false;
         }
@@ -344,13 +346,14 @@ impl Association {
     fn push_heartbeat(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         let info = self.send_heartbeat(now, path);
         let heartbeat = Heartbeat { info };
-        // Two small chunks fit into any packet.
+        // A COOKIE ACK and a HEARTBEAT fit into any packet.
         if packet.push(&heartbeat).is_ok() {
             self.count_heartbeat(now, path, heartbeat.encoded_len());
         }
     }
 
-    /// Counts a HEARTBEAT sent: `bytes` with all headers if it was alone in its packet.
+    /// Counts a HEARTBEAT that was sent. `bytes` includes all headers if it was alone in its
+    /// packet.
     fn count_heartbeat(&mut self, now: Nanos, path: PathId, bytes: usize) {
         self.control.heartbeats += 1;
         self.count_heartbeat_bytes(now, path, bytes);
@@ -412,7 +415,7 @@ impl Association {
         let State::Active(Tcb { stage, .. }) = &self.state else {
             return;
         };
-        // Usually there is neither.
+        // Usually neither a SACK nor a shutdown is due.
         let tells = |rx: &Receiver| rx.sack_due() || rx.sack_useful();
         if self.rx.as_deref().is_some_and(tells) || stage.is_shutting_down() {
             self.push_sack_and_end(now, path, data, packet);
@@ -458,7 +461,7 @@ impl Association {
         }
         self.push_ecne(packet);
         if let Some(rx) = &mut self.rx {
-            // Without space it stays due for the next packet.
+            // If the packet is full, the SACK stays due for the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }
     }
@@ -498,7 +501,7 @@ impl Association {
         }
         let init = handshake::init(&self.config, own, entry.path.remote, preservative);
         let mut packet = PacketBuilder::new(out, header, entry.max_packet);
-        // The parameters are limited to far less than any MTU.
+        // The length of the parameters is limited to far less than any MTU.
         let _ = packet.push(&init);
         Transmit {
             len: packet.finish(vital),
@@ -508,7 +511,8 @@ impl Association {
         }
     }
 
-    /// Writes a HEARTBEAT into a separate packet, so that no data depends on an unverified path.
+    /// Writes a HEARTBEAT into a separate packet, because DATA must not be sent to an unverified
+    /// address.
     fn write_heartbeat(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
         let info = self.send_heartbeat(now, path);
         let mut packet =
@@ -555,7 +559,7 @@ impl Association {
     }
 }
 
-/// Reports unrecognized parameters, up to the number that fits next to the COOKIE ECHO.
+/// Adds an ERROR with those unrecognized parameters that fit next to the COOKIE ECHO.
 #[cold]
 #[inline(never)]
 fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
@@ -567,8 +571,8 @@ fn report(unrecognized: &[Bytes], packet: &mut PacketBuilder<'_>) {
     }
 }
 
-/// Concatenated parameters in `room` bytes, each padded except the last, whose padding belongs to
-/// the chunk (RFC 9260 §3.2).
+/// Concatenates as many parameters as fit into `room` bytes. Each is padded except the last, whose
+/// padding belongs to the chunk (RFC 9260 §3.2).
 fn joined(parameters: &[Bytes], room: usize) -> Bytes {
     let mut joined = BytesMut::new();
     for parameter in parameters {

@@ -41,7 +41,7 @@ impl Algorithm {
     }
 }
 
-/// Algorithm initialized with its key, so that the key is not hashed for every packet.
+/// HMAC state initialized with a key, so that the key is not hashed again for every packet.
 #[derive(Clone)]
 pub(crate) enum HmacKey {
     Sha1(Hmac<Sha1>),
@@ -110,7 +110,7 @@ mod tests {
         assert!(!keyed.verify(&[data], &[]));
     }
 
-    /// RFC 4231 §4.2 to §4.4, §4.7, §4.8.
+    /// Test vectors of HMAC-SHA-256: RFC 4231 §4.2 to §4.4, §4.7, §4.8.
     #[test]
     fn vectors_of_sha_256() {
         let is = |key: &[u8], data: &[u8], expected| is(Algorithm::Sha256, key, data, expected);
@@ -142,7 +142,7 @@ mod tests {
         );
     }
 
-    /// RFC 2202 §3, test cases 1 to 3, 6 and 7.
+    /// Test vectors of HMAC-SHA-1: RFC 2202 §3, test cases 1 to 3, 6 and 7.
     #[test]
     fn vectors_of_sha_1() {
         let is = |key: &[u8], data: &[u8], expected| is(Algorithm::Sha1, key, data, expected);

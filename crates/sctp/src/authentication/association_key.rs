@@ -34,7 +34,7 @@ mod tests {
         let cases: [(&[u8], &[u8], Ordering); 9] = [
             (&[1, 2, 3], &[1, 2, 4], Less),
             (&[2, 0, 0], &[1, 255, 255], Greater),
-            // A longer vector is the larger number, except with leading zeros.
+            // A longer vector is the larger number, unless it has leading zeros.
             (&[1, 0, 0, 0], &[255, 255, 255], Greater),
             (&[0, 1, 2, 3], &[1, 2, 4], Less),
             (&[0, 1, 2, 4], &[1, 2, 3], Greater),

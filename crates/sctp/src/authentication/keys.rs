@@ -30,7 +30,7 @@ pub enum KeyError {
     TooMany,
 }
 
-/// A shared key.
+/// A shared key and its identifier.
 #[derive(Clone)]
 struct Key {
     id: u16,
@@ -38,12 +38,12 @@ struct Key {
     deactivated: bool,
 }
 
-/// Endpoint pair shared keys of an association. The initial set has only the null key: key 0, which
-/// is empty. A deactivated key counts as a key until it is deleted or replaced, so that keys can be
-/// changed from it (RFC 6458 §8.3.3).
+/// Endpoint pair shared keys of an association. Initially there is only the null key, which has
+/// identifier 0 and is empty. A deactivated key can still verify packets until it is deleted or
+/// replaced, so that both ends can change to a new key (RFC 6458 §8.3.3).
 #[derive(Clone)]
 pub struct SharedKeys {
-    /// Usually only the null key, in settings shared by many associations.
+    /// Inline space for one key, because most sets have only the null key.
     keys: SmallVec<[Key; 1]>,
     active: u16,
 }
@@ -66,7 +66,7 @@ impl std::fmt::Debug for SharedKeys {
 }
 
 impl SharedKeys {
-    /// Only this key, without the null key.
+    /// Set with only this key, as the active key, and without the null key.
     pub fn only(id: u16, secret: impl Into<Bytes>) -> Self {
         let key = Key {
             id,
@@ -115,7 +115,7 @@ impl SharedKeys {
     /// Stops using the key for sent packets; received packets are still verified with it.
     ///
     /// # Errors
-    /// There is no such key, or it is the active one.
+    /// There is no such key, or it is the active key.
     pub fn deactivate(&mut self, id: u16) -> Result<(), KeyError> {
         self.find(id)?;
         if id == self.active {
@@ -130,7 +130,7 @@ impl SharedKeys {
     /// Deletes a key. Packets authenticated with it are discarded from now on.
     ///
     /// # Errors
-    /// There is no such key, or it is the active one.
+    /// There is no such key, or it is the active key.
     pub fn delete(&mut self, id: u16) -> Result<(), KeyError> {
         self.find(id)?;
         if id == self.active {

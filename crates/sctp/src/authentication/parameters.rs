@@ -15,7 +15,7 @@ const MAX_TYPES: usize = 256;
 /// Maximum accepted length of a list of HMAC identifiers in bytes; two algorithms are defined.
 const MAX_HMACS: usize = 32;
 
-/// Offer of an end.
+/// AUTH parameters that one end offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthParameters {
     pub(crate) random: [u8; RANDOM_LEN],
@@ -68,7 +68,7 @@ impl AuthParameters {
         self.parameters().map(|it| it.encoded_len()).sum()
     }
 
-    /// Adds the parameters, all or none.
+    /// Adds all three parameters, or none if they do not fit.
     pub(crate) fn push(&self, parameters: &mut TlvWriter) {
         if self.encoded_len() <= parameters.room() {
             for parameter in self.parameters() {
@@ -138,7 +138,7 @@ pub(crate) struct AuthParametersBuilder {
 pub(crate) type InvalidParameter = &'static str;
 
 impl AuthParametersBuilder {
-    /// Parses a parameter; returns `false` if it is none of the three.
+    /// Parses an AUTH parameter; returns `false` if `tlv` is another parameter.
     pub(crate) fn take(&mut self, tlv: &Tlv) -> Result<bool, InvalidParameter> {
         if !matches!(tlv.kind, kind::RANDOM | kind::CHUNKS | kind::HMAC_ALGO) {
             return Ok(false);
@@ -165,8 +165,8 @@ impl AuthParametersBuilder {
         Ok(true)
     }
 
-    /// Offer of the peer, if all mandatory parameters were present. The result does not keep the
-    /// packet in memory.
+    /// Offer of the peer, if all mandatory parameters were present. Copies the values, so that the
+    /// received packet can be freed.
     pub(crate) fn finish(self) -> Option<AuthParameters> {
         let random = self.random?[..].try_into().ok()?;
         let chunks = self.chunks.map(|it| Bytes::copy_from_slice(&it));

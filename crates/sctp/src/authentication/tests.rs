@@ -7,8 +7,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Offer with a random number of 32 times `byte`, which requires authentication of `chunks` and
-/// lists `hmacs`.
+/// Offer with a random number whose 32 bytes are `byte`. It requires authentication of `chunks` and
+/// lists the algorithms `hmacs`.
 fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthParameters {
     let mut all = AuthParametersBuilder::default();
     let parameters = [(0x8002, &[byte; 32][..]), (0x8003, chunks), (0x8004, hmacs)];
@@ -19,13 +19,13 @@ fn offer(byte: u8, chunks: &[u8], hmacs: &[u8]) -> AuthParameters {
     all.finish().expect("whole")
 }
 
-/// Offer of this stack, with a random number of 32 times `byte`.
+/// Offer of this stack, with a random number whose 32 bytes are `byte`.
 fn own(byte: u8) -> AuthParameters {
     let chunks = ChunkTypes::of(&[0xC1, 0x80]);
     AuthParameters::own([byte; 32], chunks, AuthHmac::Sha256)
 }
 
-/// End of a packet: the AUTH chunk and a COOKIE ACK.
+/// Last part of a packet: an AUTH chunk and a COOKIE ACK.
 fn signed(auth: &Authenticator) -> Vec<u8> {
     let mut out = BytesMut::new();
     auth.blank(auth.keys().active())
@@ -78,8 +78,7 @@ fn each_end_verifies_what_the_other_signs_and_nothing_else() {
     for at in 0..packet.len() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
-        // An algorithm that was not offered is reported; the bytes of the HMAC are compared, but
-        // not covered.
+        // Byte 3 belongs to the algorithm identifier, and a changed one was not offered.
         let read = chunk_of(&altered);
         if at == 3 {
             continue; // its length, which is read before

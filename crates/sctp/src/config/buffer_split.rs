@@ -1,16 +1,16 @@
-//! Buffer splitting between concurrently used paths.
+//! Buffer splitting between the paths of concurrent multipath transfer.
 
 use anabranch_settings::spelled;
 
-/// Buffers that are split between the active paths.
+/// Which buffers are split between the active paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferSplit {
     /// Neither buffer is split.
     #[default]
     Off,
-    /// Send buffer: data sent on a path that is not yet cumulatively acknowledged.
+    /// The send buffer: limits data sent on a path and not yet cumulatively acknowledged.
     Sender,
-    /// Peer's receive buffer: data in flight on a path.
+    /// The peer's receive buffer: limits data in flight on a path.
     Receiver,
     /// Both buffers.
     Both,

@@ -5,11 +5,11 @@ use super::validate::{ConfigError, refuse};
 use crate::authentication::Authentication;
 use crate::dtls_chunk::{DtlsChunk, Security};
 
-/// Maximum size of a packet whose chunks fit into a record, with the IP header (RFC 9147 §4).
+/// Maximum size in bytes of an IP packet whose chunks fit into one DTLS record (RFC 9147 §4).
 const MAX_MTU: usize = 16_384;
 
 impl Config {
-    /// The state of an association that offers the DTLS chunk.
+    /// Initial DTLS chunk state of an association that offers the DTLS chunk.
     pub(crate) fn dtls_chunk(&self, random: [u8; 32], seed: [u8; 32]) -> DtlsChunk {
         let window = usize::try_from(self.dtls_replay_window).unwrap_or(usize::MAX);
         let rekey_after = self.dtls_rekey_packets.unwrap_or(u64::MAX);

@@ -23,7 +23,7 @@ pub(super) const MIN_RECEIVE_BUFFER: u64 = 1500;
 pub(super) const MAX_BYTES: u64 = u64::MAX;
 /// Maximum limit of consecutive errors.
 pub(super) const MAX_ERRORS: u64 = u32::MAX as u64;
-/// Maximum delay of a SACK (RFC 9260 §6.2).
+/// Maximum delay of a SACK in nanoseconds (RFC 9260 §6.2).
 pub(crate) const MAX_SACK_DELAY: Nanos = 500 * MILLISECOND;
 
 /// Invalid setting.
@@ -31,9 +31,9 @@ pub(crate) const MAX_SACK_DELAY: Nanos = 500 * MILLISECOND;
 #[error("{field}: found {found}; allowed: {allowed}")]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// Name of the setting or switch; or the field of [`Config`].
+    /// Name of the invalid setting or switch, or field of [`Config`].
     pub field: &'static str,
-    /// Value of the setting, with the unit.
+    /// Invalid value, with its unit.
     pub found: String,
     /// Allowed values.
     pub allowed: String,
@@ -90,10 +90,8 @@ impl CheckedConfig {
 }
 
 impl Config {
-    /// Validates the settings, like [`Self::check`], for sharing.
-    ///
-    /// # Errors
-    /// Like [`Self::check`].
+    /// Validates the settings like [`Self::check`], and makes them shareable.
+    /// # Errors Like [`Self::check`].
     pub fn checked(self) -> Result<CheckedConfig, ConfigError> {
         self.check()?;
         Ok(CheckedConfig(Arc::new(self)))
@@ -112,11 +110,9 @@ impl Config {
         self.check_addresses()
     }
 
-    /// Checks that each setting has an effect: it has [the settings it
-    /// needs](Self::check_partners), and so has each value with further requirements.
-    ///
-    /// # Errors
-    /// The first setting without effect.
+    /// Checks that each setting has an effect: the [settings that it needs](Self::check_partners)
+    /// are on, and further requirements of its value are met.
+    /// # Errors The first setting without effect.
     pub fn check_effects(&self) -> Result<(), SettingError> {
         self.check_partners()?;
         let missing = match self.congestion.needs {
@@ -127,12 +123,12 @@ impl Config {
         if let Some(why) = missing {
             self.refuse_idle("congestion", why)?;
         }
-        // Streams that all have the value 0 are served round robin, which is the default.
+        // If all streams have the value 0, `priority` is the same as round robin, which is the
+        // default.
         if self.scheduler == SchedulerKind::Priority && self.stream_values.is_none() {
             self.refuse_idle("scheduler", "without `stream_values`")?;
         }
-        // Loss detection and recovery per path replace loss detection and recovery of the
-        // association.
+        // Per-path loss detection and recovery replace those of the association.
         if self.cmt && self.cmt_split_fast_retransmit {
             let why = "with `cmt`, unless `cmt_split_fast_retransmit = false`";
             self.refuse_idle("htna", why)?;
@@ -146,7 +142,8 @@ impl Config {
         self.check_recovery_waits()
     }
 
-    /// Without pacing, chunks never wait if the value is `paced`, and with pacing they always do.
+    /// Refuses values that have the effect of `paced`: without pacing, chunks never wait with
+    /// `paced`, and with pacing they always wait.
     fn check_recovery_waits(&self) -> Result<(), SettingError> {
         let own = registry::KINDS.iter().any(|it| **it == *self.congestion);
         let computes_rate = self.congestion.has(Property::PacesItself) || !own;
@@ -161,7 +158,7 @@ impl Config {
         self.refuse_same(name, &RecoveryWaits::Paced, why)
     }
 
-    /// Error for a value with the same effect as the default, if that is `same`.
+    /// Error for a value that has the same effect as the default, if the default is `same`.
     fn refuse_same(&self, name: &str, same: &impl Value, why: &str) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         match own.get(name) == Some(same.to_datum()) {
@@ -170,10 +167,8 @@ impl Config {
         }
     }
 
-    /// Error for a setting without effect that differs from its default.
-    ///
-    /// # Errors
-    /// It differs.
+    /// Error for a setting without effect.
+    /// # Errors The setting differs from its default.
     pub fn refuse_idle(&self, name: &str, why: &str) -> Result<(), SettingError> {
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let fresh = Self::new(own);
@@ -218,8 +213,8 @@ impl Config {
             return Err(refuse("max_message", "0 B", "1 B or more"));
         }
         span("rto_min", self.rto_min, (MIN_RTO, self.rto_max))?;
-        // The value of a profile is clamped to the bounds (RFC 9260 §6.3.1); an explicit value must
-        // lie between the bounds.
+        // A profile's value is clamped to the bounds (RFC 9260 §6.3.1), but an explicit value must
+        // be within the bounds.
         let initial = self.profile.rto_initial;
         let own = || Profile::by_name(self.profile.name).map(|profile| profile.rto_initial);
         if let Err(error) = span("rto_initial", initial.0, (self.rto_min, self.rto_max))
@@ -263,7 +258,7 @@ mod tests {
     use super::*;
     use crate::profile::InitialCwnd;
 
-    /// Error of the check after `change`.
+    /// Error of [`Config::check`] after `change`, if any.
     fn complaint(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
         let mut config = Config::default();
         change(&mut config);
@@ -340,7 +335,7 @@ mod tests {
         }
     }
 
-    /// Configuration with these settings and switches.
+    /// Default configuration with these settings and switches changed.
     fn with(given: &[(&str, &str)]) -> Config {
         let mut config = Config::default();
         for (name, text) in given {
@@ -548,7 +543,7 @@ mod tests {
         );
     }
 
-    /// With fewer bytes than paths the share of a path is empty.
+    /// A path's share is empty if the buffer has fewer bytes than there are paths.
     #[test]
     fn a_send_buffer_that_is_split_has_a_share_for_each_path() {
         let split = |split, send_buffer| {

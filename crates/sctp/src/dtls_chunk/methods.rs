@@ -16,8 +16,8 @@ pub enum Security {
     Off,
     /// Strict DTLS mode: associations without the DTLS chunk are refused.
     DtlsChunk,
-    /// Loose DTLS mode: the association is not protected if the peer does not offer the DTLS chunk.
-    /// An attacker on the path can therefore disable the protection.
+    /// Loose DTLS mode: if the peer does not offer the DTLS chunk, the association is not
+    /// protected. An attacker on the path can therefore disable the protection.
     DtlsChunkLoose,
 }
 
@@ -86,8 +86,8 @@ impl KeyMethods {
         Self::managed(preshared::METHOD, restart, make)
     }
 
-    /// A key management method with this identifier. `make` creates it for one association from a
-    /// secret seed. `restart`: it derives restart keys.
+    /// A key management method with this identifier. `make` creates the method's state for one
+    /// association from a secret seed. `restart`: the method derives restart keys.
     pub fn managed(
         identifier: u8,
         restart: bool,
@@ -100,7 +100,7 @@ impl KeyMethods {
         }
     }
 
-    /// With support for these roles only; both by default.
+    /// The same methods, restricted to these roles. By default both roles are supported.
     pub fn with_roles(self, client: bool, server: bool) -> Self {
         Self {
             client,

@@ -6,16 +6,16 @@ use anabranch_wire::parameter::kind;
 use anabranch_wire::tlv::Tlv;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Why both ends cannot agree.
+/// Why the two offers of the DTLS chunk are incompatible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
     /// The peer does not offer the DTLS chunk.
     Missing,
-    /// No common method.
+    /// The ends have no common key management method.
     Methods,
     /// Both ends support only the client role, or only the server role.
     Roles,
-    /// Both ends support both roles and chose the same tie breaker.
+    /// Both ends support both roles and drew the same tie breaker.
     TieBreaker,
 }
 
@@ -29,7 +29,7 @@ impl Mismatch {
         }
     }
 
-    /// The mismatch of an INIT ACK.
+    /// Description of the mismatch, for an INIT ACK that is refused.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Mismatch::Missing => "an INIT ACK without the DTLS chunk, which is required here",
@@ -40,7 +40,7 @@ impl Mismatch {
     }
 }
 
-/// Whether the parameter of the peer is compatible: a common method, and complementary roles.
+/// Whether the offers are compatible: they have a common method and complementary roles.
 pub(crate) fn is_compatible(
     own: &DtlsKeyManagement,
     peer: &DtlsKeyManagement,
@@ -57,7 +57,7 @@ pub(crate) fn is_compatible(
     }
 }
 
-/// The parameters of both ends.
+/// DTLS Key Management Parameters of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DtlsTerms {
     pub(crate) own: DtlsKeyManagement,
@@ -65,7 +65,7 @@ pub(crate) struct DtlsTerms {
 }
 
 impl DtlsTerms {
-    /// The role of this end, and the method.
+    /// Role of this end, and negotiated method.
     pub(crate) fn agree(&self) -> Result<(Role, u8), Mismatch> {
         let Self { own, peer } = self;
         is_compatible(own, peer)?;
@@ -76,7 +76,7 @@ impl DtlsTerms {
         ) {
             (true, false, _) => Role::Client,
             (false, true, _) => Role::Server,
-            // Both orders are possible only if both ends support both roles.
+            // The tie breaker decides only if both ends support both roles.
             (_, _, std::cmp::Ordering::Greater) => Role::Server,
             (_, _, std::cmp::Ordering::Less) => Role::Client,
             (_, _, std::cmp::Ordering::Equal) => return Err(Mismatch::TieBreaker),
@@ -121,7 +121,7 @@ impl DtlsTerms {
 mod tests {
     use super::*;
 
-    /// Tie breaker, roles (S and C), methods.
+    /// Parameter with this tie breaker, these roles (S: server, C: client) and methods.
     fn of(tie_breaker: u32, roles: &str, methods: &'static [u8]) -> DtlsKeyManagement {
         DtlsKeyManagement {
             tie_breaker,
@@ -147,7 +147,7 @@ mod tests {
             (of(9, "C", &[1]), of(1, "SC", &[1]), Ok((Client, 1))),
             (of(1, "S", &[1]), of(9, "SC", &[1]), Ok((Server, 1))),
             (of(9, "C", &[1]), of(1, "S", &[1]), Ok((Client, 1))),
-            // Otherwise the larger tie breaker is the server.
+            // If both support both roles, the end with the larger tie breaker is the server.
             (of(2, "SC", &[1]), of(1, "SC", &[1]), Ok((Server, 1))),
             (of(1, "SC", &[1]), of(u32::MAX, "SC", &[1]), Ok((Client, 1))),
             (of(7, "SC", &[1]), of(7, "SC", &[1]), Err(TieBreaker)),
@@ -155,7 +155,7 @@ mod tests {
             (of(1, "C", &[1]), of(2, "C", &[1]), Err(Roles)),
             (of(1, "S", &[1]), of(2, "S", &[1]), Err(Roles)),
             (of(1, "", &[1]), of(2, "SC", &[1]), Err(Roles)),
-            // The first of the server's list that the client has.
+            // The method is the first in the server's list that the client also lists.
             (
                 of(2, "SC", &[5, 3, 4]),
                 of(1, "SC", &[4, 3]),

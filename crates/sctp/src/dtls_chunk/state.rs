@@ -1,4 +1,4 @@
-//! The state of an association that offers or uses the DTLS chunk.
+//! State of an association that offers or uses the DTLS chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,11 +15,11 @@ use bytes::Bytes;
 use super::methods::KeyMethods;
 use super::negotiation::DtlsTerms;
 
-/// Bytes before the chunks of a packet: headers of the chunk and of the record.
+/// Bytes before the chunks of a sealed packet: headers of the DTLS chunk and the DTLS record.
 pub(crate) const SEALED_FRONT: usize = Dtls::HEADER + HEADER;
-/// Bytes after the chunks: content type, tag, and padding to a multiple of 4.
+/// Bytes after the chunks of a sealed packet: content type, tag, and padding to a multiple of 4.
 pub(crate) const SEALED_BEHIND: usize = 1 + TAG + PADDING;
-/// Bytes that the DTLS chunk adds to a packet.
+/// Number of bytes by which the DTLS chunk enlarges a packet.
 pub const SEALED_OVERHEAD: usize = SEALED_FRONT + SEALED_BEHIND;
 const PADDING: usize = (SEALED_FRONT + 1 + TAG).next_multiple_of(4) - (SEALED_FRONT + 1 + TAG);
 
@@ -31,26 +31,26 @@ pub struct KeyAgreement {
     pub method: u8,
     /// Role of this end.
     pub role: Role,
-    /// The DTLS Key Management Parameter of the client, with header and without padding. Keys must
-    /// be derived from it, to detect downgrade attacks.
+    /// DTLS Key Management Parameter of the client, with header and without padding. Keys must be
+    /// derived from it, so that downgrade attacks are detected.
     pub client_parameter: Bytes,
-    /// The DTLS Key Management Parameter of the server.
+    /// DTLS Key Management Parameter of the server, in the same format.
     pub server_parameter: Bytes,
     /// Both ends support protected restarts.
     pub restart: bool,
 }
 
-/// The keys with which this end can restart an association after it lost its state
-/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). Store them securely, use them once, and delete them
-/// when either end has restarted the association ([`Event::Restarted`](crate::Event::Restarted)):
-/// both ends have used them then, and a nonce must not be used again.
+/// Keys with which this end can restart an association after it lost its state
+/// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). Store them securely, and use them once. Delete them
+/// when either end has restarted the association ([`Event::Restarted`](crate::Event::Restarted)),
+/// because both ends have then used them, and a nonce must not be used again.
 #[derive(Clone, Debug)]
 pub struct RestartKeys {
     /// Epoch of the keys.
     pub epoch: u64,
-    /// For packets of this end.
+    /// Keys for packets sent by this end.
     pub send: KeyMaterial,
-    /// For packets of the peer.
+    /// Keys for packets of the peer.
     pub receive: KeyMaterial,
 }
 
@@ -70,12 +70,12 @@ pub struct DtlsStatistics {
     pub sent_protected: u64,
 }
 
-/// How far the protection of an association is.
+/// Progress of the protection of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Before the handshake is done.
+    /// The handshake is not complete.
     Offered,
-    /// Keys are negotiated. The user must not send yet.
+    /// The key management negotiates keys. The user must not send yet.
     Keying,
     /// Only protected packets are accepted.
     Protected,
@@ -83,34 +83,34 @@ pub(crate) enum Phase {
 
 #[derive(Debug)]
 pub(crate) struct DtlsChunk {
-    /// Source of the tie breaker.
+    /// Random bytes from which the tie breaker is derived.
     pub(crate) random: [u8; 32],
     own: DtlsKeyManagement,
     agreement: Option<Box<KeyAgreement>>,
     pub(crate) contexts: Contexts,
     pub(crate) method: Option<Box<dyn KeyManagement>>,
     pub(crate) phase: Phase,
-    /// The identity that the peer proved last.
+    /// Identity that the peer proved last.
     pub(crate) identity: Option<PeerIdentity>,
-    /// The keys that opened the packet at hand, if it is protected.
+    /// Keys that opened the current packet; `None` if it is not protected.
     opened: Option<KeyId>,
-    /// Key management messages that wait for room in the send buffer.
+    /// Key management messages that wait for space in the send buffer.
     pub(crate) outbox: VecDeque<Bytes>,
-    /// Material of restart keys, by epoch: to send, to receive.
+    /// Restart keys by epoch: for sending, for receiving.
     restart_material: BTreeMap<u64, [Option<KeyMaterial>; 2]>,
-    /// Records sealed with one epoch before new keys are negotiated.
+    /// Number of records sealed in one epoch after which new keys are negotiated.
     rekey_after: u64,
-    /// The epoch for which that was requested.
+    /// Epoch in which a negotiation of new keys was already requested.
     rekeying: Option<KeyId>,
-    /// Latest time.
+    /// Latest time passed to the association, in nanoseconds.
     pub(crate) now: Nanos,
     pub(crate) dropped_unprotected: u64,
 }
 
 impl DtlsChunk {
-    /// `window`: packets of the replay window. `rekey_after`: packets after which new keys are
-    /// negotiated. The tie breaker follows from `random`, and the random numbers of the key
-    /// management from `seed`.
+    /// State for the offered `methods`. `window`: size of the replay window in packets.
+    /// `rekey_after`: number of packets after which new keys are negotiated. The tie breaker is
+    /// derived from `random`, and the random numbers of the key management from `seed`.
     pub(crate) fn new(
         methods: &KeyMethods,
         window: usize,
@@ -136,12 +136,12 @@ impl DtlsChunk {
         }
     }
 
-    /// The parameter of this end.
+    /// DTLS Key Management Parameter of this end.
     pub(crate) fn own(&self) -> &DtlsKeyManagement {
         &self.own
     }
 
-    /// The handshake negotiated `terms`. A mismatch has been refused before.
+    /// Applies the negotiated `terms`. The caller has already refused a mismatch.
     pub(crate) fn agree(&mut self, terms: &DtlsTerms) {
         self.own = terms.own.clone();
         let (own, peer) = (terms.own.whole(), terms.peer.whole());
@@ -164,8 +164,8 @@ impl DtlsChunk {
         self.agreement.as_deref()
     }
 
-    /// The association is established. Starts the key management; `true` if the keys of a restart
-    /// protect it already.
+    /// Starts the key management of an established association. Returns `true` if restart keys
+    /// already protect the association.
     pub(crate) fn start(&mut self, now: Nanos) -> bool {
         self.now = now;
         let restarted = self.contexts.sealing_id().map(|it| it.epoch);
@@ -188,8 +188,8 @@ impl DtlsChunk {
         restarted.is_some()
     }
 
-    /// Takes over the keys of `former`, whose peer has restarted the association with restart keys,
-    /// or which is about to restart it.
+    /// Inherits keys from `former`: after the peer has restarted the association with restart keys,
+    /// or while this end is restarting it.
     pub(crate) fn inherit(&mut self, former: DtlsChunk) {
         let by_restart = former.opened.filter(|it| it.restart);
         self.dropped_unprotected = former.dropped_unprotected;
@@ -203,7 +203,7 @@ impl DtlsChunk {
         }
     }
 
-    /// Installs restart keys from storage, to restart an association.
+    /// Installs stored restart keys, with which this end will restart an association.
     pub(crate) fn restarting(&mut self, keys: &RestartKeys) {
         self.contexts
             .restarting(keys.epoch, &keys.send, &keys.receive);
@@ -233,7 +233,7 @@ impl DtlsChunk {
         Ok(())
     }
 
-    /// Removes keys of an earlier epoch; whether there were any.
+    /// Removes keys of an earlier epoch; returns whether there were any.
     pub(crate) fn remove(&mut self, id: KeyId) -> bool {
         if id.restart {
             self.restart_material.remove(&id.epoch);
@@ -241,7 +241,7 @@ impl DtlsChunk {
         self.contexts.remove(id)
     }
 
-    /// The restart keys of the epoch in use, which the peer has, too.
+    /// Restart keys of the current epoch, which the peer also has.
     pub(crate) fn restart_keys(&self) -> Option<RestartKeys> {
         let KeyId { restart, epoch } = self.contexts.sealing_id()?;
         let [send, receive] = self.restart_material.get(&epoch).filter(|_| !restart)?;
@@ -252,8 +252,8 @@ impl DtlsChunk {
         })
     }
 
-    /// Seals `value`: [`SEALED_FRONT`] bytes of room, the chunks, [`SEALED_BEHIND`] zeros. `false`
-    /// if that is not possible; the packet must not be sent then.
+    /// Seals `value`, which consists of [`SEALED_FRONT`] unused bytes, the chunks, and
+    /// [`SEALED_BEHIND`] zeros. If the result is `false`, the packet must not be sent.
     pub(crate) fn seal(&mut self, value: &mut [u8]) -> bool {
         let end = value.len() - PADDING;
         let record = &mut value[Dtls::HEADER..end];
@@ -276,28 +276,28 @@ impl DtlsChunk {
         Ok(record::HEADER..record::HEADER + opened.content)
     }
 
-    /// The keys that opened the packet at hand.
+    /// Keys that opened the current packet.
     pub(crate) fn opened_by(&self) -> Option<KeyId> {
         self.opened
     }
 
-    /// A packet that `keys` opened is at hand again.
+    /// Marks the current packet as opened with `keys`.
     pub(crate) fn resume_packet(&mut self, keys: KeyId) {
         self.opened = Some(keys);
     }
 
-    /// The packet at hand has been processed.
+    /// Clears the state of the current packet, which has been processed.
     pub(crate) fn end_packet(&mut self) {
         self.opened = None;
     }
 
-    /// Whether the packet at hand is protected.
+    /// Whether the current packet was protected.
     pub(crate) fn is_opened(&self) -> bool {
         self.opened.is_some()
     }
 
-    /// Whether the packet at hand must not restart the association: restart keys do not protect it,
-    /// or there are none to answer with.
+    /// Whether the current packet must not restart the association: it is not protected by restart
+    /// keys, or this end has no restart keys for its answer.
     pub(crate) fn refuses_restart(&self) -> bool {
         match self.opened {
             Some(id) if id.restart => !self.contexts.seals_restart(id.epoch),
@@ -305,22 +305,24 @@ impl DtlsChunk {
         }
     }
 
-    /// Whether messages of key management must wait. The server sends and accepts only protected
-    /// packets as soon as it has the client's last one, but the client cannot protect its
-    /// acknowledgments yet: if one of them is lost, those that follow would be discarded.
+    /// Whether processing of key management messages must wait until all sent data is acknowledged.
+    /// After the client's last message the server accepts only protected packets, but the client
+    /// cannot protect its SACKs yet. If a SACK was lost, later unprotected SACKs would be
+    /// discarded.
     pub(crate) fn delays_messages(&self, all_acknowledged: bool) -> bool {
         let serves = self.agreement().is_some_and(|it| it.role == Role::Server);
         self.phase == Phase::Keying && serves && !all_acknowledged
     }
 
-    /// Whether packets that are not protected must be discarded.
+    /// Whether unprotected packets must be discarded.
     pub(crate) fn requires_protection(&self) -> bool {
         self.phase == Phase::Protected
     }
 
-    /// Whether a chunk of type `kind` may arrive without protection. While this end restarts the
-    /// association, the peer protects COOKIE ACK and all that follows by the restart keys
-    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4); it may have lost them, and report that.
+    /// Whether a chunk of type `kind` is accepted without protection. While this end restarts the
+    /// association, the peer protects COOKIE ACK and all later chunks by the restart keys
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4). A peer that has lost these keys may report that
+    /// without protection.
     pub(crate) fn admits_clear(&self, kind: u8) -> bool {
         match kind {
             kind::INIT | kind::INIT_ACK | kind::DTLS => true,
@@ -334,8 +336,8 @@ impl DtlsChunk {
         self.phase == Phase::Offered && self.contexts.opens_restarts()
     }
 
-    /// Whether new keys have to be negotiated, because the keys in use are nearly exhausted. Asked
-    /// once for an epoch.
+    /// Whether new keys must be negotiated now, because the current keys are nearly exhausted or
+    /// have sealed `rekey_after` packets. Returns `true` once per epoch.
     pub(crate) fn rekeys(&mut self) -> bool {
         let id = self.contexts.sealing_id();
         if id.is_none() || self.rekeying == id {

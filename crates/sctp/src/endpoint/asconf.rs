@@ -16,8 +16,9 @@ const MAX_ASCONFS: usize = 4;
 
 impl Endpoint {
     /// Association found by the address in one of the packet's ASCONFs, if the verification tag
-    /// matches: of several ASCONFs, a retransmitted first one may name an address that it has
-    /// removed itself (RFC 5061 §5.5). The AUTH before it shows whether it is permitted.
+    /// matches. All ASCONFs of the packet are tried, because a retransmitted first one may contain
+    /// an address that it has removed itself (RFC 5061 §5.5). The AUTH before the ASCONF is
+    /// verified later.
     pub(super) fn by_asconf(&mut self, arrival: &Arrival, packet: &Packet<'_>) -> Option<u32> {
         if !(ASCONF.wanted)(&self.config) {
             return None;
@@ -32,12 +33,12 @@ impl Endpoint {
         })
     }
 
-    /// Association whose peer has `address`, if the verification tag matches.
+    /// Association whose peer has or lists `address`, if the verification tag matches.
     fn with_address(&mut self, arrival: &Arrival, address: IpAddr) -> Option<u32> {
         let (port, tag) = (arrival.header.source_port, arrival.header.verification_tag);
         let fits = |it: &Association| it.local_tag() == tag && it.uses_asconf();
         let slot = self.live(port, address).or_else(|| {
-            // An address that was added recently and is not verified.
+            // The address may have been added recently, and not be verified yet.
             self.table.claimants(port, address, tag).next()
         })?;
         let fits = match self.table.get(slot) {

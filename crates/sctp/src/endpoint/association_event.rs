@@ -1,4 +1,4 @@
-//! Inputs of detached associations.
+//! Events that an endpoint sends to its detached associations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ impl IsEmpty for Detached {
     }
 }
 
-/// Input of a [`DetachedAssociation`](super::DetachedAssociation) from its endpoint.
+/// Event for a [`DetachedAssociation`](super::DetachedAssociation) from its endpoint.
 #[derive(Debug)]
 pub struct AssociationEvent(pub(super) Input);
 
@@ -43,11 +43,11 @@ pub(super) enum Input {
     Icmp(Nanos, QuotedPacket, IcmpError),
     /// The unanswered control chunk should be retransmitted immediately.
     RepeatControl,
-    /// This unverified address belongs to another peer.
+    /// This unverified address was verified by another peer.
     Disown(IpAddr),
-    /// This address, verified or not, belongs to another peer.
+    /// This address belongs to another peer, even if it is verified here.
     Lose(IpAddr),
-    /// Another peer needs the place of this association.
+    /// Close this association to make space for another peer.
     Displace,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ForwardedPacket {
     pub(super) arrival: Arrival,
     /// The association was found by the packet's source.
     pub(super) by_source: bool,
-    /// The keys that opened it, if it is the content of a DTLS chunk.
+    /// Keys that opened the packet, if it is the content of a DTLS chunk.
     pub(super) opened_by: Option<KeyId>,
     pub(super) bytes: Bytes,
 }

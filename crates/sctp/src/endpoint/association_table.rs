@@ -33,8 +33,8 @@ struct Key {
 }
 
 impl Hash for Key {
-    /// Hashes as few words as possible: one for IPv4. Keys of the two families differ in length,
-    /// which is hashed, too.
+    /// Hashes as few words as possible: one for IPv4. IPv4 and IPv6 keys cannot collide, because
+    /// their lengths differ and the length is hashed, too.
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self.address {
             IpAddr::V4(address) => {
@@ -48,12 +48,12 @@ impl Hash for Key {
     }
 }
 
-/// Maximum number of claims to one address with one tag that are examined. Tags drawn by this
-/// endpoint differ; tags chosen by peers, and reflected in an ABORT, can be made equal, but only to
-/// their own disadvantage.
+/// Maximum number of associations examined that list the same address and tag. Tags drawn by this
+/// endpoint are unique. Only peers can cause equal tags, because they choose their own tags, and
+/// only their own associations suffer from that.
 const MAX_ALIKE: usize = 4;
 
-/// Source, destination and header of a packet.
+/// Source, destination and common header of a packet: lookup key of the last flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlowKey {
     pub(super) header: CommonHeader,
@@ -66,11 +66,11 @@ pub(super) struct FlowKey {
 struct Slot {
     generation: u32,
     association: Option<Box<Association>>,
-    /// Keys of the association in `by_peer`: its verified addresses. Most associations have one.
+    /// Keys of the association in `by_peer`, which are its verified addresses; usually one.
     keys: SmallVec<[Key; 1]>,
     /// Keys of the association in `claims`.
     claims: LazyBox<Vec<(Key, u32)>>,
-    /// Links of `to_transmit` and `ready`.
+    /// Links of the queues `to_transmit` and `ready`.
     transmits: QueueLink,
     ready: QueueLink,
 }
@@ -82,9 +82,9 @@ pub(super) struct AssociationTable {
     free: LazyBox<Vec<u32>>,
     by_peer: SipHashMap<Key>,
     secret: HashKey,
-    /// Associations that list an unverified address: by the address and each of their two tags.
+    /// Associations that list an unverified address, by address and by each of their two tags.
     claims: LazyBox<BTreeSet<(Key, u32, u32)>>,
-    /// Last peer found, because packets often arrive in series.
+    /// Last peer that was found, cached because packets often arrive in series.
     last: Option<(Key, u32)>,
     /// Source, ports and tag of the last packet with DATA or SACK that matched its association. The
     /// next packet with the same values belongs to the same association, until any lookup key
@@ -94,14 +94,14 @@ pub(super) struct AssociationTable {
     /// unknown address (RFC 9260 §5.1.2 B).
     by_tag: SipHashMap<u32>,
     shard: Shard,
-    /// Associations that their driver has detached.
+    /// Associations that the driver has detached.
     detached: LazyBox<Detached>,
     to_transmit: IntrusiveQueue,
     ready: IntrusiveQueue,
 }
 
 impl AssociationTable {
-    /// `key`: secret key of the hash tables.
+    /// Empty table. `key` is the secret key of the hash tables.
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
             slots: Slab::default(),
@@ -136,9 +136,9 @@ impl AssociationTable {
         id
     }
 
-    /// Updates the lookup keys of the association to its current addresses. Newly verified
-    /// addresses now belong to it, and no longer to others that list them; an address that another
-    /// association has verified is not assigned.
+    /// Updates the lookup keys of the association to its current addresses. A newly verified
+    /// address is removed from other associations that list it, unless another association has
+    /// already verified it.
     pub(super) fn index(&mut self, slot: u32) {
         self.index_all(slot);
         let by_peer = &self.by_peer;
@@ -162,7 +162,7 @@ impl AssociationTable {
         let first = association.paths().get(PathId(0));
         let (address, settled) = (first.path.remote, first.verified && !first.disowned);
         if paths == 1 && settled && self.slots.of(slot).keys.is_empty() {
-            // The most common start.
+            // Fast path for a new association with one verified address.
             return self.own_verified(slot, Key { port, address });
         }
         let owns = |it: &PathEntry| it.verified && !it.disowned;
@@ -213,13 +213,13 @@ impl AssociationTable {
         self.slots.of_mut(slot).keys = keys;
     }
 
-    /// Association that has verified the address. A closed association owns no address.
+    /// Open association that has verified the address.
     fn owner(&mut self, key: Key) -> Option<u32> {
         let owner = self.by_peer.get(&key)?;
         self.lives(owner).then_some(owner)
     }
 
-    /// Whether the association is alive; packets no longer find a closed association.
+    /// Whether the association is open. Removes the lookup keys of a closed association.
     pub(super) fn lives(&mut self, slot: u32) -> bool {
         let lives = match self.get(slot) {
             Some(association) => !association.is_closed(),
@@ -232,7 +232,7 @@ impl AssociationTable {
         false
     }
 
-    /// Assigns the address to the association, unless another has it.
+    /// Assigns the address to the association, unless another association or shard has verified it.
     fn own(&mut self, slot: u32, key: Key) -> bool {
         if let Some(other) = self.by_peer.insert_new(key, slot, self.secret) {
             if self.lives(other) {
@@ -245,7 +245,7 @@ impl AssociationTable {
             return false;
         }
         self.slots.of_mut(slot).keys.push(key);
-        // The next packets probably belong to the same association.
+        // Cached, because the next packets probably belong to this association.
         self.last = Some((key, slot));
         if self.claims.is_empty() {
             return true;
@@ -259,8 +259,8 @@ impl AssociationTable {
         true
     }
 
-    /// Records that the association has verified the address. Another shard may have done so at the
-    /// same time; the address then stays with that shard.
+    /// Records that the association has verified the address. If another association or shard has
+    /// verified it earlier, this association loses the address.
     fn own_verified(&mut self, slot: u32, key: Key) {
         if !self.own(slot, key) {
             let Key { address, .. } = key;
@@ -357,20 +357,20 @@ impl AssociationTable {
         Some(slot)
     }
 
-    /// Records a packet of the association; `way`: further packets with the same values belong to
-    /// it.
+    /// Records that a packet belonged to the association. `way`: further packets with this flow key
+    /// belong to it, too.
     pub(super) fn came(&mut self, way: Option<FlowKey>, slot: u32) {
         self.way = way.map(|way| (way, slot));
     }
 
-    /// Association of the last packet, if the current packet has the same values.
+    /// Association of the last packet, if the current packet has the same flow key.
     #[inline]
     pub(super) fn comes_again(&self, way: &FlowKey) -> Option<u32> {
         let (last, slot) = self.way.as_ref()?;
         (last == way).then_some(*slot)
     }
 
-    /// Association whose INIT had `tag`.
+    /// Association that waits for an INIT ACK with `tag`.
     pub(super) fn find_waiting(&self, tag: u32) -> Option<u32> {
         self.by_tag.get(&tag)
     }
@@ -395,7 +395,7 @@ impl AssociationTable {
         self.slots.get_mut(slot)?.association.as_deref_mut()
     }
 
-    /// Whether packets of its peer find the association.
+    /// Whether lookup keys lead to the association, so that packets of its peer find it.
     pub(super) fn is_findable(&self, slot: u32) -> bool {
         let entry = self.slots.get(slot);
         entry.is_some_and(|entry| {
@@ -424,7 +424,7 @@ impl AssociationTable {
         }
     }
 
-    /// Verification tag of packets to the association.
+    /// Verification tag of packets sent by the peer of the association.
     fn local_tag(&self, slot: u32) -> Option<u32> {
         match self.get(slot) {
             Some(association) => Some(association.local_tag()),
@@ -432,8 +432,8 @@ impl AssociationTable {
         }
     }
 
-    /// Like [`Self::remove_keys`], for an association that is indexed again: no other shard can
-    /// take its peer meanwhile.
+    /// Like [`Self::remove_keys`], for an association that is indexed again afterwards. Until then
+    /// no other shard can claim its peer.
     pub(super) fn remove_keys_to_index(&mut self, slot: u32) {
         self.shard.hold();
         self.remove_keys(slot);
@@ -450,8 +450,8 @@ impl AssociationTable {
         &mut self.shard
     }
 
-    /// Claims the peer with these addresses for an association that is inserted next; fails if
-    /// another shard has one with it.
+    /// Claims the peer with these addresses for an association that will be inserted. Fails if
+    /// another shard has an association with this peer.
     pub(super) fn reserve(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         self.shard.take_all(port, addresses)
     }
@@ -489,7 +489,7 @@ impl AssociationTable {
         self.note_output(slot);
     }
 
-    /// Like [`Self::touch`], for infrequent callers.
+    /// Like [`Self::touch`], but not inlined, for callers outside of the fast path.
     #[inline(never)]
     pub(super) fn touch_out_of_line(&mut self, slot: u32) {
         self.touch(slot);
@@ -507,7 +507,7 @@ impl AssociationTable {
         (self.ready).push(&mut self.slots, slot, |it| &mut it.ready);
     }
 
-    /// Next slot to send, round robin.
+    /// Next slot with packets to send, in round robin order.
     pub(super) fn next_to_transmit(&self) -> Option<u32> {
         self.to_transmit.first()
     }
@@ -517,7 +517,7 @@ impl AssociationTable {
         (self.to_transmit).pop(&mut self.slots, |it| &mut it.transmits);
     }
 
-    /// Next slot with events, round robin.
+    /// Next slot with events, in round robin order.
     #[inline]
     pub(super) fn next_ready(&self) -> Option<u32> {
         self.ready.first()

@@ -1,4 +1,4 @@
-//! View that an endpoint has of an association that is detached from it.
+//! Endpoint's view of a detached association.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::cookie::TieTags;
 /// T bit of ABORT and SHUTDOWN COMPLETE: the tag is the sender's own (RFC 9260 §3.3.7, §3.3.13).
 const TAG_REFLECTED: u8 = 1;
 
-/// An address of the peer.
+/// Address of the peer in the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ViewedAddress {
     pub(super) remote: IpAddr,
@@ -24,7 +24,8 @@ pub(super) struct ViewedAddress {
     pub(super) disowned: bool,
 }
 
-/// Facts by which packets of the peer find the association, and INITs of the peer are answered.
+/// Properties of a detached association that the endpoint needs to find it for packets of its peer,
+/// and to answer INITs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AssociationView {
     pub(super) local_tag: u32,
@@ -33,14 +34,14 @@ pub(super) struct AssociationView {
     pub(super) tie_tags: TieTags,
     pub(super) addresses: SmallVec<[ViewedAddress; 2]>,
     pub(super) primary: IpAddr,
-    /// The association has sent its SHUTDOWN ACK.
+    /// The association is in SHUTDOWN-ACK-SENT.
     pub(super) shutdown_ack_sent: bool,
     pub(super) accepts_zero_checksums: bool,
     pub(super) uses_asconf: bool,
-    /// DTLS chunks of its peer can be processed.
+    /// DTLS chunks of the peer can be processed.
     pub(super) takes_dtls: bool,
-    /// Present once the association is closed and has sent its last packet: until this time, data
-    /// that arrives is late.
+    /// Present once the association is closed and has sent its final packet. Data that arrives
+    /// until this time is considered late.
     pub(super) late_data_until: Option<Nanos>,
 }
 
@@ -89,7 +90,7 @@ impl AssociationView {
         known.find(|it| it.remote == remote)
     }
 
-    /// Marks the address as another peer's.
+    /// Marks the address as belonging to another peer.
     pub(super) fn disown(&mut self, remote: IpAddr) {
         let of_it = |it: &&mut ViewedAddress| it.remote == remote;
         if let Some(address) = self.addresses.iter_mut().find(of_it) {

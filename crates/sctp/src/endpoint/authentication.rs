@@ -1,4 +1,4 @@
-//! Packets that begin with an AUTH chunk and whose association is not known yet (RFC 4895 §6.3).
+//! Packets that start with an AUTH chunk and whose association is not known yet (RFC 4895 §6.3).
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::{Auth, Extension};
@@ -18,7 +18,7 @@ pub(super) struct VerifiedAuth<'a> {
 }
 
 impl<'a> VerifiedAuth<'a> {
-    /// `None`: the AUTH chunk is malformed.
+    /// Decodes the AUTH chunk; `None` if it is malformed.
     pub(super) fn of(auth: Frame<'a>) -> Option<Self> {
         match Extension::decode(auth.to_raw()) {
             Ok(Extension::Auth(chunk)) => Some(Self {
@@ -31,8 +31,8 @@ impl<'a> VerifiedAuth<'a> {
 }
 
 impl Endpoint {
-    /// Processes a packet that begins with an AUTH, if AUTH is offered: with a COOKIE ECHO after
-    /// it, the cookie contains the negotiated parameters.
+    /// Processes a packet that starts with an AUTH chunk, if AUTH is offered. If a COOKIE ECHO
+    /// follows, its cookie contains the AUTH parameters for the verification.
     pub(super) fn on_auth(
         &mut self,
         arrival: Arrival,
@@ -55,9 +55,9 @@ impl Endpoint {
         }
     }
 
-    /// Whether a COOKIE ECHO with `cookie` may be accepted. The parameters of an established
-    /// association are used, or else those of the cookie, because before the establishment only the
-    /// cookie contains the peer's parameters.
+    /// Whether a COOKIE ECHO with `cookie` may be accepted. The AUTH is verified with the
+    /// parameters of the established association, or else with those of the cookie, because before
+    /// the establishment only the cookie contains the peer's parameters.
     #[inline(always)]
     pub(super) fn admits_cookie(
         &mut self,
@@ -65,7 +65,7 @@ impl Endpoint {
         cookie: &Cookie,
         voucher: Option<&VerifiedAuth<'_>>,
     ) -> Result<(), DiscardReason> {
-        // Usually AUTH is not used.
+        // Most associations do not use AUTH.
         if existing.is_none() && cookie.auth.is_none() && voucher.is_none() {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Endpoint {
     }
 }
 
-/// See [`Endpoint::admits_cookie`].
+/// Implementation of [`Endpoint::admits_cookie`].
 pub(super) fn voucher_admits(
     association: Option<&mut Association>,
     config: &Config,
@@ -121,7 +121,8 @@ pub(super) fn voucher_admits(
     let proved = match (up, &mut of_cookie) {
         (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
         (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
-        // AUTH was not negotiated: it is an unknown chunk, and ends the packet (RFC 9260 §3.2).
+        // Without AUTH, the AUTH chunk is an unknown chunk, and the rest of the packet is discarded
+        // (RFC 9260 §3.2).
         (None, None) => return Err(DiscardReason::UnknownChunk),
     };
     proved.map_err(|_| DiscardReason::BadAuth)

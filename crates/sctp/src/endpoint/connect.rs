@@ -13,21 +13,22 @@ use crate::error::ConnectError;
 #[cfg(doc)]
 use crate::event::Event;
 
-/// Options of a connection attempt; by default SCTP directly over IP, and not part of a race.
+/// Options of a connection attempt. By default the attempt uses SCTP directly over IP, and is not
+/// part of a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// UDP port of the peer (RFC 6951) for all packets, until the peer is found to send from
-    /// another one; 0: SCTP directly over IP.
+    /// UDP port of the peer for encapsulated packets (RFC 6951), until the peer sends from another
+    /// UDP port; 0: SCTP directly over IP.
     pub udp_port: u16,
-    /// Number of a set of concurrent attempts (RFC 8305), chosen by the user: only one attempt of
-    /// the set continues after INIT ACK at a time. When one association is established, the user
-    /// should abort the others.
+    /// Identifies a set of concurrent attempts (RFC 8305); the user chooses the number. After INIT
+    /// ACK, only one attempt of the set continues at a time. When one association is established,
+    /// the user should abort the other attempts.
     pub race: Option<u64>,
 }
 
 impl ConnectOptions {
-    /// UDP encapsulation to this port of the peer.
+    /// Options for UDP encapsulation to this port of the peer.
     #[must_use]
     pub const fn over_udp(port: u16) -> Self {
         Self {
@@ -36,7 +37,7 @@ impl ConnectOptions {
         }
     }
 
-    /// Makes the attempt part of this race, or of no race.
+    /// Adds the attempt to this race, or to no race.
     #[must_use]
     pub const fn with_race(mut self, race: Option<u64>) -> Self {
         self.race = race;
@@ -49,7 +50,7 @@ impl Endpoint {
     /// §11.1.2). [`Event::Established`] or [`Event::Closed`] will report the result.
     ///
     /// # Errors
-    /// The addresses or the port cannot be used, or there is an association with that peer already.
+    /// The addresses or the port are invalid, or there is already an association with that peer.
     pub fn connect(
         &mut self,
         now: Nanos,

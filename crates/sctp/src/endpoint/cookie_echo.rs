@@ -1,5 +1,5 @@
-//! COOKIE ECHO: creates an association, or is matched against an existing one (RFC 9260 §5.1.5,
-//! §5.2.4).
+//! Processing of COOKIE ECHO: creates an association, or compares the cookie with an existing one
+//! (RFC 9260 §5.1.5, §5.2.4).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::discard::{DiscardCounts, DiscardReason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Neither tag matches, but the Tie-Tags match: the peer restarted. Or only the local tag
-    /// matches, but the association is already established: data exchanged with the peer's former
-    /// tag has no meaning for its new incarnation.
+    /// matches and the association is already established; the peer then restarts too, because data
+    /// exchanged under its former tag is lost for it.
     Restart,
     /// Only the local tag matches: both ends sent an INIT, and the peer's later INIT won.
     PeerBeganAnew,
     /// Only the peer's tag matches, without Tie-Tags: the cookie of an aborted attempt. Or only the
-    /// local tag matches, and the information about the peer is newer: the peer has aborted the
-    /// attempt of this cookie, and the COOKIE ECHO is late.
+    /// local tag matches, but the association has newer peer parameters: the peer has aborted the
+    /// attempt of this cookie.
     Late,
-    /// Both tags match: the association's own cookie.
+    /// Both tags match: the cookie belongs to this association.
     Own,
-    /// No row: discard.
+    /// No row applies: the cookie is discarded.
     None,
 }
 
@@ -54,7 +54,8 @@ impl Action {
         }
     }
 
-    /// Whether the association must not change. The reason is counted, or the association answers.
+    /// Whether the association must stay unchanged. If so, counts the discard, or lets the
+    /// association answer.
     pub(super) fn is_refused(
         self,
         association: &mut Association,
@@ -74,8 +75,8 @@ impl Action {
         true
     }
 
-    /// Changes the association, which then processes the remaining chunks of the packet.
-    /// `addresses`: the endpoint's.
+    /// Applies the action. Afterwards the association processes the remaining chunks of the packet.
+    /// `addresses` are the endpoint's local addresses.
     pub(super) fn apply(
         self,
         association: &mut Association,
@@ -99,7 +100,7 @@ impl Action {
 }
 
 impl Endpoint {
-    /// The cookie of a COOKIE ECHO, if this endpoint made it for the sender.
+    /// Decodes the cookie of a COOKIE ECHO, if this endpoint created it for the sender.
     pub(super) fn open_cookie(&self, arrival: &Arrival, sealed: &[u8]) -> Option<Cookie> {
         let fits = |cookie: &Cookie| {
             cookie.local_port == self.port
@@ -110,7 +111,7 @@ impl Endpoint {
         self.jar.open(sealed).filter(fits)
     }
 
-    /// `sealed`: the cookie, as a slice of its packet.
+    /// Processes a COOKIE ECHO. `sealed` is its cookie, as a slice of the packet.
     pub(super) fn on_cookie_echo(
         &mut self,
         arrival: Arrival,
@@ -139,7 +140,7 @@ impl Endpoint {
         if let Err(reason) = self.admits_cookie(existing, &cookie, voucher.as_ref()) {
             return self.discards.count(reason);
         }
-        // The association's own cookie never becomes stale (RFC 9260 §5.2.4, step 3).
+        // A cookie whose tags both match never becomes stale (RFC 9260 §5.2.4, step 3).
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Some(Action::Own)
         {
@@ -156,7 +157,7 @@ impl Endpoint {
         if voucher.is_some() {
             self.vouch(slot);
         }
-        // A new association was indexed when it was inserted.
+        // A new association was already indexed when it was inserted.
         if known.is_some() {
             self.table.index(slot);
         }
@@ -180,7 +181,7 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     pub(super) fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
-        // Rounded up (RFC 9260 §3.3.10.3).
+        // In microseconds, rounded up (RFC 9260 §3.3.10.3).
         let measure_of_staleness = u32::try_from(staleness.div_ceil(1_000)).unwrap_or(u32::MAX);
         let causes = Causes::of(&[Cause::StaleCookie {
             measure_of_staleness,
@@ -188,7 +189,7 @@ impl Endpoint {
         self.answer(arrival, cookie.peer_tag, &[&ErrorChunk { causes }]);
     }
 
-    /// Creates an association, if the endpoint accepts associations and a slot is available.
+    /// Creates an association, if the endpoint accepts one and the maximum number is not reached.
     fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
         if self.retired.has_any() && self.comes_late(arrival, cookie) {
             return None;
@@ -209,7 +210,7 @@ impl Endpoint {
         if self.table.len() >= self.max_associations {
             match self.make_room_for(arrival.now, arrival.path.remote) {
                 Room::Made => {}
-                // The peer will retransmit the COOKIE ECHO.
+                // Space becomes available soon. The peer will retransmit the COOKIE ECHO.
                 Room::Soon => {
                     self.discards.count(DiscardReason::RateLimited);
                     return None;
@@ -224,7 +225,7 @@ impl Endpoint {
             .table
             .reserve(cookie.remote_port, &cookie.peer_addresses)
         {
-            // Another shard accepted it at the same time.
+            // Another shard accepted the same peer at the same time.
             self.discards.count(DiscardReason::LateCookie);
             return None;
         }
@@ -245,8 +246,9 @@ impl Endpoint {
         Some(id.slot)
     }
 
-    /// Whether the association of this cookie is or may be closed. If it may be closed, the peer
-    /// must start with an INIT again: a new peer loses one round trip if many other associations
+    /// Whether the cookie belongs to an association that was closed, or may have been closed
+    /// because tags are remembered for a limited time. In the second case the peer must start again
+    /// with an INIT. A new peer therefore loses one round trip if very many other associations
     /// close at the same time.
     #[cold]
     #[inline(never)]
@@ -263,8 +265,8 @@ impl Endpoint {
         true
     }
 
-    /// Whether the user has accepted the association, if the user decides; `None` if it must not be
-    /// created now.
+    /// If the user decides about incoming associations: whether the user has accepted this one.
+    /// `None` if the association must not be created now.
     #[cold]
     #[inline(never)]
     fn decide(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<bool> {
@@ -294,8 +296,8 @@ impl Endpoint {
         self.answer(arrival, cookie.peer_tag, &[&abort]);
     }
 
-    /// Applies the table of RFC 9260 §5.2.4. Returns the association if it processes the remaining
-    /// chunks of the packet.
+    /// Applies the table of RFC 9260 §5.2.4. Returns the association if it should process the
+    /// remaining chunks of the packet.
     #[cold]
     #[inline(never)]
     fn apply(
@@ -319,8 +321,8 @@ impl Endpoint {
         Some(slot)
     }
 
-    /// The association restarts with `tag`: its lookup keys are removed, and its cookies with
-    /// another tag become invalid. The caller must index it next.
+    /// Prepares the restart of an association with `tag`: removes its lookup keys, and invalidates
+    /// cookies with the former tag if it differs. The caller must index the association next.
     pub(super) fn replace_incarnation(&mut self, now: Nanos, slot: u32, former: u32, tag: u32) {
         if former != tag {
             let life = self.config.valid_cookie_life;

@@ -19,16 +19,18 @@ impl Arrival {
     }
 }
 
-/// Whether a packet that begins with this chunk can use the lookup result of the last packet.
+/// Whether the cached lookup of the last packet can be used for a packet that starts with this
+/// chunk.
 #[inline]
 pub(super) fn carries_data(first: Frame<'_>) -> bool {
     matches!(first.kind, kind::DATA | kind::SACK)
 }
 
 impl Endpoint {
-    /// Association of a packet that is neither INIT nor COOKIE ECHO: that of its sender; or one
-    /// that lists the sender's unverified address, and whose tag matches; or one whose INIT it
-    /// answers. `None` if the sender is a peer of another shard.
+    /// Finds the association of a packet that does not start with INIT or COOKIE ECHO. Tried in
+    /// this order: the association with the source address, one with a matching tag that lists the
+    /// source address unverified, and one that waits for an INIT ACK with this tag. `None` if the
+    /// sender is a peer of another shard.
     pub(super) fn lookup(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
@@ -53,8 +55,8 @@ impl Endpoint {
             })
     }
 
-    /// Passes the chunks of a packet to its association. `behind`: there was a chunk before
-    /// `first`.
+    /// Passes the chunks of a packet to its association. `behind`: other chunks of the packet
+    /// precede `first`.
     #[inline]
     pub(super) fn deliver(
         &mut self,
@@ -69,8 +71,8 @@ impl Endpoint {
         };
         association.follow_udp_port(arrival.path.remote, arrival.udp_port);
         let way = arrival.way();
-        // An association found by the packet's content must be found in this way again (RFC 5061
-        // §4.1.1).
+        // The lookup is not cached if it used an address inside a chunk, because every such packet
+        // must be checked (RFC 5061 §4.1.1).
         let is_its_own = self.table.find(way.header.source_port, way.path.remote) == Some(slot);
         let again = is_its_own && !behind && !arrival.without && carries_data(first);
         let again = again && !arrival.protected;
@@ -82,7 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// Completes the delivery of a packet to the association.
+    /// Passes the chunks to the association, and updates the table afterwards.
     fn deliver_chunks(
         &mut self,
         now: Nanos,
@@ -108,9 +110,9 @@ impl Endpoint {
         }
     }
 
-    /// Changes the tag of an association that starts again because its cookie was too old (RFC 9260
-    /// §5.2.6; §5.3.1 requires a new tag): its peer may have accepted an earlier cookie, and would
-    /// then discard the cookies of a peer that restarts with the same tag (§5.2.4).
+    /// Changes the tag of an association that restarts the setup after a Stale Cookie error (RFC
+    /// 9260 §5.2.6; §5.3.1 requires a new tag). The peer may have accepted an earlier cookie. It
+    /// would then discard a cookie with the same tag (§5.2.4).
     #[cold]
     #[inline(never)]
     fn renew_tag(&mut self, now: Nanos, slot: u32) {
@@ -124,9 +126,9 @@ impl Endpoint {
         }
     }
 
-    /// Processes a packet with the same addresses, ports and tag as the last one of an association:
-    /// the lookup and the checks of the source were made for that packet. Returns whether it was
-    /// processed; only DATA and SACKs are.
+    /// Processes a packet of DATA or SACKs with the same addresses, ports and tag as the last
+    /// packet, so that lookup and source checks need not be repeated. Returns `false` if the packet
+    /// was not processed.
     #[inline(always)]
     pub(super) fn deliver_to_last_flow(
         &mut self,
@@ -152,7 +154,7 @@ impl Endpoint {
         association.begin_packet(ecn, chunks.packet_len());
         match association.try_fast_path(now, way.path, first, chunks, &mut self.discards) {
             FastPath::Whole => {
-                // Most packets cause no events.
+                // Checked here, because most packets cause no events.
                 let has_news = association.has_news();
                 self.table.sends(slot);
                 if has_news {
@@ -168,7 +170,7 @@ impl Endpoint {
         true
     }
 
-    /// Processes a packet that is neither INIT nor COOKIE ECHO.
+    /// Processes a packet that does not start with INIT or COOKIE ECHO.
     #[inline(always)]
     pub(super) fn dispatch(
         &mut self,
@@ -201,9 +203,8 @@ impl Endpoint {
             };
         };
         if association.is_closed() {
-            // The final packet of the association contains all information for the peer; a bare
-            // ABORT for a packet that arrives meanwhile would overtake it, and its error cause
-            // would be lost.
+            // The association still has to send its final packet. An ABORT as an answer to this
+            // packet could overtake it, and the error cause in the final packet would be lost.
             if association.has_last_words() {
                 return self.discards.count(DiscardReason::OutOfTheBlue);
             }

@@ -1,7 +1,7 @@
 //! Associations that their driver owns, for example on another thread.
 //!
-//! The endpoint keeps a view of such an association, by which it assigns the packets of its peer
-//! and answers an INIT of a restarted peer. The endpoint passes packets as [`AssociationEvent`]s.
+//! The endpoint keeps a view of such an association, to demultiplex packets of its peer and to
+//! answer the INIT of a restarted peer. The endpoint passes packets as [`AssociationEvent`]s.
 //! [`EndpointEvent`]s inform the endpoint about the tags and addresses of the association, and
 //! about its end.
 
@@ -29,8 +29,8 @@ use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::CloseReason;
 use crate::transmit::UdpTransmit;
 
-/// Maximum number of inputs of detached associations that wait for the driver, which should poll
-/// them after every packet.
+/// Maximum number of queued events for detached associations. The driver should poll them after
+/// every packet.
 const MAX_FORWARDED: usize = 1_024;
 
 /// Change of a [`DetachedAssociation`] that its endpoint needs to know.
@@ -43,11 +43,12 @@ enum Notice {
     Changed(AssociationView),
     /// The peer has restarted, and the tags have changed.
     Restarted(AssociationView),
-    /// A DTLS chunk contained this packet, which begins with a COOKIE ECHO.
+    /// The association opened a DTLS chunk whose content is this packet, which starts with a COOKIE
+    /// ECHO.
     CookieEcho(Box<ForwardedPacket>),
-    /// A COOKIE ECHO is older than its lifespan by this time.
+    /// The cookie of a COOKIE ECHO has expired, by this time in nanoseconds.
     StaleCookie(Arrival, Box<Cookie>, Nanos),
-    /// The association is closed, and has sent its last packet.
+    /// The association is closed, and has sent its final packet.
     Closed(AssociationView),
 }
 
@@ -65,7 +66,8 @@ pub enum DetachError {
     /// The association was released or detached.
     #[error("no such association")]
     Unknown,
-    /// The handshake, which the endpoint performs, is not complete, or the association is closed.
+    /// The association is closed, or its handshake is not complete. The endpoint performs the
+    /// handshake.
     #[error("the association is not established")]
     NotEstablished,
 }
@@ -86,18 +88,19 @@ pub enum DetachError {
 /// 4. [`poll_timeout`](Self::poll_timeout): the time of the next
 ///    [`handle_timeout`](Self::handle_timeout).
 ///
-/// After an event for which [`EndpointEvent::is_closed`] is true, the association needs no endpoint
-/// any more; its output stays readable. A driver that ends earlier must first
-/// [abort](Association::abort) it and poll, because the endpoint otherwise keeps its place.
+/// After an event for which [`EndpointEvent::is_closed`] is true, the association is independent of
+/// the endpoint; its output stays readable. A driver that wants to drop the association earlier
+/// must first [abort](Association::abort) it and poll, because otherwise the endpoint never
+/// releases its slot.
 #[derive(Debug)]
 pub struct DetachedAssociation {
     association: Box<Association>,
     id: AssociationId,
     discards: DiscardCounts,
-    /// Last view that the endpoint was given.
+    /// View last reported to the endpoint.
     known: AssociationView,
     restarted: bool,
-    /// Event about a COOKIE ECHO.
+    /// Pending event about a COOKIE ECHO.
     notice: Option<EndpointEvent>,
     closed: bool,
     /// Latest time passed to the association.
@@ -124,7 +127,7 @@ impl DetachedAssociation {
         self.id
     }
 
-    /// Counters of packets and chunks that it discarded, by reason.
+    /// Counters of packets and chunks discarded by this association, by reason.
     pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
@@ -164,7 +167,7 @@ impl DetachedAssociation {
     fn handle_packet(&mut self, forwarded: &ForwardedPacket) {
         let mut arrival = forwarded.arrival;
         arrival.now = self.at(arrival.now);
-        // The endpoint has verified the checksum, if there is one.
+        // The endpoint has already verified the checksum.
         let Ok(packet) = Packet::parse(&forwarded.bytes, Checksum::Ignore) else {
             return self.discards.count(DiscardReason::Malformed);
         };
@@ -186,7 +189,7 @@ impl DetachedAssociation {
         self.handle_admitted(&arrival, first, rest, may_be_fast);
     }
 
-    /// Processes a packet whose tag and first chunk the association admits.
+    /// Processes a packet whose tag and first chunk were accepted.
     fn handle_admitted(
         &mut self,
         arrival: &Arrival,
@@ -208,8 +211,8 @@ impl DetachedAssociation {
         }
     }
 
-    /// Passes the chunks of a packet to the association. `behind`: there was a chunk before
-    /// `first`.
+    /// Passes the chunks of a packet to the association. `behind`: other chunks of the packet
+    /// precede `first`.
     fn deliver(
         &mut self,
         arrival: &Arrival,
@@ -250,7 +253,8 @@ impl DetachedAssociation {
         }
     }
 
-    /// COOKIE ECHO of the peer (RFC 9260 §5.2.4). `addresses`: the endpoint's.
+    /// Processes a COOKIE ECHO of the peer (RFC 9260 §5.2.4). `addresses` are the endpoint's local
+    /// addresses.
     fn on_cookie_echo(
         &mut self,
         forwarded: &ForwardedPacket,
@@ -279,7 +283,7 @@ impl DetachedAssociation {
         if let Err(reason) = admitted {
             return self.discards.count(reason);
         }
-        // The association's own cookie never becomes stale (RFC 9260 §5.2.4, step 3).
+        // A cookie whose tags both match never becomes stale (RFC 9260 §5.2.4, step 3).
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Action::Own
         {
@@ -305,9 +309,9 @@ impl DetachedAssociation {
         }
     }
 
-    /// Writes all packets that may be sent now. `each` receives every packet after it was appended
-    /// to `out`, and may remove it from there; after [`ControlFlow::Break`] the remaining packets
-    /// wait for the next call.
+    /// Writes all packets that may be sent now. `each` is called after each packet was appended to
+    /// `out`, and may remove it from there. After [`ControlFlow::Break`] the remaining packets wait
+    /// for the next call.
     pub fn poll_transmit_batch(
         &mut self,
         now: Nanos,
@@ -319,7 +323,7 @@ impl DetachedAssociation {
         self.association.note_sending();
     }
 
-    /// Time of the next [`Self::handle_timeout`], if no other input comes first.
+    /// Time of the next [`Self::handle_timeout`], if no other input precedes it.
     pub fn poll_timeout(&mut self) -> Option<Nanos> {
         self.association.deadline()
     }
@@ -356,13 +360,11 @@ impl DetachedAssociation {
     }
 }
 
-/// Detached associations.
+/// Interface for detached associations.
 impl Endpoint {
-    /// Gives an established association to the driver. Packets of its peer are then not processed
-    /// here, but returned by [`Endpoint::poll_association_event`].
-    ///
-    /// # Errors
-    /// The association is not established.
+    /// Detaches an established association, which the driver owns from then on. Packets of its peer
+    /// are then returned by [`Endpoint::poll_association_event`] instead of being processed here.
+    /// # Errors The association is not established.
     pub fn detach(&mut self, id: AssociationId) -> Result<DetachedAssociation, DetachError> {
         let slot = self.table.slot_of(id).ok_or(DetachError::Unknown)?;
         let association = self.table.get(slot).ok_or(DetachError::Unknown)?;
@@ -384,14 +386,14 @@ impl Endpoint {
         })
     }
 
-    /// Next event for an association that is detached, with its identifier. The driver should poll
-    /// until there is none after every input.
+    /// Next event for a detached association, with its identifier. The driver should poll after
+    /// every input until the result is `None`.
     pub fn poll_association_event(&mut self) -> Option<(AssociationId, AssociationEvent)> {
         self.table.next_forwarded()
     }
 
     /// Processes an event of a detached association. After the last event
-    /// ([`EndpointEvent::is_closed`]) the identifier is unknown. The driver should drain
+    /// ([`EndpointEvent::is_closed`]) the identifier is no longer valid. The driver should drain
     /// [`Endpoint::poll_association_event`] and `poll_transmit` afterwards.
     pub fn handle_endpoint_event(&mut self, id: AssociationId, event: EndpointEvent) {
         let Some(slot) = self.table.detached_slot_of(id) else {
@@ -426,7 +428,8 @@ impl Endpoint {
         self.forward(slot, Input::Packet(forwarded));
     }
 
-    /// Queues an input that a packet caused. If the driver does not poll, the number is limited.
+    /// Queues an event that was caused by a received packet. Drops it if the driver does not poll
+    /// and the queue is full.
     #[cold]
     #[inline(never)]
     pub(super) fn forward(&mut self, slot: u32, input: Input) {
@@ -436,7 +439,7 @@ impl Endpoint {
         self.table.forward(slot, input);
     }
 
-    /// Queues a COOKIE ECHO, whose cookie was opened.
+    /// Queues a COOKIE ECHO together with its decoded cookie.
     #[cold]
     #[inline(never)]
     pub(super) fn forward_cookie(

@@ -25,7 +25,7 @@ impl Endpoint {
             return self.discards.count(DiscardReason::ChunkFields);
         };
         let Some(slot) = self.protected_by(&arrival, first, &chunk) else {
-            // An unknown chunk, or no association.
+            // The DTLS chunk is treated as an unknown chunk, or the packet as out of the blue.
             return self.dispatch(arrival, first, chunks, packet);
         };
         if !chunks.is_at_end() {
@@ -51,7 +51,7 @@ impl Endpoint {
         }
     }
 
-    /// Processes the chunks of an opened packet, after its common header.
+    /// Processes the chunks of an opened DTLS chunk; `opened` starts with the common header.
     fn take_opened(&mut self, arrival: Arrival, slot: u32, ours: bool, opened: &bytes::Bytes) {
         let Ok(packet) = Packet::parse(opened, Checksum::Ignore) else {
             return self.discards.count(DiscardReason::Malformed);
@@ -67,7 +67,7 @@ impl Endpoint {
             ..arrival
         };
         match first.kind {
-            // Both chunks are sent without protection, and a record contains no record.
+            // INIT and INIT ACK are never protected, and DTLS chunks are not nested.
             kind::INIT | kind::INIT_ACK | kind::DTLS => {
                 self.discards.count(DiscardReason::ForbiddenBundle);
             }
@@ -85,7 +85,7 @@ impl Endpoint {
         }
     }
 
-    /// The association whose keys a DTLS chunk may be protected with.
+    /// Association whose keys may open this DTLS chunk.
     fn protected_by(&mut self, arrival: &Arrival, first: Frame<'_>, chunk: &Dtls) -> Option<u32> {
         let slot = if chunk.restart {
             self.live(arrival.header.source_port, arrival.path.remote)

@@ -1,4 +1,5 @@
-//! Concurrent attempts at several addresses of which one is wanted (Happy Eyeballs, RFC 8305).
+//! Concurrent connection attempts to several addresses, of which one should succeed (Happy
+//! Eyeballs, RFC 8305).
 //!
 //! The addresses may belong to one host. A host with several of the addresses would treat the
 //! COOKIE ECHO of a second attempt, from the same port with another tag, as a restart of the
@@ -13,12 +14,12 @@ use crate::association_id::AssociationId;
 use crate::association_state::AssociationState;
 use crate::lazy_box::LazyBox;
 
-/// Attempts by race.
+/// Connection attempts, by the number of their race.
 #[derive(Debug, Default)]
 pub(super) struct ConnectAttempts(LazyBox<Vec<(u64, AssociationId)>>);
 
 impl Endpoint {
-    /// Adds the attempt to the race.
+    /// Adds a connection attempt to a race.
     pub(super) fn enter_race(&mut self, race: u64, id: AssociationId) {
         let mut racers = std::mem::take(&mut self.racers);
         let lives = |id| !matches!(self.state_of(id), None | Some(AssociationState::Closed));
@@ -43,7 +44,7 @@ impl Endpoint {
             })
     }
 
-    /// State of the association. A detached association was established.
+    /// State of the association; a detached association counts as established.
     fn state_of(&self, id: AssociationId) -> Option<AssociationState> {
         let here = self.association(id).map(Association::state);
         here.or_else(|| {

@@ -13,14 +13,14 @@ impl Endpoint {
     /// an INIT: its Initiate Tag); other messages are counted by reason
     /// ([`DiscardReason::IcmpIgnored`] and the following reasons). The effects:
     ///
-    /// - packet too big: the path's packets become smaller, never larger, and not smaller than 576
-    ///   bytes over IPv4 and 1,280 over IPv6 with the IP header; larger data in flight is
+    /// - packet too big: the packet size of the path is reduced to the reported MTU, but not below
+    ///   576 bytes over IPv4 and 1,280 over IPv6, including the IP header; larger data in flight is
     ///   retransmitted. With [`Config::path_mtu_discovery`](crate::Config::path_mtu_discovery)
     ///   larger sizes are probed again after ten minutes;
     /// - protocol unreachable, and with UDP encapsulation port unreachable (RFC 6951 §5.5): the
-    ///   association ends like after an ABORT;
-    /// - other unreachable codes: one error of the path, at most once per RTO, and none of the
-    ///   association.
+    ///   association is closed as after an ABORT;
+    /// - other unreachable codes: one error of the path is counted, at most once per RTO, and no
+    ///   error of the association.
     ///
     /// The caller should drain `poll_transmit` and `poll_event` afterwards.
     pub fn handle_icmp(&mut self, now: Nanos, icmp: &Icmp<'_>) {

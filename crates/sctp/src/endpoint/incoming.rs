@@ -1,11 +1,11 @@
 //! Incoming associations that wait for the user's decision.
 //!
-//! No state is stored at INIT (RFC 9260 §5.1.3). A returned COOKIE ECHO shows that the peer is
-//! reachable at its address: only then is the packet stored, and no answer is sent before the user
-//! has decided. Meanwhile the peer retransmits it by T1-cookie, without effect. Accepting processes
-//! the packet as if it arrived now; refusing sends an ABORT and deletes it. A later copy of the
-//! COOKIE ECHO is presented to the user again, so that a lost ABORT does not leave the peer without
-//! an answer.
+//! No state is stored at INIT (RFC 9260 §5.1.3). The packet with the COOKIE ECHO is stored, because
+//! it shows that the peer is reachable at its address. It is not answered before the user has
+//! decided; meanwhile the peer retransmits it by T1-cookie, without effect. If the user accepts,
+//! the packet is processed as if it had just arrived. If the user refuses, an ABORT is sent and the
+//! packet is deleted. The ABORT may be lost, so a later copy of the COOKIE ECHO is presented to the
+//! user again.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -22,12 +22,12 @@ use crate::cookie::Cookie;
 use crate::discard::DiscardReason;
 
 /// Incoming association that waits for the user's decision: see [`Endpoint::poll_incoming`]. The
-/// peer waits until [`accept`](Self::accept), [`refuse`](Self::refuse), the expiration of its
-/// cookie or its restart; dropping this value has no effect.
+/// peer waits until it is [accepted](Self::accept) or [refused](Self::refuse), restarts, or its
+/// cookie expires; dropping this value has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Incoming {
-    /// Local tag of its cookie, which identifies it at its endpoint.
+    /// Local tag in the peer's cookie, which identifies the peer at its endpoint.
     tag: u32,
     /// Peer's addresses: the first is the source of its COOKIE ECHO, which is verified; the others
     /// are claimed by the peer.
@@ -36,7 +36,7 @@ pub struct Incoming {
     pub port: u16,
     /// The peer's UDP port; 0 without UDP encapsulation.
     pub udp_port: u16,
-    /// Local address at which it arrived.
+    /// Local address at which the COOKIE ECHO arrived.
     pub local: IpAddr,
     /// Number of outbound streams.
     pub outbound_streams: u16,
@@ -48,48 +48,49 @@ pub struct Incoming {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No cause.
+    /// ABORT without an error cause.
     #[default]
     Plain,
     /// Out of Resource (RFC 9260 §3.3.10.4): the peer may retry later.
     OutOfResource,
-    /// User-Initiated Abort (RFC 9260 §3.3.10.12) with the user's reason, of which 512 bytes are
+    /// User-Initiated Abort (RFC 9260 §3.3.10.12) with the user's reason; at most 512 bytes are
     /// sent.
     Reason(Bytes),
 }
 
-/// The peer no longer waits: it restarted, or its cookie has expired (RFC 9260 §5.2.6).
+/// Error: the peer no longer waits, because it restarted or its cookie has expired (RFC 9260
+/// §5.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the peer that waited to be accepted is gone")]
 pub struct IncomingGone;
 
-/// A waiting association.
+/// Stored COOKIE ECHO of one waiting peer.
 #[derive(Debug)]
 struct HeldCookieEcho {
     incoming: Incoming,
     arrival: Arrival,
     peer_tag: u32,
-    /// Expiration time of its cookie.
+    /// Expiration time of the peer's cookie.
     until: Nanos,
     packet: Bytes,
     told: bool,
 }
 
-/// All waiting associations.
+/// COOKIE ECHOs of all waiting peers.
 #[derive(Debug)]
 pub(super) struct PendingIncoming {
     held: VecDeque<HeldCookieEcho>,
     most: usize,
-    /// Packet being processed, if it may begin an association.
+    /// Packet that is being processed, if it may start an association.
     at_hand: Bytes,
-    /// Tag of the association that the user has accepted.
+    /// Local tag of the association that the user has just accepted.
     approved: Option<u32>,
-    /// Association that resulted from it.
+    /// Association that was created for the approved tag.
     accepted: Option<AssociationId>,
 }
 
 impl PendingIncoming {
-    /// At most `most` wait at a time.
+    /// Empty queue for at most `most` waiting peers.
     fn new(most: usize) -> Self {
         Self {
             held: VecDeque::new(),
@@ -100,7 +101,7 @@ impl PendingIncoming {
         }
     }
 
-    /// Stores a packet that may have to be retained.
+    /// Remembers a packet, because its COOKIE ECHO may have to be stored.
     pub fn note(&mut self, packet: &Bytes) {
         self.at_hand = packet.clone();
     }
@@ -120,8 +121,8 @@ impl PendingIncoming {
         self.approved == Some(tag) || self.holds(tag)
     }
 
-    /// Whether the association of this cookie may be created now. If not, its packet is stored, if
-    /// there is space.
+    /// Whether the user has accepted the association of this cookie. If the user has not decided,
+    /// its packet is stored, if there is space.
     pub fn approves(
         &mut self,
         arrival: Arrival,
@@ -134,7 +135,7 @@ impl PendingIncoming {
         if self.holds(cookie.local_tag) {
             return Err(Some(DiscardReason::Undecided));
         }
-        // A peer that restarts waits only once.
+        // A restarted peer replaces its earlier COOKIE ECHO.
         let (remote, port) = (arrival.path.remote, cookie.remote_port);
         let same =
             |it: &HeldCookieEcho| it.arrival.path.remote == remote && it.incoming.port == port;
@@ -161,7 +162,7 @@ impl PendingIncoming {
             arrival,
             peer_tag: cookie.peer_tag,
             until: cookie.created_at.saturating_add(cookie.lifespan),
-            // A copy, so that it does not keep a larger buffer alive.
+            // Copied, so that the packet does not keep a larger receive buffer in memory.
             packet: Bytes::copy_from_slice(&packet),
             told: false,
         });
@@ -175,9 +176,9 @@ impl PendingIncoming {
 }
 
 impl Incoming {
-    /// Accepts the peer, even if `endpoint`, which returned this value, no longer listens. The
-    /// caller should drain `poll_transmit` and `poll_event` afterwards:
-    /// [`Event::Established`](crate::Event::Established) comes first.
+    /// Accepts the peer, even if the endpoint no longer listens. `endpoint` is the endpoint that
+    /// returned this value. The caller should drain `poll_transmit` and `poll_event` afterwards;
+    /// the first event is [`Event::Established`](crate::Event::Established).
     ///
     /// # Errors
     /// The peer no longer waits, a decision was already made, or the limit of
@@ -203,8 +204,8 @@ impl Incoming {
         undecided.accepted.take().ok_or(IncomingGone)
     }
 
-    /// Refuses the peer by an ABORT (RFC 9260 §9.1) of `endpoint`, which returned this value. The
-    /// caller should drain `poll_transmit` afterwards.
+    /// Refuses the peer by an ABORT (RFC 9260 §9.1). `endpoint` is the endpoint that returned this
+    /// value. The caller should drain `poll_transmit` afterwards.
     ///
     /// # Errors
     /// The peer no longer waits, or a decision was already made.
@@ -216,15 +217,16 @@ impl Incoming {
     }
 }
 
-/// Incoming associations.
+/// Interface for the user's decisions about incoming associations.
 impl Endpoint {
-    /// Lets the user decide about incoming associations, which [`Endpoint::poll_incoming`] returns.
-    /// At most `most` may wait at a time; further COOKIE ECHOs are not answered, and peers
-    /// retransmit them by T1-cookie (RFC 9260 §5.1 C). 0: all are accepted while the endpoint
-    /// listens, which is the default. The caller should drain `poll_transmit` afterwards.
+    /// Lets the user decide about each incoming association, which [`Endpoint::poll_incoming`]
+    /// returns. At most `most` may wait at a time; further COOKIE ECHOs are not answered, and peers
+    /// retransmit them by T1-cookie (RFC 9260 §5.1 C). 0, the default: all are accepted while the
+    /// endpoint listens. The caller should drain `poll_transmit` afterwards.
     ///
-    /// Peers that wait are refused, the first 64 by an ABORT now. The others get no answer now:
-    /// when they retransmit their COOKIE ECHO, they are treated as new peers, by the new setting.
+    /// Peers that are already waiting are refused: the first 64 by an ABORT immediately. The others
+    /// are not answered now; when they retransmit their COOKIE ECHO, the new setting applies to
+    /// them as to new peers.
     pub fn decide_incoming(&mut self, most: usize) {
         let former = self.undecided.take();
         for held in former.into_iter().flat_map(|it| it.held) {

@@ -1,4 +1,4 @@
-//! INIT: answered without storing any state (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
+//! Processing of INIT: an answer that stores no state (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
 
 use std::net::IpAddr;
 
@@ -22,23 +22,24 @@ use crate::discard::DiscardReason;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions};
 use crate::handshake::{self, BEFORE_COOKIE, LocalOffer, Offer, OfferError};
 
-/// Answer to an INIT from a peer with an existing association.
+/// Answer to an INIT from the peer of an existing association.
 enum Collision {
-    /// Both ends sent an INIT: with the same parameters as before, including tags (§5.2.1).
+    /// Both ends sent an INIT: the INIT ACK has the same parameters as the own INIT, including the
+    /// tag (§5.2.1).
     SameTag(TieTags),
-    /// As above, but the INIT came from an address to which this end did not connect: the reply is
-    /// sent to a listed address to which it did connect.
+    /// As above, but the INIT came from an address to which this end did not connect. The INIT ACK
+    /// is sent to an address in the INIT to which this end did connect.
     SameTagTo(IpAddr),
-    /// The peer may have lost its state: with a new tag, and the current tags in the cookie
-    /// (§5.2.2).
+    /// The peer may have lost its state: the INIT ACK has a new tag, and the cookie contains the
+    /// current tags (§5.2.2).
     NewTag(TieTags),
-    /// The association is shutting down: the SHUTDOWN ACK again (§9.2).
+    /// The association is shutting down: the SHUTDOWN ACK is sent again (§9.2).
     ShutdownAck,
     /// The INIT lists addresses that the association does not have.
     NewAddresses(Vec<IpAddr>),
-    /// The INIT came from another UDP port than the given one, which the association uses. No tag
-    /// proves that the sender of the INIT is the peer, so the INIT must not move the association to
-    /// that port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
+    /// The association uses the given UDP port, but the INIT came from another one. No tag proves
+    /// that the sender of the INIT is the peer, so the INIT must not move the association to that
+    /// port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
     NewUdpPort(u16),
 }
 
@@ -119,7 +120,7 @@ impl Endpoint {
                 self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
             }
             Collision::NewTag(tie_tags) => {
-                // Replaces an incarnation that may have been lost.
+                // New parameters, because the peer may have restarted.
                 let own = self.draw_own(offer, ours);
                 self.send_init_ack(arrival, (offer, ours), own, tie_tags);
             }
@@ -164,7 +165,7 @@ impl Endpoint {
         self.send_init_ack(arrival, (offer, ours), own, TieTags::NONE);
     }
 
-    /// Sends an ABORT to the sender of an INIT, with its tag (RFC 9260 §8.4, rule 3).
+    /// Refuses an INIT by an ABORT with the INIT's tag (RFC 9260 §8.4, rule 3).
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
@@ -175,7 +176,7 @@ impl Endpoint {
         self.answer(arrival, tag, &[&abort]);
     }
 
-    /// `ours`: extensions that this endpoint offers.
+    /// Draws the parameters for an INIT ACK. `ours`: extensions that this endpoint offers.
     fn draw_own(&mut self, offer: &Offer, ours: Extensions) -> LocalOffer {
         let both = offer.extensions.and(ours);
         LocalOffer {
@@ -250,7 +251,8 @@ impl Endpoint {
         self.answer_at_length(arrival, offer, own, both, sealed);
     }
 
-    /// Drops AUTH if its parameters do not fit; `false` if AUTH is required.
+    /// Omits AUTH if its parameters do not fit into the INIT ACK. Returns `false` if AUTH is
+    /// required.
     #[cold]
     #[inline(never)]
     fn fits_auth(
@@ -278,7 +280,7 @@ impl Endpoint {
         true
     }
 
-    /// Sends an INIT ACK with a cookie and further parameters.
+    /// Sends an INIT ACK that contains optional parameters.
     #[cold]
     #[inline(never)]
     fn answer_at_length(
@@ -292,7 +294,7 @@ impl Endpoint {
         let sealed = sealed.split_off(BEFORE_COOKIE - HEADER);
         let remote = arrival.path.remote;
         let ack = handshake::init_ack(&self.config, own, remote, sealed, offer, both);
-        // Larger than a packet only if the cookie does not fit.
+        // The packet exceeds the path MTU only if the cookie does not fit.
         self.answer_within(usize::MAX, arrival, offer.initiate_tag, &[&ack]);
     }
 }
@@ -302,9 +304,9 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
     let known_port = association.paths().udp_port_to(source);
     let new = association.lacks_any(&offer.addresses);
     match association.state() {
-        // Not all addresses of the peer are known yet, so no address counts as new (§5.2.1). But
-        // the local tag is disclosed to called addresses only: otherwise an attacker who lists the
-        // peer's address could control the attempt.
+        // In COOKIE-WAIT the peer's addresses are not all known, so no address counts as new
+        // (§5.2.1). The local tag is disclosed only to addresses to which this end connected.
+        // Otherwise an attacker who lists the peer's address could take over the attempt.
         AssociationState::CookieWait => match association.paths().find(source) {
             Some(_) => Collision::SameTag(TieTags::NONE),
             None => {
@@ -317,14 +319,14 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
         },
         AssociationState::ShutdownAckSent => Collision::ShutdownAck,
         _ if !new.is_empty() => Collision::NewAddresses(new),
-        // The port is disclosed only to senders at the association's addresses.
+        // Disclose the port only to senders at known addresses of the association.
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         AssociationState::CookieEchoed => Collision::SameTag(association.tie_tags()),
         _ => Collision::NewTag(association.tie_tags()),
     }
 }
 
-/// Like [`collision`], with an association that was established before it was detached.
+/// Like [`collision`], for a detached association, which was established before.
 fn collision_with_detached(view: &AssociationView, offer: &Offer, arrival: &Arrival) -> Collision {
     let listed = offer.addresses.iter().copied();
     let new: Vec<_> = listed.filter(|&it| view.address(it).is_none()).collect();

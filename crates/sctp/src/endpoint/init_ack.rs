@@ -1,5 +1,4 @@
-//! INIT ACKs that are refused with a reply to their source, independent of the association (RFC
-//! 9260 §3.3.3).
+//! INIT ACKs that are refused by a stateless reply to their source (RFC 9260 §3.3.3).
 
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, kind};
@@ -11,7 +10,7 @@ use crate::discard::DiscardReason;
 use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
 
-/// Whether an INIT ACK has an invalid tag or window, in the first two fields of its value.
+/// Whether an INIT ACK has an invalid Initiate Tag or a_rwnd, the first two fields of its value.
 fn is_refused(ack: Frame<'_>) -> bool {
     let field = |at: usize| {
         let bytes = ack.value().get(at..)?.first_chunk();
@@ -21,9 +20,10 @@ fn is_refused(ack: Frame<'_>) -> bool {
 }
 
 impl Endpoint {
-    /// Whether `first` is an expected INIT ACK with a tag of 0, which ends the attempt, or a window
-    /// below 1,500 bytes, which has no effect. Either is reported to the sender by an ABORT with
-    /// the announced tag, or, if no tag was announced, with the packet's tag and the T bit.
+    /// Handles an expected INIT ACK with an invalid field; returns whether `first` is one. With
+    /// Initiate Tag 0 the attempt fails. With an a_rwnd below 1,500 bytes the INIT ACK is ignored.
+    /// Both are answered by an ABORT with the Initiate Tag, or, if that is 0, with the packet's tag
+    /// and the T bit.
     pub(super) fn refuses_init_ack(
         &mut self,
         slot: u32,

@@ -1,5 +1,5 @@
-//! Intrusive queues: their links are in the slots themselves, so that queueing needs no allocation
-//! and each slot is queued once.
+//! Intrusive queues: the links are stored in the slots, so that queueing needs no allocation and
+//! each slot can be queued only once.
 
 /// Link of a slot that is not queued.
 const OUT: u32 = u32::MAX;
@@ -22,7 +22,7 @@ pub(super) trait SlotStorage<S> {
     fn at(&mut self, slot: u32) -> Option<&mut S>;
 }
 
-/// Queue: its first and last slot.
+/// Queue of slots, represented by the numbers of its first and last slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntrusiveQueue {
     first: u32,
@@ -39,8 +39,8 @@ impl Default for IntrusiveQueue {
 }
 
 impl IntrusiveQueue {
-    /// Appends `slot`, unless it is queued; the slot must exist. `place` returns the link of a slot
-    /// for this queue.
+    /// Appends the existing slot `slot`, unless it is already queued. `place` returns the link of a
+    /// slot for this queue.
     #[inline(always)]
     pub(super) fn push<S>(
         &mut self,
@@ -70,7 +70,7 @@ impl IntrusiveQueue {
         (self.first != OUT).then_some(self.first)
     }
 
-    /// Removes the first slot.
+    /// Removes the first slot of the queue.
     #[inline]
     pub(super) fn pop<S>(
         &mut self,
@@ -118,7 +118,7 @@ mod tests {
             }
             assert_eq!(all(&mut line, &mut places), [2, 0, 3]);
         }
-        // A removed slot may be queued again, behind the others.
+        // A removed slot can be queued again, at the end.
         line.push(&mut places, 1, |it| it);
         line.push(&mut places, 2, |it| it);
         line.pop(&mut places, |it| it);

@@ -12,21 +12,21 @@ use crate::discard::DiscardReason;
 enum OutOfTheBlueReply {
     Nothing(DiscardReason),
     ShutdownComplete,
-    /// `data`: the packet has only DATA and SACKs.
+    /// Answer by an ABORT. `data`: the packet contains only DATA and SACKs.
     Abort {
         data: bool,
     },
 }
 
 impl Endpoint {
-    /// Answers with the packet's tag and the T bit, or not at all. INIT and COOKIE ECHO (rules 3
-    /// and 4) are handled elsewhere.
+    /// Answers an out of the blue packet with the packet's tag and the T bit, or discards it. INIT
+    /// and COOKIE ECHO (rules 3 and 4) are handled elsewhere.
     pub(super) fn out_of_the_blue(&mut self, arrival: Arrival, packet: &Packet<'_>) {
         let answer = judge(packet);
         let tag = arrival.header.verification_tag;
         match answer {
-            // The shutdown has overtaken this data, and the ABORT might overtake the SHUTDOWN
-            // COMPLETE.
+            // Data was overtaken by the shutdown. It is not answered, because an ABORT could in
+            // turn overtake the SHUTDOWN COMPLETE.
             OutOfTheBlueReply::Abort { data: true }
                 if (self.retired).change(|it| it.expects_late_data(arrival.now, tag))
                     == Some(true) => {}
@@ -44,7 +44,7 @@ impl Endpoint {
     }
 }
 
-/// Packets for a port that is not in use, if no other stack answers them.
+/// Packets for other ports, if this endpoint answers for them.
 impl Endpoint {
     pub(super) fn for_another_port(
         &mut self,
@@ -55,12 +55,12 @@ impl Endpoint {
         let alone = packet.chunks().count() == 1;
         let has_tag = arrival.header.verification_tag != 0;
         match (first.kind, Chunk::decode(first)) {
-            // Rule 3: with the Initiate Tag, so that the sender accepts the answer.
+            // Rule 3: the ABORT has the Initiate Tag, so that the sender accepts it.
             (kind::INIT, Ok(Chunk::Init(init))) if alone && !has_tag => {
                 self.discards.count(DiscardReason::Port);
                 self.refuse_init(arrival, init.initiate_tag, &[]);
             }
-            // Rule 4: no cookie is valid at this port.
+            // Rule 4: no cookie is valid at another port.
             (kind::COOKIE_ECHO, _) => self.discards.count(DiscardReason::Port),
             (kind::INIT, _) if !has_tag => self.discards.count(DiscardReason::Port),
             _ => self.out_of_the_blue(arrival, packet),
@@ -70,9 +70,9 @@ impl Endpoint {
 
 /// INITs with a nonzero verification tag.
 impl Endpoint {
-    /// Rule 3 is for INITs with tag 0. An INIT with another tag, followed by `rest`, gets the
-    /// answer of rule 8, unless there is an association with its sender, which discards it for its
-    /// tag (§8.5).
+    /// Processes an INIT with a nonzero tag, followed by `rest`. Rule 3 only applies to tag 0, so
+    /// the answer is that of rule 8. If there is an association with the sender, the INIT is
+    /// discarded because of its tag (§8.5).
     #[cold]
     #[inline(never)]
     pub(super) fn on_tagged_init(&mut self, arrival: Arrival, mut rest: Chunks<'_>) {
@@ -99,15 +99,15 @@ impl Endpoint {
     }
 }
 
-/// Applies rules 2 and 5 to 8. If a packet cannot be parsed to its end, the chunks before the
-/// partial one count (§6.10).
+/// Selects the answer by rules 2 and 5 to 8. If a packet is truncated, only its complete chunks are
+/// considered (§6.10).
 fn judge(packet: &Packet<'_>) -> OutOfTheBlueReply {
     let is_bundled = packet.chunks().count() > 1;
     let (mut shutdown_ack, mut unanswered, mut data) = (false, false, true);
     for chunk in packet.chunks().map_while(Result::ok) {
         match chunk.kind {
             kind::ABORT => return OutOfTheBlueReply::Nothing(DiscardReason::OutOfTheBlue),
-            // Each of these must be the only chunk of its packet (§6.10).
+            // INIT and INIT ACK must be the only chunk of their packet (§6.10).
             kind::INIT | kind::INIT_ACK if is_bundled => {
                 return OutOfTheBlueReply::Nothing(DiscardReason::ForbiddenBundle);
             }
@@ -118,7 +118,7 @@ fn judge(packet: &Packet<'_>) -> OutOfTheBlueReply {
                 data = false;
             }
             kind::DATA | kind::I_DATA | kind::SACK | kind::ECNE | kind::CWR => {}
-            // Processed as if it were absent (RFC 4895 §6.3).
+            // AUTH is ignored (RFC 4895 §6.3).
             kind::AUTH => {}
             _ => data = false,
         }

@@ -1,5 +1,5 @@
-//! Tags of recently closed associations, so that an intercepted COOKIE ECHO cannot restore one, and
-//! so that late data after a SHUTDOWN is recognized.
+//! Tags of recently closed associations. They prevent that a captured COOKIE ECHO restores an
+//! association, and identify late data after a SHUTDOWN.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,18 +7,18 @@ use anabranch_transport::Nanos;
 
 use crate::lazy_box::IsEmpty;
 
-/// Maximum number of remembered tags; beyond it the oldest are dropped early, and all cookies of
-/// the same age become invalid.
+/// Maximum number of remembered tags. Beyond it the oldest tags are dropped early, and all cookies
+/// of their age become invalid.
 const MAX_RETIRED: usize = 16_384;
 
-/// Tags whose cookies may still be within their lifespan.
+/// Tags of closed associations whose cookies may not have expired yet.
 #[derive(Debug, Default)]
 pub(super) struct RetiredTags {
-    /// Time until which data for each tag is considered late.
+    /// Tags, each with the time until which data for it is considered late.
     tags: BTreeMap<u32, Nanos>,
     order: VecDeque<Retired>,
-    /// Close time of the last tag that was dropped early: any cookie made until then may belong to
-    /// a closed association.
+    /// Close time of the last tag that was dropped early. Cookies created before this time may
+    /// belong to a closed association.
     horizon: Option<Nanos>,
 }
 
@@ -26,17 +26,17 @@ pub(super) struct RetiredTags {
 struct Retired {
     tag: u32,
     ended: Nanos,
-    /// Expiration time of its cookies.
+    /// Time at which all cookies with this tag have expired.
     until: Nanos,
 }
 
-/// Knowledge about the association of a cookie.
+/// Whether the association of a cookie was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TagHistory {
     /// The association was closed.
     Over,
-    /// The association may have been closed: the cookie is older than all recorded tags, by this
-    /// time.
+    /// The association may have been closed, because the cookie is older than all remembered tags,
+    /// by this time in nanoseconds.
     Unknown(Nanos),
 }
 
@@ -72,27 +72,27 @@ impl RetiredTags {
         }
     }
 
-    /// Whether the association with this tag and a cookie made at `created_at` was or may have been
-    /// closed.
+    /// History of the association with this tag and a cookie created at `created_at`; `None` if it
+    /// was not closed.
     pub(super) fn past(&mut self, now: Nanos, tag: u32, created_at: Nanos) -> Option<TagHistory> {
         self.forget_expired(now);
         if self.tags.contains_key(&tag) {
             return Some(TagHistory::Over);
         }
-        // At least one nanosecond, because it is reported as an age.
+        // At least one nanosecond, because it is reported as staleness.
         let younger = self.horizon?.saturating_add(1);
         let lacks = younger.saturating_sub(created_at);
         (lacks > 0).then_some(TagHistory::Unknown(lacks))
     }
 
-    /// Whether data with this tag is late.
+    /// Whether data with this tag is considered late.
     pub(super) fn expects_late_data(&mut self, now: Nanos, tag: u32) -> bool {
         self.forget_expired(now);
         self.tags.get(&tag).is_some_and(|&until| now <= until)
     }
 
-    /// Removes expired tags. If none is left, cookies as old as the horizon have expired, too,
-    /// because the tags dropped early belong to associations that closed before all of these.
+    /// Removes expired tags. If none is left, the horizon is cleared, because cookies of tags that
+    /// were dropped early have then expired as well.
     fn forget_expired(&mut self, now: Nanos) {
         while let Some(oldest) = self.order.front()
             && oldest.until < now
@@ -121,7 +121,8 @@ mod tests {
         assert!(tags.is_blank());
     }
 
-    /// No cookie of a closed association is accepted, for any number of closed associations.
+    /// Cookies of closed associations are rejected, even after more closings than tags can be
+    /// remembered.
     #[test]
     fn no_cookie_is_good_that_may_be_of_a_tag_forgotten_early() {
         let mut tags = RetiredTags::default();
@@ -135,8 +136,8 @@ mod tests {
             tags.retire(ended(tag), tag, LIFE, 0);
         }
         assert_eq!(tags.order.len(), MAX_RETIRED);
-        // Tags 0 to 9 are dropped: cookies made until the last of them closed are rejected, later
-        // ones are accepted.
+        // Tags 0 to 9 are dropped early: cookies created before the last of them closed are
+        // rejected, and later cookies are accepted.
         for tag in 0..10 {
             let lacks = ended(9) + 1 - SECOND;
             assert_eq!(

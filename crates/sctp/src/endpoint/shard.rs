@@ -12,21 +12,21 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-/// Driver's view of the peers of all shards, for one of the shards. Shards may call it
-/// concurrently; an answer is valid at that instant only.
+/// Driver's table of the peers of all shards, as seen by one shard. Several shards may call it
+/// concurrently, so each result may be outdated immediately after the call.
 pub trait ShardPeers: Debug + Send {
-    /// Maps a drawn tag to a tag of this shard's class; `None`: draw again. All tags of the class
-    /// must be equally likely, and none 0.
+    /// Maps a random tag to a tag of this shard's class; `None`: another random tag is needed. All
+    /// tags of the class must be equally likely, and none may be 0.
     fn own_tag(&self, drawn: u32) -> Option<u32>;
 
-    /// Claims these addresses of a peer at `port` for this shard. All or none: `false` if another
-    /// shard has one of the addresses.
+    /// Claims all of these addresses of a peer at `port` for this shard. Returns `false`, and
+    /// claims none, if another shard has one of the addresses.
     fn take(&self, port: u16, addresses: &[IpAddr]) -> bool;
 
     /// Releases the address, if this shard has it.
     fn release(&self, port: u16, address: IpAddr);
 
-    /// Other shard that has an association with a peer at this address.
+    /// Other shard that has an association with a peer at this address, if any.
     fn owner(&self, port: u16, address: IpAddr) -> Option<u32>;
 
     /// Records that the association in `slot` lists an unverified address, and has `tag` as its own
@@ -36,21 +36,22 @@ pub trait ShardPeers: Debug + Send {
     /// Reverts [`ShardPeers::claim`].
     fn withdraw(&self, port: u16, address: IpAddr, tag: u32, slot: u32);
 
-    /// Other shard with an association that lists this address and has this tag.
+    /// Other shard with an association that lists this address and has this tag, if any.
     fn claimant(&self, port: u16, address: IpAddr, tag: u32) -> Option<u32>;
 }
 
-/// Shard membership of an endpoint; usually there are no other shards.
+/// Shard membership of an endpoint; `None` inside if it is the only one at its port.
 #[derive(Debug, Default)]
 pub(super) struct Shard(Option<Box<ShardMembership>>);
 
 #[derive(Debug)]
 struct ShardMembership {
     peers: Box<dyn ShardPeers>,
-    /// Addresses retained until [`Shard::settle`], and whether released addresses are retained now.
+    /// Released addresses that are retained until [`Shard::settle`], and whether addresses are
+    /// retained now.
     held: Vec<(u16, IpAddr)>,
     holds: bool,
-    /// Shard of the last packet, if it is another one.
+    /// Shard of the current packet, if it is not this one.
     misrouted: Option<u32>,
 }
 
@@ -64,7 +65,7 @@ impl Shard {
         })))
     }
 
-    /// Whether there are other shards.
+    /// Whether the endpoint is a member of a shard group.
     #[inline]
     pub(super) fn has_any(&self) -> bool {
         self.0.is_some()
@@ -84,8 +85,8 @@ impl Shard {
         seat.is_none_or(|it| it.peers.take(port, &[address]))
     }
 
-    /// Claims all of these addresses, or none if another shard has one. Addresses without an
-    /// association by the next [`Shard::settle`] are released again.
+    /// Claims all of these addresses, or none if another shard has one. The next [`Shard::settle`]
+    /// releases addresses that do not belong to an association.
     pub(super) fn take_all(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         let Some(it) = &mut self.0 else { return true };
         let taken = it.peers.take(port, addresses);
@@ -104,15 +105,15 @@ impl Shard {
         }
     }
 
-    /// Retains released addresses until [`Shard::settle`], because an association is changing and
-    /// no other shard may take them meanwhile.
+    /// Retains released addresses until [`Shard::settle`]: while an association changes, no other
+    /// shard may claim its addresses.
     pub(super) fn hold(&mut self) {
         if let Some(it) = &mut self.0 {
             it.holds = true;
         }
     }
 
-    /// Releases retained addresses that are not `owned`, by port and address.
+    /// Releases retained addresses for which `owned` (by port and address) is false.
     #[inline]
     pub(super) fn settle(&mut self, owned: impl Fn(u16, IpAddr) -> bool) {
         if let Some(it) = &mut self.0 {
@@ -156,7 +157,7 @@ impl Shard {
         }
     }
 
-    /// Shard of the current packet, if it is another one.
+    /// Returns and clears the shard of the current packet, if it is not this one.
     #[inline]
     pub(super) fn take_misrouted(&mut self) -> Option<u32> {
         self.0.as_mut()?.misrouted.take()

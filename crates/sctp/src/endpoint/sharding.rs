@@ -1,4 +1,5 @@
-//! Endpoint as a member of a shard group: its tags, and packets for other shards.
+//! Endpoint as a member of a shard group: drawing of tags, and detection of packets for other
+//! shards.
 
 use std::net::IpAddr;
 
@@ -13,17 +14,17 @@ use crate::discard::DiscardReason;
 const TAG_REFLECTED: u8 = 1;
 
 impl Endpoint {
-    /// Makes this endpoint a shard: its driver has other endpoints with this port at the same
-    /// addresses, which appear as one endpoint to peers, and `peers` knows their peers. `None`: it
-    /// is alone, or is no longer driven, so that others may have associations with its peers. The
-    /// caller must set it before the endpoint has any association or receives any packet.
+    /// Makes this endpoint a shard: one of several endpoints with the same port and addresses that
+    /// appear as one endpoint to peers. `peers` contains the peers of all shards. `None`: the
+    /// endpoint is the only one, or is no longer driven. Must be called before the endpoint has an
+    /// association or receives a packet.
     pub fn set_shard(&mut self, peers: Option<Box<dyn ShardPeers>>) {
         let shard = peers.map(Shard::new);
         self.table.join(shard.unwrap_or_default());
     }
 
-    /// Draws a verification tag for an association of this endpoint. Without other shards it is the
-    /// next random number.
+    /// Draws a verification tag for an association of this endpoint. Without other shards, the tag
+    /// is the next random number.
     pub(super) fn draw_tag(&mut self) -> u32 {
         loop {
             let drawn = self.random.tag();
@@ -33,8 +34,8 @@ impl Endpoint {
         }
     }
 
-    /// Like [`Self::draw_tag`], for an INIT: no other association that waits for its INIT ACK has
-    /// the tag.
+    /// Like [`Self::draw_tag`], for an INIT: the tag differs from those of all other unanswered
+    /// INITs.
     pub(super) fn draw_free_tag(&mut self) -> u32 {
         loop {
             let tag = self.draw_tag();
@@ -44,8 +45,8 @@ impl Endpoint {
         }
     }
 
-    /// Other shard that has an association with a peer of these addresses, decided by the first
-    /// known address; `None` if the association is here.
+    /// Other shard that has an association with a peer at the first known address of `addresses`;
+    /// `None` if this endpoint has the association.
     #[inline]
     pub(super) fn shard_with(&mut self, port: u16, addresses: &[IpAddr]) -> Option<u32> {
         let none = !self.table.shard().has_any();
@@ -71,24 +72,24 @@ impl Endpoint {
         None
     }
 
-    /// Marks the current packet as belonging to this shard.
+    /// Records that the current packet belongs to `shard`.
     #[cold]
     pub(super) fn misrouted(&mut self, shard: u32) {
         self.table.shard().misroute(shard);
     }
 
-    /// Whether another shard has an association with a peer of one of these addresses. A cookie of
-    /// this endpoint is then late: that association neither has its tag nor matches its Tie-Tags
-    /// (RFC 9260 §5.2.4, action C and "no other").
+    /// Whether another shard has an association with a peer at one of these addresses. A cookie of
+    /// this endpoint is then late, because that association has another local tag and other
+    /// Tie-Tags (RFC 9260 §5.2.4, action C and "no other").
     pub(super) fn is_peer_of_another(&mut self, port: u16, addresses: &[IpAddr]) -> bool {
         let shard = self.table.shard();
         shard.has_any() && addresses.iter().any(|&it| shard.other(port, it).is_some())
     }
 
-    /// Whether a packet that no association here accepts is not out of the blue, because its sender
-    /// is a peer of another shard. Chunks that its association may accept with a tag of another
-    /// class are passed to that shard. The other shard would discard other packets for their tag
-    /// (RFC 9260 §8.5), and so does this shard.
+    /// Whether a packet without a matching association belongs to a peer of another shard, so that
+    /// it is not out of the blue. Chunks that the other shard may accept with any tag are passed to
+    /// that shard. Other packets are discarded here, as the other shard would discard them because
+    /// of their tag (RFC 9260 §8.5).
     #[cold]
     #[inline(never)]
     pub(super) fn is_for_another(&mut self, arrival: &Arrival, first: Frame<'_>) -> bool {

@@ -1,11 +1,11 @@
 //! Admission of new peers when the maximum number of associations is reached.
 //!
-//! A single address that a cookie has verified could occupy all slots, at the cost of a few packets
-//! for each slot, and keep them. Therefore no peer is refused while some address has more than its
-//! share of the slots: one of its associations is removed, preferably an association over which no
-//! packet was received since the handshake, not even the answer to a requested HEARTBEAT. A new
-//! peer at that same address replaces only such a silent association. While there is no
-//! competition, one address may use all slots.
+//! A host at a single verified address could occupy and keep all slots, at the cost of a few
+//! packets for each slot. Therefore no new peer is refused while some address has more than its
+//! share of the slots; instead, one association of that address is removed. A silent association is
+//! preferred, which has received no packet since the handshake and did not answer a HEARTBEAT. A
+//! new peer at the address itself replaces only a silent association. While slots are free, one
+//! address may use all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,14 +18,14 @@ use super::Endpoint;
 use super::association_event::Input;
 use crate::event::CloseReason;
 
-/// The share of an address is one slot in this number.
+/// The share of one address is this fraction of the slots: one eighth.
 const SHARES: usize = 8;
-/// Maximum number of removal candidates found by one scan, and minimum time between two scans,
-/// because the work that peers can cause must be bounded.
+/// Maximum number of removal candidates found by one scan, and minimum time between two scans. Both
+/// bound the work that peers can cause.
 const MAX_NOTED: usize = 64;
 const SCAN_INTERVAL: Nanos = 100 * MILLISECOND;
-/// Maximum time for the answer to a HEARTBEAT. The COOKIE ECHO that waits for it is retransmitted
-/// by T1-cookie, after RTO.Initial (1 s).
+/// Maximum time to wait for a HEARTBEAT ACK of a silent association. It is less than RTO.Initial (1
+/// s), after which the new peer retransmits its COOKIE ECHO by T1-cookie.
 const ANSWER: Nanos = 900 * MILLISECOND;
 
 /// Result of a request for a slot.
@@ -33,38 +33,39 @@ const ANSWER: Nanos = 900 * MILLISECOND;
 pub(super) enum Room {
     /// A slot was freed.
     Made,
-    /// The result may be known soon.
+    /// A slot may be available soon.
     Soon,
     /// No slot is available.
     None,
 }
 
-/// Candidate for removal.
+/// Association that may be removed.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
     slot: u32,
     generation: u32,
     of: IpAddr,
-    /// Time of the HEARTBEAT request, if no packet was received over the association.
+    /// Time at which a HEARTBEAT was requested, if the association is silent.
     asked: Option<Nanos>,
 }
 
-/// State while no slot is free.
+/// Removal candidates and counts, present while no slot is free.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    /// Candidates in order.
+    /// Candidates, in the order of removal.
     may_go: VecDeque<Noted>,
-    /// Number of associations by address, from the last scan.
+    /// Number of associations by address, counted by the last scan and updated by removals.
     counts: BTreeMap<IpAddr, usize>,
     looked: Option<Nanos>,
-    /// Whether the last scan found candidates.
+    /// Whether the last scan found any candidate.
     found: bool,
-    /// Last scanned slot, after which the next scan begins: slots are filled in about this order,
-    /// so that the oldest are removed first.
+    /// Slot after which the next scan begins. Slots are filled in about ascending order, so the
+    /// oldest associations are removed first.
     last: u32,
 }
 
-/// Holder of an address; for IPv6 the /64 prefix, because a host controls that much.
+/// Address whose associations are counted together: the IPv4 address, or the /64 prefix of an IPv6
+/// address, because a host usually controls a whole /64.
 fn holder(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -73,7 +74,7 @@ fn holder(address: IpAddr) -> IpAddr {
 }
 
 impl Endpoint {
-    /// Whether there is a slot, or may be one, for a peer at this address.
+    /// Whether a slot is available, or may soon be, for a peer at this address.
     #[cold]
     #[inline(never)]
     pub(super) fn may_have_room_for(&mut self, now: Nanos, address: IpAddr) -> bool {
@@ -83,7 +84,7 @@ impl Endpoint {
         found != Err(Room::None)
     }
 
-    /// Frees a slot for an association with a peer at this address, which is verified.
+    /// Frees a slot for an association with a peer at the verified address `address`.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room_for(&mut self, now: Nanos, address: IpAddr) -> Room {
@@ -114,12 +115,13 @@ impl Endpoint {
         }
     }
 
-    /// Index of the candidate that is removed for an association of this holder.
+    /// Index of the candidate to remove for a new association of the address `of`.
     fn one_to_go(&mut self, shares: &mut Shares, now: Nanos, of: IpAddr) -> Result<usize, Room> {
         let looked_lately = shares
             .looked
             .is_some_and(|at| now < at.saturating_add(SCAN_INTERVAL));
-        // The next scan examines candidates that were closed, or from which a packet was received.
+        // Drop candidates that were closed or have received a packet; the next scan examines them
+        // again.
         shares.may_go.retain(|it| {
             let same = self.table.id_of(it.slot).generation == it.generation;
             same && match self.table.get(it.slot) {
@@ -133,7 +135,7 @@ impl Endpoint {
             shares.found = !shares.may_go.is_empty();
         }
         if shares.may_go.is_empty() && shares.found {
-            // All have answered: the next scan finds a candidate.
+            // All candidates have received packets; the next scan will find others.
             return Err(Room::Soon);
         }
         let own = shares.counts.get(&of).copied().unwrap_or(0);
@@ -157,10 +159,11 @@ impl Endpoint {
         (self.max_associations / SHARES).max(1)
     }
 
-    /// Counts associations by holder, and collects candidates among holders with more than their
-    /// share. Silent associations come first; a HEARTBEAT is requested for them.
+    /// Counts associations by address, and collects candidates of addresses that exceed their
+    /// share. Silent associations come first; a HEARTBEAT is requested for each of them.
     fn look(&mut self, shares: &mut Shares, now: Nanos) {
-        // Holder, and whether the association is silent, which one that is detached is not.
+        // Slot, address, and whether the association is silent; a detached association never counts
+        // as silent.
         let all = || {
             self.table
                 .slots()

@@ -1,4 +1,4 @@
-//! Hash table with a secret key, for lookups in constant time.
+//! Hash map with a secret hash key, so that peers cannot cause collisions.
 
 #![expect(
     clippy::disallowed_types,
@@ -13,22 +13,22 @@ use siphasher::sip::SipHasher13;
 
 /// Association numbers by `K`.
 ///
-/// Peers choose much of the keys, their ports and addresses; if they could predict the hash, they
-/// could make the table slow. Therefore the hash is SipHash-1-3 with a key that only the endpoint
-/// knows. The same seed yields the same key.
+/// Peers choose their ports and addresses, which are part of the map's keys. If they could predict
+/// the hashes, they could cause collisions and slow down all lookups. Therefore the hash is
+/// SipHash-1-3 with a key that only the endpoint knows. The same seed yields the same key.
 ///
 /// A single entry is found without hashing or allocation, because a client endpoint usually has one
 /// association.
 ///
-/// A table grows by rehashing all n entries into a table of twice the size, so that one of n
-/// packets causes n steps. The entries are verified addresses of associations, which
+/// A table grows by rehashing all n entries into a table of twice the size, so about one of n
+/// insertions takes n steps. The entries are verified addresses of associations, which
 /// [`Endpoint::set_max_associations`](super::Endpoint::set_max_associations) limits for incoming
 /// associations; each association has one address after its handshake, and at most
 /// [`Paths::MAX`](crate::path::Paths::MAX). Memory is released as associations end: a table that is
 /// less than an eighth full is rebuilt for the remaining entries, and an empty table is freed.
 pub(super) struct SipHashMap<K> {
     few: Option<(K, u32)>,
-    /// A table, present for several entries; `few` is then empty.
+    /// Hash table, present if there are several entries; `few` is then `None`.
     many: Option<Box<Many<K>>>,
 }
 
@@ -37,12 +37,12 @@ const KEPT: usize = 64;
 
 struct Many<K> {
     table: HashMap<K, u32, HashKey>,
-    /// Maximum number of entries it was sized for, which the table itself does not know, because
-    /// removed entries leave tombstones.
+    /// Maximum number of entries for which the table was allocated. The capacity of the table
+    /// itself is unreliable, because removed entries leave tombstones.
     most: usize,
 }
 
-/// Key of the hash.
+/// Secret key of the hash function.
 #[derive(Clone, Copy)]
 pub(super) struct HashKey(pub(super) [u8; 16]);
 
@@ -68,7 +68,7 @@ impl<K: Hash + Eq> Many<K> {
     }
 }
 
-/// Prints the length only, so that no output depends on the order of the content.
+/// Prints only the length, because the order of the entries depends on the key.
 impl<K> std::fmt::Debug for SipHashMap<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let few = usize::from(self.few.is_some());
@@ -98,7 +98,7 @@ impl<K: Hash + Eq> SipHashMap<K> {
         }
     }
 
-    /// Inserts an entry. `secret` must be the same for each call.
+    /// Inserts an entry. `secret` must be the same in each call.
     pub(super) fn insert(&mut self, by: K, slot: u32, secret: HashKey) {
         if self.many.is_none() && self.few.as_ref().is_none_or(|(key, _)| *key == by) {
             self.few = Some((by, slot));
@@ -120,7 +120,8 @@ impl<K: Hash + Eq> SipHashMap<K> {
         many.most = many.most.max(many.table.len());
     }
 
-    /// Like [`Self::insert`], unless `by` exists: returns its value instead.
+    /// Like [`Self::insert`], but if `by` is already in the map, leaves it unchanged and returns
+    /// its value.
     pub(super) fn insert_new(&mut self, by: K, slot: u32, secret: HashKey) -> Option<u32> {
         let Some(many) = &mut self.many else {
             let known = self.get(&by);
@@ -149,8 +150,8 @@ impl<K: Hash + Eq> SipHashMap<K> {
         if left == 0 {
             self.many = None;
         } else if many.most > KEPT && left < many.most / 8 {
-            // Twice the entries fit before it grows, and three quarters must be removed before it
-            // shrinks.
+            // Shrunk to twice the number of entries, so that many insertions or removals precede
+            // the next change of size.
             many.most = 2 * left;
             many.table.shrink_to(many.most);
         }
@@ -197,7 +198,7 @@ mod tests {
         assert!(keyed.many.is_none() && keyed.few.is_none());
     }
 
-    /// The memory follows the number of entries, also downwards, but not at each step.
+    /// The memory shrinks with the number of entries, but not at each removal.
     #[test]
     fn the_map_shrinks_as_entries_are_removed() {
         let mut keyed = SipHashMap::default();
@@ -220,7 +221,7 @@ mod tests {
         assert!((5..=10).contains(&remade), "{remade}");
     }
 
-    /// Positions are unpredictable without the key, and reproducible with it.
+    /// Hashes are unpredictable without the key, and reproducible with it.
     #[test]
     fn the_key_decides_where_things_stand() {
         let hashes = |key| (0..100_u32).map(move |by| HashKey([key; 16]).hash_one(by));

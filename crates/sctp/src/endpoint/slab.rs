@@ -3,7 +3,7 @@
 
 use super::intrusive_queue::SlotStorage;
 
-/// Slots numbered from 0 on.
+/// Slots, numbered from 0.
 #[derive(Debug)]
 pub(super) struct Slab<S> {
     first: S,
@@ -35,8 +35,7 @@ impl<S: Default> Slab<S> {
         self.len - 1
     }
 
-    /// Slot with this number, if it exists. The first always exists, and is empty before its first
-    /// use.
+    /// Slot with this number, if it exists. Slot 0 always exists.
     #[inline(always)]
     pub(super) fn get(&self, slot: u32) -> Option<&S> {
         match slot {

@@ -35,10 +35,10 @@ impl<T: Encode> DynEncode for T {
     }
 }
 
-/// Waiting replies in order. Usually there is only one, which needs no allocation.
+/// Queued replies in order. Usually there is at most one, which needs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct ReplyQueue {
-    /// `others` is empty if this is `None`.
+    /// First reply; if it is `None`, `others` is empty.
     first: Option<StatelessReply>,
     others: LazyBox<VecDeque<StatelessReply>>,
 }
@@ -62,7 +62,7 @@ impl ReplyQueue {
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<StatelessReply> {
-        // Usually there is no reply; the check should not move any data.
+        // Usually there is no reply; this check avoids moving any data.
         self.first.as_ref()?;
         let first = self.first.take()?;
         self.first = self.others.change(VecDeque::pop_front).flatten();

@@ -1,4 +1,5 @@
-//! Packets of an endpoint: stateless replies, then the packets of each association, round robin.
+//! Transmission of an endpoint's packets: stateless replies, then the packets of each association,
+//! round robin.
 
 use std::ops::ControlFlow;
 
@@ -13,14 +14,14 @@ use crate::transmit::{TransmitOptions, UdpTransmit};
 use crate::tx::SendError;
 
 impl Endpoint {
-    /// Writes all packets that may be sent now in one call, because repeated checks are then done
-    /// once: first stateless replies, then the packets of each association, or of one
-    /// ([`TransmitOptions::association`]). `each` receives every packet after it was appended to
-    /// `out`, and may remove it from there; after [`ControlFlow::Break`] the remaining packets wait
-    /// for the next call.
+    /// Writes all packets that may be sent now: first stateless replies, then the packets of each
+    /// association, or of one ([`TransmitOptions::association`]). One call is faster than a call
+    /// per packet, because checks are not repeated. `each` is called after each packet was appended
+    /// to `out`, and may remove it from there. After [`ControlFlow::Break`] the remaining packets
+    /// wait for the next call.
     ///
-    /// Returns whether no output is left: all packets were written, and the selected single
-    /// association has no event.
+    /// Returns `true` if no output is left: all packets were written, and the selected association,
+    /// if any, has no event.
     #[inline]
     pub fn poll_transmit_batch(
         &mut self,
@@ -96,8 +97,8 @@ impl Endpoint {
 
     /// Like [`Association::send`]; `None` if the association does not exist. The caller should
     /// drain `poll_transmit` afterwards. Unlike after [`Endpoint::association_mut`], the
-    /// association is polled again only if the message may change its output, which it does not if
-    /// others wait before it for the congestion window.
+    /// association is polled again only if the message may change its output. It cannot if earlier
+    /// messages are still waiting for cwnd.
     #[inline]
     pub fn send(
         &mut self,
@@ -108,7 +109,7 @@ impl Endpoint {
     ) -> Option<Result<(), SendError>> {
         let slot = self.table.slot_of(id)?;
         let association = self.table.get_mut(slot)?;
-        // A message with a priority may cause others to be abandoned.
+        // A message with a priority may cause other messages to be abandoned.
         let waits = options.stream.is_some()
             && association.sends_plainly(options)
             && association.waits_for_room();
@@ -119,8 +120,8 @@ impl Endpoint {
         Some(sent)
     }
 
-    /// Writes the packets of one association, independent of the others. Returns whether all of
-    /// them are in `out`, and there is no event.
+    /// Writes the packets of one association only. Returns `true` if all of them were written and
+    /// the association has no new output for its user.
     #[inline(never)]
     fn poll_association(
         &mut self,
@@ -144,8 +145,8 @@ impl Endpoint {
         !association.is_some_and(Association::has_news)
     }
 
-    /// Writes the packets of one association. The value with [`ControlFlow::Break`] states whether
-    /// it is known that no output is left.
+    /// Writes the packets of the association in `slot`. After [`ControlFlow::Break`], the value is
+    /// `true` if no packet is left.
     #[inline(always)]
     fn poll_slot(
         &mut self,

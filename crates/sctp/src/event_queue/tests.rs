@@ -1,4 +1,4 @@
-//! Tests of the queue of events.
+//! Tests of the event queue.
 
 use anabranch_dtls::PeerIdentity;
 
@@ -125,7 +125,7 @@ fn abandoned_messages_hold_no_more_than_the_send_buffer() {
         sent: false,
     };
     let event = |len| Event::MessageAbandoned(Box::new(message(len)));
-    // All messages abandoned together are queued; later messages replace them.
+    // All messages abandoned together are queued; messages abandoned later push them out.
     events.abandoned((0..400).map(|_| message(300)));
     events.abandoned([message(1), message(2)].into_iter());
     let mut expected = vec![Event::Missed { events: 397 }];
@@ -141,7 +141,7 @@ fn abandoned_messages_hold_no_more_than_the_send_buffer() {
     assert!(events.backlog.is_blank());
 }
 
-/// A peer may list tens of thousands of streams in one request.
+/// A peer may list tens of thousands of streams in each request.
 #[test]
 fn lists_of_streams_hold_no_more_than_the_send_buffer() {
     let mut events = EventQueue::new(1_000);
@@ -159,7 +159,7 @@ fn lists_of_streams_hold_no_more_than_the_send_buffer() {
     assert!(events.backlog.is_blank());
 }
 
-/// A peer chooses the names in its certificates, and may prove an identity again and again.
+/// A peer chooses the names in its certificates, and may prove its identity repeatedly.
 #[test]
 fn names_of_the_peer_hold_no_more_than_the_send_buffer() {
     let mut events = EventQueue::new(1_000);
@@ -191,7 +191,7 @@ fn of_several_waits_for_space_the_smallest_counts() {
     assert!(!events.take_writable() && !events.follows_sending());
 }
 
-/// A peer may restart, and then cause events again and again.
+/// A peer may restart, and then cause many events.
 #[test]
 fn undelivered_messages_are_examined_once() {
     const MESSAGES: usize = 5_000;
@@ -221,7 +221,7 @@ fn undelivered_messages_are_examined_once() {
     assert_eq!(all.last(), Some(&key(EVENTS - 1)));
 }
 
-/// The number of errors is known without examining all events.
+/// The number of peer errors is counted incrementally, without a scan of all events.
 #[test]
 fn errors_of_the_peer_are_counted_as_they_come_and_go() {
     let mut events = EventQueue::new(1_000);

@@ -1,10 +1,10 @@
-//! The DTLS chunk ([`crate::dtls_chunk`]).
+//! DTLS chunk extension; see [`crate::dtls_chunk`].
 
 use crate::dtls_chunk::Security;
 use crate::extension_descriptor::Extension;
 
-/// Offered by the setting `security`, with a separate parameter. The DTLS chunk is not processed
-/// like chunks of other extensions, because it contains these chunks.
+/// Offered by the setting `security`, in a separate parameter. No chunk types are listed here,
+/// because DTLS chunks contain other chunks and are processed before them.
 pub(crate) static DTLS: Extension = Extension {
     wanted: |config| config.security != Security::Off,
     parameter: || None,

@@ -1,4 +1,4 @@
-//! The peer's offer in an INIT or INIT ACK, parsed once and checked (RFC 9260 §3.3.2, §3.3.3,
+//! Peer's parameters in an INIT or INIT ACK, parsed and validated (RFC 9260 §3.3.2, §3.3.3,
 //! §5.1.2).
 
 use std::net::IpAddr;
@@ -22,10 +22,10 @@ use crate::event::Violation;
 use crate::extensions::{ASCONF, AUTH, DTLS, Extensions, PARTIAL_RELIABILITY};
 use crate::handshake::OptionalParameters;
 
-/// Minimum initial window of a peer (RFC 9260 §3.3.2).
+/// Minimum initial a_rwnd of a peer in bytes (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
 
-/// The peer's side of a new association.
+/// Parameters that the peer offers for a new association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) initiate_tag: u32,
@@ -33,8 +33,8 @@ pub(crate) struct Offer {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) initial_tsn: Tsn,
-    /// The packet's source first, then the listed addresses; unicast, without duplicates, at most
-    /// [`MAX_PEER_ADDRESSES`].
+    /// Source address of the packet first, then the listed addresses: unicast, without duplicates,
+    /// at most [`MAX_PEER_ADDRESSES`].
     pub(crate) addresses: Addresses,
     pub(crate) cookie: Option<Bytes>,
     /// Extensions that the peer supports.
@@ -45,23 +45,24 @@ pub(crate) struct Offer {
     pub(crate) dtls: Option<Box<DtlsKeyManagement>>,
     /// Optional parameters of the peer.
     pub(crate) remarks: OptionalParameters,
-    /// Requested increase of the cookie lifetime, milliseconds.
+    /// Requested increase of the cookie lifetime, in milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
-    /// Complete unrecognized parameters that must be reported.
+    /// Complete unrecognized parameters that must be reported to the peer.
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
-/// Space for reports of unrecognized parameters: all have to be reported (RFC 9260 §3.2.2), but
-/// only as many as fit one packet are stored (§6.10).
+/// Remaining space in bytes for reports of unrecognized parameters. All should be reported (RFC
+/// 9260 §3.2.2), but only as many as fit into one packet are stored (§6.10).
 struct Reports(usize);
 
 impl Reports {
-    /// Reports that fit a packet of that size without other contents.
+    /// Space of a packet of `packet` bytes without other contents.
     fn within(packet: usize) -> Self {
         Self(packet)
     }
 
-    /// Whether another parameter of that length fits. In an INIT ACK each is a separate parameter.
+    /// Reserves space for a parameter of `length` bytes; returns `false` if it does not fit. In an
+    /// INIT ACK, each report is a separate parameter.
     fn take(&mut self, length: usize) -> bool {
         let left = self.0.checked_sub(HEADER + padded(length));
         self.0 = left.unwrap_or(self.0);
@@ -72,15 +73,16 @@ impl Reports {
 /// Why an offer is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfferError {
-    /// The Initiate Tag is 0, so that no answer is possible.
+    /// The Initiate Tag is 0, so an answer is impossible.
     ZeroTag,
-    /// A fixed field is invalid: no stream, or a window below 1,500 bytes.
+    /// A fixed field is invalid: no stream, or an a_rwnd below 1,500 bytes.
     Field,
     /// The parameter list is malformed, or a parameter contradicts its length.
     Malformed,
-    /// The peer sent a host name; the complete parameter.
+    /// The peer sent this Host Name Address parameter, which RFC 9260 forbids.
     HostName(Bytes),
-    /// The AUTH parameters of the peer are invalid (RFC 4895 §6.1); the reason sent to the peer.
+    /// The AUTH parameters of the peer are invalid (RFC 4895 §6.1), for the reason that is reported
+    /// to the peer.
     BadAuth(&'static str),
     /// The peer does not offer AUTH, which this end requires.
     NoAuth,
@@ -89,7 +91,7 @@ pub(crate) enum OfferError {
 }
 
 impl OfferError {
-    /// The violation of a peer whose INIT ACK is refused.
+    /// Violation to report to the user if the peer's INIT ACK is refused for this error.
     pub(crate) fn violation(&self) -> Violation {
         match self {
             OfferError::ZeroTag | OfferError::Field => Violation::BadInitAck,
@@ -103,7 +105,7 @@ impl OfferError {
         }
     }
 
-    /// The cause in the ABORT that refuses it; `None` for a silent refusal.
+    /// Error cause of the ABORT that refuses the offer; `None` if it is discarded silently.
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             OfferError::ZeroTag => None,
@@ -129,8 +131,8 @@ impl OfferError {
 }
 
 impl Offer {
-    /// An INIT, or the common part of an INIT ACK, received from `source`: its fields only,
-    /// unchecked. [`Self::read`] must be called next.
+    /// Offer with the fixed fields of an INIT or INIT ACK received from `source`, unchecked. The
+    /// caller must call [`Self::read`] next.
     #[inline(always)]
     pub(crate) fn of(init: &Init, source: IpAddr) -> Self {
         Self {
@@ -150,11 +152,9 @@ impl Offer {
         }
     }
 
-    /// Parses the parameters with the settings `config` and the local extensions `ours`, and checks
-    /// everything.
-    ///
-    /// # Errors
-    /// The offer is refused.
+    /// Parses the parameters and validates the offer. `config` are the local settings, and `ours`
+    /// the local extensions.
+    /// # Errors The offer must be refused.
     pub(crate) fn read(
         &mut self,
         init: &Init,
@@ -197,8 +197,8 @@ impl Offer {
         Ok(())
     }
 
-    /// An unknown parameter ends the list, but the INIT ACK must be answered by a COOKIE ECHO (RFC
-    /// 9260 §3.2.1): takes the cookie from the `rest`, at any position.
+    /// Finds the cookie in `rest`, the parameters after an unknown parameter that ends the
+    /// processing. The INIT ACK must nevertheless be answered by a COOKIE ECHO (RFC 9260 §3.2.1).
     #[cold]
     #[inline(never)]
     fn find_cookie(&mut self, rest: impl Iterator<Item = Result<Parameter, TlvError>>) {
@@ -211,9 +211,9 @@ impl Offer {
         }
     }
 
-    /// Takes the peer's AUTH parameters, with the local `random` number if AUTH is offered;
-    /// `unsigned`: address changes are allowed without AUTH. Removes extensions that need AUTH from
-    /// `extensions` if it was not negotiated.
+    /// Takes the peer's AUTH parameters, if AUTH was offered with the local number `random`. If
+    /// AUTH was not negotiated, removes extensions that need it from `extensions`; with `unsigned`,
+    /// address changes are allowed without AUTH.
     #[inline(always)]
     pub(crate) fn settle_auth(
         &mut self,
@@ -244,8 +244,8 @@ impl Offer {
         terms
     }
 
-    /// Takes the peer's DTLS Key Management Parameter, if `own` was offered too. Removes the DTLS
-    /// chunk from `extensions` if it is not used.
+    /// Takes the peer's DTLS Key Management Parameter, if this end offered `own`. If the DTLS chunk
+    /// is not used, removes it from `extensions`.
     pub(crate) fn settle_dtls(
         &mut self,
         own: Option<DtlsKeyManagement>,
@@ -260,8 +260,9 @@ impl Offer {
         Ok(Some(Box::new(terms)))
     }
 
-    /// The mode of `config` refuses an offer without the DTLS chunk or with an incompatible
-    /// parameter. In loose mode such a parameter is ignored.
+    /// Checks the peer's offer of the DTLS chunk. In strict mode, an offer without the DTLS chunk
+    /// or with an incompatible parameter is refused. In loose mode, an incompatible parameter is
+    /// ignored.
     #[cold]
     #[inline(never)]
     fn judge_dtls(&mut self, config: &Config) -> Result<(), OfferError> {
@@ -283,7 +284,7 @@ impl Offer {
         }
     }
 
-    /// Refuses an offer that lacks a requirement of `config`.
+    /// Refuses an offer without an extension that `config` requires.
     fn has_what_is_required(&mut self, config: &Config) -> Result<(), OfferError> {
         if config.security != Security::Off {
             self.judge_dtls(config)?;
@@ -298,7 +299,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Takes one parameter. Returns false if the following parameters must be ignored.
+    /// Processes one parameter. Returns `false` if the following parameters must be ignored.
     fn take(
         &mut self,
         parameter: Parameter,
@@ -315,13 +316,13 @@ impl Offer {
             Parameter::HostNameAddress(name) => {
                 return Err(OfferError::HostName(host_name_parameter(name)));
             }
-            // Recognized and without effect: this endpoint sends to any listed family that it can
-            // reach, and needs no reports of unrecognized parameters.
+            // These parameters have no effect. This endpoint sends to any listed address that it
+            // can reach, and does not need reports of unrecognized parameters.
             Parameter::SupportedAddressTypes(_)
             | Parameter::UnrecognizedParameter(_)
             | Parameter::HeartbeatInfo(_) => {}
-            // A parameter of an extension that this end does not support is unrecognized; it is the
-            // only known parameter with the report bit.
+            // Report Forward-TSN-Supported as unrecognized if the extension is not offered, because
+            // its type has the report bit set.
             Parameter::ForwardTsnSupported if !ours.has(&PARTIAL_RELIABILITY) => {
                 self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reports);
             }
@@ -336,7 +337,7 @@ impl Offer {
         Ok(true)
     }
 
-    /// Takes one parameter of an extension.
+    /// Processes one parameter of an extension.
     #[cold]
     #[inline(never)]
     fn take_other(
@@ -380,9 +381,9 @@ impl Offer {
         }
     }
 
-    /// A loopback address is meaningful only on its host (RFC 9260 §5.1.2 requires usable
-    /// addresses). An IPv4-mapped IPv6 address, which should not be listed (§3.3.2.1.2), is the
-    /// IPv4 address.
+    /// Adds an address of the peer. A loopback address is accepted only from a loopback source,
+    /// because it is meaningful only on the same host (RFC 9260 §5.1.2). An IPv4-mapped IPv6
+    /// address, which should not be listed (§3.3.2.1.2), is treated as the IPv4 address.
     #[inline(never)]
     fn add_address(&mut self, address: IpAddr, source: IpAddr) {
         let address = address.to_canonical();
@@ -394,7 +395,7 @@ impl Offer {
     }
 }
 
-/// Encodes the parameter again, truncated to fit an ABORT; the chunk adds the padding.
+/// Encodes the Host Name Address parameter again, truncated to fit into an ABORT, without padding.
 #[cold]
 #[inline(never)]
 fn host_name_parameter(mut name: Bytes) -> Bytes {
@@ -495,7 +496,7 @@ mod tests {
     fn many_unknown_parameters_are_reported_within_bounds() {
         let many: Vec<_> = (0..5_000).map(|_| unknown(0xC123, &[0; 8])).collect();
         let offer = read(&init(Parameters::of(&many)), SOURCE, Extensions::default()).unwrap();
-        // 16 bytes each, in a packet of 1,480.
+        // A packet of 1,480 bytes has space for 92 reports of 16 bytes each.
         assert_eq!(offer.unrecognized.len(), 92);
     }
 

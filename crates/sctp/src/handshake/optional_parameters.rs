@@ -11,16 +11,16 @@ use crate::address::{put_address, take_address};
 use crate::config::Config;
 use crate::extensions::{ASCONF, Extensions};
 
-/// Presence bits in a cookie.
+/// Bits in a cookie that show which parameters follow.
 const ADAPTATION: u8 = 1;
 const PRIMARY: u8 = 2;
 
-/// The peer's parameters, each at most once.
+/// Optional parameters of the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionalParameters {
     /// Adaptation layer indication.
     pub(crate) adaptation: Option<u32>,
-    /// Primary address requested for data, one of the peer's own.
+    /// Address of the peer to which it wants data to be sent (Set Primary).
     pub(crate) primary: Option<IpAddr>,
 }
 
@@ -29,8 +29,9 @@ impl OptionalParameters {
         *self == Self::default()
     }
 
-    /// Takes a parameter from `source`. Returns false if it is of another kind, or of an extension
-    /// that is not among `ours`. The last of several counts.
+    /// Processes a parameter of a packet from `source`. Returns `false` if the parameter is not an
+    /// optional parameter, or belongs to an extension that is not in `ours`. A repeated parameter
+    /// replaces the earlier one.
     pub(crate) fn take(
         &mut self,
         tlv: &Tlv,
@@ -59,12 +60,14 @@ impl OptionalParameters {
         Ok(true)
     }
 
-    /// All addresses of the peer are known, so the peer cannot prefer another address.
+    /// Discards the requested primary address unless it is in `addresses`, the complete list of the
+    /// peer's addresses.
     pub(crate) fn settle(&mut self, addresses: &[IpAddr]) {
         self.primary = self.primary.filter(|it| addresses.contains(it));
     }
 
-    /// Adds the parameters for these settings to an INIT or INIT ACK with the `offered` extensions.
+    /// Adds the parameters that `config` requests to an INIT or INIT ACK with the extensions
+    /// `offered`.
     pub(crate) fn push(config: &Config, offered: Extensions, parameters: &mut TlvWriter) {
         let adaptation = config.adaptation_layer.map(InitParameter::AdaptationLayer);
         let primary = config.preferred_address.filter(|_| offered.has(&ASCONF));

@@ -1,20 +1,20 @@
 //! Black hole detection (RFC 8899 §4.3): whether a path loses packets because of their size.
 //!
 //! A retransmission timeout may follow any loss, so it only triggers a check. The path is then
-//! probed in pairs: a packet of the current size, directly followed by one of minimum size. The
-//! path is a black hole if small packets are answered while neither probes of the current size are
-//! answered nor data in packets of that size is acknowledged. Losses independent of the size affect
-//! both kinds.
+//! probed by pairs of packets: one of the current size, directly followed by one of minimum size.
+//! The path is a black hole if small probes are answered, but no probe of the current size is
+//! answered and no data in packets of that size is acknowledged. Losses that do not depend on the
+//! size affect both.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 
-/// Pairs of one comparison (MAX_PROBES, RFC 8899 §5.1.2).
+/// Number of probe pairs in one comparison (MAX_PROBES, RFC 8899 §5.1.2).
 const PAIRS: u32 = 3;
-/// Pairs per retransmission timeout: all of them, plus one RTO for the last answer, take less than
-/// the two RTO until the next T3-rtx timeout.
+/// Number of pairs sent per retransmission timeout. All pairs, and one RTO for the last answer,
+/// take less than the two RTOs until the next T3-rtx timeout.
 const PAIRS_PER_RTO: u64 = 4;
-/// Number of answered small packets that shows that the path carries small packets.
+/// Number of answered small probes after which the path is known to carry small packets.
 const MIN_ANSWERED: u32 = 2;
 
 /// Kind of a probe.
@@ -32,39 +32,40 @@ struct Probe {
     kind: Kind,
 }
 
-/// A comparison of packets of the current size with small packets.
+/// Comparison of the current packet size with the minimum size.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     /// Unacknowledged chunks sent in packets of the current size, lowest TSNs first.
     data: Vec<Tsn>,
-    /// The retransmission timeout as measured, without backoff.
+    /// Retransmission timeout in nanoseconds, without backoff.
     rto: Nanos,
     /// Outstanding probes.
     probes: Vec<Probe>,
     pairs: u32,
-    /// The small probe of the pair is next.
+    /// The next probe is the small probe of the current pair.
     halfway: bool,
     small_answers: u32,
-    /// When the next pair is sent, or the comparison ends.
+    /// Time of the next pair, or of the end of the comparison.
     next: Nanos,
-    /// Only small packets were answered. The peer may drop packets with PAD, so the next timeout,
-    /// which depends on data alone, decides.
+    /// Only small probes were answered. The peer may drop packets with PAD chunks, so the
+    /// comparison waits for the next timeout of data.
     pending: bool,
 }
 
 /// Outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Still under way.
+    /// The comparison is not complete.
     Open,
-    /// Packets of the current size arrive, or no packets arrive: the size is not the cause.
+    /// The packet size is not the cause of the losses: packets of the current size arrive, or none
+    /// arrive.
     Innocent,
-    /// The current size does not arrive, and small packets do.
+    /// Small packets arrive, but packets of the current size do not.
     BlackHole,
 }
 
 impl Comparison {
-    /// A comparison that starts at `now`, after a timeout of `data`.
+    /// Starts a comparison after a timeout of the chunks `data`.
     pub fn new(now: Nanos, rto: Nanos, data: Vec<Tsn>) -> Self {
         Self {
             data,
@@ -78,17 +79,18 @@ impl Comparison {
         }
     }
 
-    /// Chunks whose acknowledgement would show that the size arrives.
+    /// Chunks in packets of the current size. If one is acknowledged, that size works.
     pub fn data(&self) -> &[Tsn] {
         &self.data
     }
 
-    /// When a probe is sent or the comparison ends; `None` while it waits for the next timeout.
+    /// Time of the next probe or of the end of the comparison; `None` while it waits for the next
+    /// timeout of data.
     pub fn deadline(&self) -> Option<Nanos> {
         (!self.pending).then_some(self.next)
     }
 
-    /// The probe that must be sent now.
+    /// Probe that must be sent now, if any.
     pub fn due(&self, now: Nanos) -> Option<Kind> {
         if self.halfway {
             return Some(Kind::Small);
@@ -97,7 +99,7 @@ impl Comparison {
         goes.then_some(Kind::Large)
     }
 
-    /// The probe that [was due](Self::due) was sent.
+    /// Records that the probe returned by [`Self::due`] was sent.
     pub fn sent(&mut self, now: Nanos, nonce: u64) {
         let kind = if self.halfway {
             Kind::Small
@@ -117,7 +119,7 @@ impl Comparison {
         self.next = now.saturating_add(wait);
     }
 
-    /// An answer arrived. Returns the kind of its probe.
+    /// Processes the answer to a probe; returns the kind of the probe.
     pub fn answered(&mut self, nonce: u64) -> Option<Kind> {
         let index = self.probes.iter().position(|it| it.nonce == nonce)?;
         let probe = self.probes.swap_remove(index);
@@ -126,7 +128,7 @@ impl Comparison {
     }
 
     /// Outcome of the comparison at `now`, unless a packet of the current size was acknowledged.
-    /// `proven`: the peer has answered a packet with PAD before.
+    /// `proven`: the peer has answered a packet with a PAD chunk before.
     pub fn judge(&mut self, now: Nanos, proven: bool) -> Verdict {
         if self.pending || self.halfway || self.pairs < PAIRS || now < self.next {
             return Verdict::Open;
@@ -141,8 +143,8 @@ impl Comparison {
         Verdict::BlackHole
     }
 
-    /// Data timed out again. Returns true if that decides the comparison: small packets arrive, and
-    /// data of the current size does not.
+    /// Called when data timed out again. Returns `true` if this completes the comparison: small
+    /// packets arrive, and data in packets of the current size does not.
     pub fn timed_out(&self) -> bool {
         self.pending
     }

@@ -5,8 +5,8 @@ use super::{PathEntry, PathId, PathState, Paths};
 use crate::profile::RetransmissionPath;
 
 impl Paths {
-    /// The path for a chunk last sent on `last`, by a policy that compares active paths; `last`
-    /// wins ties. Without an active path, the usual choice.
+    /// Best active path for the retransmission of a chunk that was last sent on `last`, according
+    /// to the configured policy; `last` wins ties. If no path is active, the usual choice.
     #[cold]
     pub(super) fn best_for_retransmission(
         &self,

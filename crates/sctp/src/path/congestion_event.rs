@@ -1,8 +1,8 @@
-//! The last response to losses and marks on a path.
+//! Congestion event of a path: the last reduction of cwnd.
 
 use anabranch_wire::Tsn;
 
-/// The last reduction of a path's window, for a loss or a mark.
+/// Last reduction of a path's cwnd because of losses or ECN marks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CongestionEvent {
     until: Tsn,
@@ -10,18 +10,18 @@ pub(crate) struct CongestionEvent {
 }
 
 impl CongestionEvent {
-    /// `until`: the highest TSN sent at that time. Losses and marks up to it belong to the same
-    /// congestion event. `by_mark`: the reduction was for a mark.
+    /// `until` is the highest TSN sent when cwnd was reduced. Losses and marks up to this TSN
+    /// belong to the same congestion event. `by_mark`: an ECN mark caused the reduction.
     pub(crate) fn new(until: Tsn, by_mark: bool) -> Self {
         Self { until, by_mark }
     }
 
-    /// Whether the event covers a loss or mark of `tsn`.
+    /// Whether a loss or mark of `tsn` belongs to this event, so that cwnd is not reduced again.
     pub(crate) fn answers(&self, tsn: Tsn) -> bool {
         tsn.le(self.until)
     }
 
-    /// Whether a mark caused the event.
+    /// Whether an ECN mark caused the event.
     pub(crate) fn is_by_mark(&self) -> bool {
         self.by_mark
     }

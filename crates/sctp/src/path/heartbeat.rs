@@ -7,65 +7,65 @@ use anabranch_transport::Nanos;
 use crate::compact_option::OptionalNanos;
 use crate::lazy_box::LazyBox;
 
-/// Maximum number of outstanding HEARTBEATs of a path whose answers are accepted. Several are
-/// outstanding if their interval is shorter than the round trip.
+/// Maximum number of outstanding HEARTBEATs per path whose answers are accepted. Several are
+/// outstanding if the interval is shorter than the round-trip time.
 const MAX_UNANSWERED: usize = 8;
 
 /// Purpose of a HEARTBEAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Checks that the path is alive; under RSCTP it also starts a measurement.
+    /// Checks that the path is alive. With RSCTP it also starts a measurement.
     Alive,
-    /// Measures the effect of the data since the previous HEARTBEAT.
+    /// Measures the data sent since the previous HEARTBEAT.
     Measure,
-    /// The first of a pair, which takes no measurement.
+    /// First HEARTBEAT of a pair, which measures nothing itself.
     PairFirst,
-    /// The second of a pair, which measures its distance from the first.
+    /// Second HEARTBEAT of a pair, which measures its distance from the first.
     PairSecond,
 }
 
 /// HEARTBEAT state of one path.
 #[derive(Debug, Default)]
 pub(crate) struct Heartbeat {
-    /// When the path is checked next.
+    /// Time of the next check of the path.
     next: OptionalNanos,
-    /// When `next` was set: a path that carried data since then is not idle.
+    /// Time at which `next` was set. A path that has carried data since then is not idle.
     scheduled_at: Nanos,
     /// A HEARTBEAT must be sent.
     due: bool,
-    /// The second of a pair must be sent.
+    /// The second HEARTBEAT of a pair must be sent.
     second_due: bool,
     /// Outstanding HEARTBEATs, oldest first.
     unanswered: LazyBox<VecDeque<Sent>>,
-    /// Time of the last HEARTBEAT, and the DATA bytes that the path had carried at the last
-    /// answered HEARTBEAT.
+    /// Send time of the last HEARTBEAT, and number of DATA bytes that the path had carried at the
+    /// last answered HEARTBEAT.
     last_sent: Nanos,
     bytes_at_answer: u64,
 }
 
-/// An outstanding HEARTBEAT.
+/// Outstanding HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     nonce: u64,
     at: Nanos,
-    /// When the missing answer counts as an error; `None` after it did.
+    /// Time at which the missing answer counts as an error; `None` once it has been counted.
     expires: Option<Nanos>,
     role: Role,
-    /// DATA bytes that the path had carried.
+    /// Number of DATA bytes that the path had carried when the HEARTBEAT was sent.
     bytes: u64,
-    /// Time since the previous HEARTBEAT.
+    /// Time since the previous HEARTBEAT, in nanoseconds.
     interval: Nanos,
 }
 
-/// An answered HEARTBEAT.
+/// HEARTBEAT that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeartbeatResult {
     /// Time at which the HEARTBEAT was sent.
     pub(crate) at: Nanos,
     pub(crate) role: Role,
-    /// DATA bytes that the path carried between the previously answered HEARTBEAT and this one.
+    /// Number of DATA bytes sent between the previously answered HEARTBEAT and this one.
     pub(crate) bytes: u64,
-    /// Time since the previous HEARTBEAT.
+    /// Time since the previous HEARTBEAT, in nanoseconds.
     pub(crate) interval: Nanos,
 }
 
@@ -96,35 +96,36 @@ impl Heartbeat {
         self.last_sent
     }
 
-    /// Requests one without changing the schedule.
+    /// Requests a HEARTBEAT without a change of the schedule.
     pub(crate) fn request(&mut self) {
         self.due = true;
     }
 
-    /// Requests an immediate HEARTBEAT.
+    /// Requests an immediate HEARTBEAT and cancels the scheduled check.
     pub(crate) fn send_now(&mut self) {
         self.next = OptionalNanos::NONE;
         self.due = true;
     }
 
-    /// Schedules the next check for `wait` after `now`; `None` means never.
+    /// Schedules the next check at `now` plus `wait`; `None` means never.
     pub(crate) fn schedule(&mut self, now: Nanos, wait: Option<Nanos>) {
         self.scheduled_at = now;
         self.next = wait.map(|wait| now.saturating_add(wait)).into();
     }
 
-    /// Whether the check is due.
+    /// Whether the scheduled check is due.
     pub(crate) fn is_time(&self, now: Nanos) -> bool {
         self.next.has_come(now)
     }
 
-    /// Whether a path that carried data last at `last_sent` was idle since the check was scheduled.
+    /// Whether the path was idle since the check was scheduled; `last_sent` is the time at which it
+    /// last carried data.
     pub(crate) fn is_idle(&self, last_sent: Nanos) -> bool {
         last_sent <= self.scheduled_at
     }
 
-    /// A HEARTBEAT is sent now for `role`; the path has carried `bytes` bytes of DATA. Answers to
-    /// expired HEARTBEATs are no longer accepted, unless they `measure`.
+    /// Records that a HEARTBEAT is sent now for `role`, after the path has carried `bytes` bytes of
+    /// DATA. Answers to expired HEARTBEATs are no longer accepted, except with RSCTP (`measure`).
     pub(crate) fn sent(
         &mut self,
         now: Nanos,
@@ -137,7 +138,8 @@ impl Heartbeat {
         let sent = Sent {
             nonce,
             at: now,
-            // A pair counts as one.
+            // Only the first HEARTBEAT of a pair can expire, so that a lost pair counts as one
+            // error.
             expires: (role != Role::PairSecond).then(|| now.saturating_add(rto)),
             role,
             bytes,
@@ -151,9 +153,9 @@ impl Heartbeat {
         }
     }
 
-    /// The user may request more HEARTBEATs than are stored. In this case the newest HEARTBEAT is
-    /// replaced instead of the oldest, because the oldest is the next to be answered or to count as
-    /// an error.
+    /// Stores an outstanding HEARTBEAT. If the user requests more HEARTBEATs than can be stored,
+    /// the newest is replaced. The oldest is kept, because it is the next to be answered or to
+    /// count as an error.
     fn remember(&mut self, sent: Sent, measure: bool) {
         if measure {
             if self.unanswered.len() >= MAX_UNANSWERED {
@@ -168,9 +170,8 @@ impl Heartbeat {
         self.unanswered.make().push_back(sent);
     }
 
-    /// Whether an answer is overdue at `now`. Several that were outstanding at that time count as
-    /// one error (RFC 9260 §8.3 counts one per RTO), unless they `measure`, which have separate
-    /// times.
+    /// Whether an answer is overdue at `now`. All HEARTBEATs outstanding at that time count as one
+    /// error (RFC 9260 §8.3 counts one per RTO). With RSCTP (`measure`), each counts separately.
     pub(crate) fn expire(&mut self, now: Nanos, measure: bool) -> bool {
         let expired = |sent: &Sent| sent.expires.is_some_and(|at| at <= now);
         if !self.unanswered.iter().any(expired) {
@@ -184,8 +185,8 @@ impl Heartbeat {
         true
     }
 
-    /// The HEARTBEAT with `nonce` was answered: this HEARTBEAT and earlier ones are no longer
-    /// outstanding. `None` if there is none.
+    /// Processes the answer to the HEARTBEAT with `nonce`. It and earlier HEARTBEATs are no longer
+    /// outstanding. `None` if no outstanding HEARTBEAT has this nonce.
     pub(crate) fn answered(&mut self, nonce: u64) -> Option<HeartbeatResult> {
         let index = self
             .unanswered

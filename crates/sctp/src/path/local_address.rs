@@ -7,8 +7,9 @@ use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 
 impl PathEntry {
-    /// Packets leave from `local` from now on and take another route, so measurements and windows
-    /// are reset (RFC 9260 §7.2.1). Data in flight remains in flight.
+    /// Changes the source address of the path to `local`. RTT, cwnd and other measurements are
+    /// reset, because packets take another route (RFC 9260 §7.2.1). Data in flight remains in
+    /// flight.
     pub(crate) fn change_local_address(&mut self, config: &Config, local: IpAddr) {
         self.path.local = local;
         let fresh = Self::new(config, self.path, self.state);
@@ -28,7 +29,7 @@ impl PathEntry {
         }
     }
 
-    /// Resets the RTO to its value before any measurement.
+    /// Resets the RTO to its initial value.
     pub(crate) fn forget_timeouts(&mut self, config: &Config) {
         let (min, max) = self.rto.bounds();
         let initial = config.profile.rto_initial.0.clamp(min, max);

@@ -1,18 +1,18 @@
 //! Recent loss ratio of a path.
 
-/// Chunks sent until earlier losses count half.
+/// Number of sent chunks after which earlier losses count half.
 const HALF_LIFE: u32 = 1_000;
 
-/// Recent losses of a path.
+/// Weighted count of recent losses of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossRatio {
     lost: u32,
-    /// Chunks that the path had carried at the start of the count.
+    /// Number of chunks that the path had carried at the start of the current count.
     since: u32,
 }
 
 impl LossRatio {
-    /// Counts a lost chunk of a path that has `carried` this many.
+    /// Counts a lost chunk; `carried` is the number of chunks sent on the path so far.
     pub(crate) fn count(&mut self, carried: u32) {
         self.lost = self.lost.saturating_add(1);
         let sent = carried.wrapping_sub(self.since);
@@ -22,7 +22,7 @@ impl LossRatio {
         }
     }
 
-    /// The loss ratio; 0 before any loss.
+    /// Loss ratio between 0 and 1; 0 before any loss.
     pub(crate) fn share(&self, carried: u32) -> f64 {
         let sent = carried.wrapping_sub(self.since);
         f64::from(self.lost) / f64::from(sent.max(1))
@@ -33,7 +33,7 @@ impl LossRatio {
 mod tests {
     use super::*;
 
-    /// One of ten packets is lost, and then no packets: earlier losses should count less and less.
+    /// One of ten packets is lost at first, and later none: the earlier losses must lose weight.
     #[test]
     fn the_share_that_was_lost_of_late_is_kept() {
         let mut losses = LossRatio::default();

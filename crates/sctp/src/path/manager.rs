@@ -1,4 +1,4 @@
-//! Destination addresses of an association, and path selection (RFC 9260 §6.4, §8.2).
+//! Table of an association's paths, and path selection (RFC 9260 §6.4, §8.2).
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use crate::profile::{DormantPath, RetransmissionPath};
 pub struct Paths {
     pub(super) entries: PathList,
     primary: PathId,
-    /// Cached minimum over the paths; unset if path MTUs may change.
+    /// Cached minimum over all paths; `None` if the path MTUs may change.
     pub(super) max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
@@ -25,11 +25,11 @@ pub struct Paths {
     confirm_paths_before_data: bool,
     /// Paths can be potentially failed.
     potentially_failed: bool,
-    /// RSCTP's rules, once negotiated.
+    /// RSCTP's path switch rules, if RSCTP was negotiated.
     pub(crate) switch_rules: Option<SwitchRules>,
-    /// UDP port of paths whose port is unknown.
+    /// Peer's UDP port, used for new paths.
     udp_port: u16,
-    /// Bytes of each packet reserved for an AUTH chunk.
+    /// Bytes reserved for an AUTH chunk in each packet.
     pub(super) reserved: usize,
 }
 
@@ -37,7 +37,7 @@ impl Paths {
     /// Maximum number of paths of an association; further peer addresses are not used.
     pub const MAX: usize = MAX_PATHS;
 
-    /// The paths of an association that begins with `first`, in state `state`, as its primary.
+    /// Creates the path table of a new association. The primary path is `first`, in state `state`.
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
         Self::with(
             config,
@@ -47,7 +47,7 @@ impl Paths {
         )
     }
 
-    /// Constructs the paths in place, because no step can fail.
+    /// Like [`Self::new`], but constructed in place, because no step can fail.
     #[inline(always)]
     pub(crate) fn with(
         config: &Config,
@@ -62,7 +62,7 @@ impl Paths {
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
             dormant: match config.profile.dormant_path {
-                // RFC 7829 §4 couples the two.
+                // RFC 7829 §4 requires this choice if paths can be potentially failed.
                 DormantPath::Last if config.profile.potentially_failed => DormantPath::FewestErrors,
                 other => other,
             },
@@ -74,8 +74,8 @@ impl Paths {
         }
     }
 
-    /// Adds a path. Returns the existing path if the remote address is known, `None` if there are
-    /// too many paths.
+    /// Adds a path. Returns the existing path if the remote address is known, or `None` if there
+    /// are too many paths.
     pub fn add(&mut self, config: &Config, path: Path, state: PathState) -> Option<PathId> {
         if let Some(known) = self.find(path.remote) {
             return Some(known);
@@ -94,7 +94,7 @@ impl Paths {
         Some(PathId(self.entries.len() as u8 - 1))
     }
 
-    /// The primary path (RFC 9260 §6.4).
+    /// Primary path (RFC 9260 §6.4).
     pub fn primary(&self) -> PathId {
         self.primary
     }
@@ -106,17 +106,18 @@ impl Paths {
         }
     }
 
-    /// The path with that number. Numbers come from this table, and paths are never removed.
+    /// Path with this number. All numbers come from this table, and paths are never removed from
+    /// it.
     pub fn get(&self, id: PathId) -> &PathEntry {
         self.entries.at(usize::from(id.0))
     }
 
-    /// The mutable path with that number.
+    /// Mutable path with this number.
     pub fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
         self.entries.at_mut(usize::from(id.0))
     }
 
-    /// The path to that remote address.
+    /// Path to this remote address.
     #[inline]
     pub fn find(&self, remote: IpAddr) -> Option<PathId> {
         let first = self.entries.at(0);
@@ -130,7 +131,7 @@ impl Paths {
         (self.entries.position(wanted)).map(|index| PathId(index as u8))
     }
 
-    /// The entry of the path to that remote address.
+    /// Entry of the path to this remote address.
     pub fn to(&self, remote: IpAddr) -> Option<&PathEntry> {
         Some(self.get(self.find(remote)?))
     }
@@ -144,8 +145,8 @@ impl Paths {
         }
     }
 
-    /// A packet with a valid verification tag arrived from `remote` and this UDP port: replies are
-    /// sent to this port from now on (RFC 6951 §5.4).
+    /// Records that a packet with a valid verification tag arrived from `remote` and this UDP port.
+    /// Replies are sent to this port from now on (RFC 6951 §5.4).
     #[inline(never)] // shared by all callers
     pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
         if let Some(entry) = self
@@ -157,13 +158,13 @@ impl Paths {
         }
     }
 
-    /// The peer's UDP port at `remote`; 0 without UDP.
+    /// Peer's UDP port at `remote`; 0 without UDP encapsulation.
     pub fn udp_port_to(&self, remote: IpAddr) -> u16 {
         self.find(remote)
             .map_or(self.udp_port, |id| self.get(id).udp_port)
     }
 
-    /// The peer's UDP port of that path; 0 without UDP.
+    /// Peer's UDP port of path `id`; 0 without UDP encapsulation.
     #[inline]
     pub(crate) fn udp_port_of(&self, id: PathId) -> u16 {
         let entry = self.get(id);
@@ -178,7 +179,7 @@ impl Paths {
         self.entries.len()
     }
 
-    /// Never true.
+    /// Always false.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -199,8 +200,8 @@ impl Paths {
             .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
-    /// The path for new data: the primary if it is active and verified, otherwise the next active
-    /// path (RFC 9260 §5.4, §6.4.1, RFC 7829 §3).
+    /// Path for new data: the primary path if it is active and verified, else the next active path
+    /// (RFC 9260 §5.4, §6.4.1, RFC 7829 §3).
     pub fn choose_for_new_data(&self) -> PathId {
         match self.get(self.primary).state {
             PathState::Active => self.primary,
@@ -209,8 +210,8 @@ impl Paths {
         }
     }
 
-    /// The path for the retransmission of a chunk last sent on `last`; `timed_out` distinguishes
-    /// T3-rtx from fast retransmit (RFC 9260 §6.4).
+    /// Path for the retransmission of a chunk that was last sent on `last` (RFC 9260 §6.4).
+    /// `timed_out`: by T3-rtx, not by fast retransmit.
     pub fn choose_for_retransmission(&self, last: PathId, timed_out: bool) -> PathId {
         let alternate = match self.retransmission {
             RetransmissionPath::Same => false,
@@ -225,7 +226,7 @@ impl Paths {
         }
     }
 
-    /// The next active path after `id` in round-robin order; else `id` if active; else the
+    /// Next active path after `id` in round-robin order; else `id` if it is active; else the
     /// potentially failed path with the fewest errors (RFC 7829 §3). If all are inactive, the
     /// profile decides.
     pub fn alternate_to(&self, id: PathId) -> PathId {
@@ -243,8 +244,8 @@ impl Paths {
             .unwrap_or_else(|| self.when_dormant(id))
     }
 
-    /// No path is active or potentially failed. Unverified addresses are not selected (RFC 9260
-    /// §5.4); the first address of an association is always verified.
+    /// Path choice if no path is active or potentially failed. Unverified addresses are not
+    /// selected (RFC 9260 §5.4); the first address of an association is always verified.
     fn when_dormant(&self, id: PathId) -> PathId {
         let count = self.entries.len();
         let mut in_turn = (1..=count)
@@ -262,8 +263,8 @@ impl Paths {
             .unwrap_or(id)
     }
 
-    /// `id`, or the path for new data if it is not verified: only HEARTBEAT and HEARTBEAT ACK may
-    /// be sent to an address that may not be the peer's (RFC 9260 §5.4).
+    /// Returns `id` if it is verified, else the path for new data. Only HEARTBEAT and HEARTBEAT ACK
+    /// may be sent to an unverified address, because it may not belong to the peer (RFC 9260 §5.4).
     pub fn verified(&self, id: PathId) -> PathId {
         if self.get(id).is_verified() {
             id
@@ -272,9 +273,10 @@ impl Paths {
         }
     }
 
-    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). Returns true if the
-    /// path's state changed. After more errors than PSMR the path for new data becomes the primary
-    /// (RFC 7829 §5). The caller keeps the association's count (§8.1).
+    /// Records an error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). Returns
+    /// `true` if the path's state changed. If the primary path has more errors than PSMR, the path
+    /// for new data becomes the primary (RFC 7829 §5). The caller counts the errors of the
+    /// association (§8.1).
     pub fn record_error(
         &mut self,
         now: Nanos,
@@ -306,15 +308,15 @@ impl Paths {
             .primary_switchover_max_retrans
             .is_some_and(|most| errors > most.max(settings.least_primary_switch(pf_max_retrans)));
         if spent && id == self.primary {
-            // RFC 7829 §5, rule 3: the current path for new data.
+            // RFC 7829 §5, rule 3: the current path for new data becomes the primary.
             self.primary = self.choose_for_new_data();
         }
         state != before
     }
 
-    /// Maximum error count of an inactive path: the count that made it inactive (RFC 9260 §8.3), or
-    /// ten times that if errors rank inactive paths or a later switch of the primary needs them
-    /// (RFC 7829 §4.1, §5).
+    /// Maximum error count of an inactive path: the count that made it inactive (RFC 9260 §8.3). If
+    /// errors rank inactive paths or a later switch of the primary path needs higher counts, ten
+    /// times as many (RFC 7829 §4.1, §5).
     fn most_errors(&self, path_max_retrans: u32, config: &Config) -> u32 {
         let least = path_max_retrans.saturating_add(1);
         let told_apart = self.dormant == DormantPath::FewestErrors;
@@ -325,8 +327,8 @@ impl Paths {
         }
     }
 
-    /// `id` answered: its errors are reset (RFC 9260 §8.2, §8.3). Returns true if the path became
-    /// active again.
+    /// Records an answer on path `id`, which clears its errors (RFC 9260 §8.2, §8.3). Returns
+    /// `true` if the path became active again.
     pub fn record_answer(&mut self, now: Nanos, id: PathId, trace: &mut Trace) -> bool {
         let entry = self.get_mut(id);
         if entry.disowned {
@@ -344,7 +346,7 @@ impl Paths {
         back
     }
 
-    /// Bytes in flight on all paths, excluding chunks marked for retransmission.
+    /// Number of bytes in flight on all paths, excluding chunks marked for retransmission.
     pub fn total_flightsize(&self) -> u64 {
         self.entries.iter().map(|entry| entry.flightsize).sum()
     }

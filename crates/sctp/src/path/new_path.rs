@@ -13,7 +13,7 @@ use super::{Discovery, PathRack, mtu};
 use crate::config::Config;
 use crate::profile::{IdleDecay, WindowUnit};
 
-/// Components of a new path that are allocated before it.
+/// Components of a new path that are allocated before the path itself.
 pub(crate) struct PathComponents {
     pub(super) cc: Box<dyn CongestionControl>,
     pub(super) sampler: Option<Box<RateSampler>>,
@@ -42,13 +42,13 @@ impl PathComponents {
 }
 
 impl Config {
-    /// The largest DATA chunk to `remote` including its header, in bytes: the unit of amounts in
-    /// segments.
+    /// Size in bytes of the largest DATA chunk to `remote`, including its header: the unit of
+    /// parameters in segments.
     fn largest_chunk(&self, remote: IpAddr) -> u64 {
         mtu::pmdcs(self.max_packet(remote)) as u64
     }
 
-    /// Initial parameters of the congestion controller of a path to `remote`.
+    /// Initial parameters of the congestion control of a path to `remote`.
     pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
         let profile = &self.profile;
         let unit = self.window_unit(remote, self.first_mtu(remote));
@@ -68,19 +68,19 @@ impl Config {
         }
     }
 
-    /// Initial path MTU of a path to `remote`.
+    /// Initial path MTU to `remote`, in bytes.
     pub(crate) fn first_mtu(&self, remote: IpAddr) -> usize {
         self.new_discovery(remote)
             .map_or(self.mtu, |discovery| discovery.pmtu())
     }
 
-    /// Path MTU discovery of a path to `remote`, if enabled.
+    /// Path MTU discovery for a path to `remote`, if enabled.
     pub(crate) fn new_discovery(&self, remote: IpAddr) -> Option<Discovery> {
         let wanted = self.path_mtu_discovery && !self.profile.rsctp;
         wanted.then(|| Discovery::new(remote.is_ipv6(), self.mtu))
     }
 
-    /// The unit of cwnd on a path with that MTU.
+    /// Unit of cwnd in bytes, on a path to `remote` with path MTU `mtu`.
     pub(crate) fn window_unit(&self, remote: IpAddr, mtu: usize) -> u64 {
         match self.profile.window_unit {
             WindowUnit::Mtu => mtu as u64,
@@ -92,14 +92,14 @@ impl Config {
         }
     }
 
-    /// A rate estimator for a new path, if configured or needed.
+    /// Rate estimator for a new path, if configured or needed by the stream allocation.
     pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
         let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
         let parameters = self.rate_estimate.or(needed)?;
         Some(Box::new(WestwoodRate::new(parameters)))
     }
 
-    /// A congestion controller for a new path to `remote`.
+    /// Congestion control for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
         let base = Box::new(SctpNewReno::new(self.congestion_parameters(remote)));
         if self.is_plainly_controlled() {
@@ -121,15 +121,15 @@ impl Config {
         }
     }
 
-    /// Whether the default controller is used, which needs neither a rate nor samples. The check
-    /// does not construct a controller.
+    /// Whether the default congestion control is used, which needs neither a rate nor samples.
+    /// Decided without an instance of it.
     fn is_plainly_controlled(&self) -> bool {
         std::ptr::eq(self.congestion, &sctp_newreno::ALGORITHM)
             && !self.rate_limited_increase
             && self.careful_resume.is_none()
     }
 
-    /// A pacer for a new path, if the settings or the controller may need one.
+    /// Pacer for a new path, if the settings or the congestion control may need one.
     pub(crate) fn new_pacer(&self) -> Option<Box<Pacer>> {
         let wanted = self.pacing.is_some() || !self.is_plainly_controlled();
         wanted.then(|| {
@@ -138,7 +138,7 @@ impl Config {
         })
     }
 
-    /// Whether the controllers need rate samples.
+    /// Whether the congestion control needs rate samples.
     pub(crate) fn samples_rates(&self) -> bool {
         let anywhere = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
         !self.is_plainly_controlled() && self.new_congestion_control(anywhere).wants_rate_samples()

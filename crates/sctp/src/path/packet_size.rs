@@ -6,12 +6,12 @@ use super::{PathEntry, PathId, PathState, Paths, mtu, pmtu};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Maximum user data of one DATA chunk on this path.
+    /// Maximum length in bytes of the user data of one DATA chunk on this path.
     pub fn max_user_data(&self) -> usize {
         mtu::max_user_data(self.max_packet)
     }
 
-    /// Sets the path MTU: the size of packets including the IP header.
+    /// Sets the path MTU in bytes, including the IP header.
     pub(crate) fn set_mtu(&mut self, config: &Config, mtu: usize) {
         let remote = self.path.remote;
         let max_packet = mtu::max_packet(mtu, remote, config.encapsulation);
@@ -21,9 +21,10 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// Maximum user data of one DATA chunk that fits every path, so that it can be retransmitted on
-    /// any (AMDCS minus the chunk header, RFC 9260 §6.9). With path MTU discovery only paths that
-    /// may carry data count, because an address that never answered would keep all packets small.
+    /// Maximum length in bytes of the user data of one DATA chunk that fits every path, so that it
+    /// can be retransmitted on any path (AMDCS minus the chunk header, RFC 9260 §6.9). With path
+    /// MTU discovery only paths that may carry data count, because an address that never answered
+    /// would keep all packets small.
     #[inline]
     pub fn max_user_data(&self) -> usize {
         if let Some(only) = self.entries.only() {
@@ -48,8 +49,8 @@ impl Paths {
         })
     }
 
-    /// The network reports that the MTU of path `id` is at most `mtu`. Returns true if packets are
-    /// smaller from now on.
+    /// Processes a report of the network that the MTU of path `id` is at most `mtu` bytes. Returns
+    /// `true` if packets become smaller.
     pub(crate) fn lower_mtu(
         &mut self,
         now: Nanos,
@@ -82,8 +83,8 @@ impl Paths {
         after < before
     }
 
-    /// Reserves `bytes` of each packet for an AUTH chunk (RFC 4895 §6.2): `max_packet` of each path
-    /// shrinks by as much.
+    /// Reserves `bytes` bytes of each packet for an AUTH chunk (RFC 4895 §6.2), and reduces
+    /// `max_packet` of each path accordingly.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         if std::mem::replace(&mut self.reserved, bytes) == bytes {
             return;
@@ -98,14 +99,15 @@ impl Paths {
         }
     }
 
-    /// Replaces path `id` by the only path of `fresh`.
+    /// Replaces path `id` by the only path in `fresh`.
     pub(super) fn replace(&mut self, id: PathId, fresh: Paths) {
         let mut entry = fresh.entries.into_first();
         entry.udp_port = self.udp_port_to(entry.path.remote);
         *self.get_mut(id) = entry;
     }
 
-    /// Bytes of each packet reserved for an AUTH chunk, not included in `max_packet`.
+    /// Number of bytes of each packet reserved for an AUTH chunk; `max_packet` does not include
+    /// them.
     pub(crate) fn reserved(&self) -> usize {
         self.reserved
     }

@@ -1,4 +1,4 @@
-//! One destination address: the state of the path to it.
+//! State of one path, that is, of one destination address.
 
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::recovery::Prr;
@@ -14,111 +14,115 @@ use crate::compact_option::OptionalNanos;
 use crate::config::Config;
 use crate::profile::{Counts, IdleDecay};
 
-/// Identifies a path of an association; small and dense.
+/// Identifies a path of an association by a small number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(
     /// Index among the association's paths.
     pub u8,
 );
 
-/// A destination address and the state of the path to it.
+/// State of the path to one destination address.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PathEntry {
     /// Local and remote address.
     pub(crate) path: Path,
-    /// The peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
+    /// Peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
     pub(crate) udp_port: u16,
-    /// Whether the path may carry data.
+    /// Path state, which determines whether the path may carry data.
     pub(crate) state: PathState,
-    /// The address is the peer's: confirmed by the handshake or a HEARTBEAT, or declared by the
-    /// user (RFC 9260 §5.4). An address that fails before that is inactive and not verified.
+    /// The address is known to belong to the peer: it was confirmed by the handshake or a
+    /// HEARTBEAT, or given by the user (RFC 9260 §5.4). An address that fails before its
+    /// confirmation is inactive and not verified.
     pub(crate) verified: bool,
-    /// The address is not the peer's: another association's peer has verified it, or it is missing
-    /// in the peer's INIT ACK. No packets are sent to the address, and no lookup finds it.
+    /// The address does not belong to the peer: another association's peer has verified it, or it
+    /// is missing in the peer's INIT ACK. No packets are sent to the address, and lookups ignore
+    /// it.
     pub(crate) disowned: bool,
-    /// User settings in addition to the bounds of the RTO: see [`Self::settings`].
+    /// Path settings changed by the user, in addition to the bounds of the RTO: see
+    /// [`Self::settings`].
     pub(super) heartbeat_interval: OptionalNanos,
     pub(super) path_max_retrans: u32,
     pub(super) pf_max_retrans: u32,
-    /// Consecutive errors (RFC 9260 §8.2).
+    /// Number of consecutive errors (RFC 9260 §8.2).
     pub(crate) error_count: u32,
     /// Retransmission timeout.
     pub(crate) rto: RtoEstimator,
     /// Congestion control.
     pub(crate) cc: Box<dyn CongestionControl>,
-    /// When the next packet with DATA may be sent, if pacing is used.
+    /// Pacer, which determines when the next packet with DATA may be sent; `None` without pacing.
     pub(crate) pacer: Option<Box<Pacer>>,
-    /// Delivery rate.
+    /// Meter of the delivery rate.
     pub(crate) delivery: DeliveryMeter,
     /// Rate estimator, if configured.
     pub(crate) estimator: Option<Box<dyn PathEstimator>>,
-    /// The receiver's reports about this path, if it sent some; RSCTP only.
+    /// Reports of the receiver about this path; only with RSCTP.
     pub(crate) receiver: Option<Box<ReceiverEstimate>>,
     /// DATA sent on this path so far.
     pub(crate) carried: Carried,
-    /// Recent losses of that data.
+    /// Ratio of recently lost chunks.
     pub(crate) losses: LossRatio,
     /// Minimum round-trip time of DATA, once measured.
     pub(crate) rtt_min: OptionalNanos,
     /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
     pub(crate) flightsize: u64,
-    /// Bytes of chunks last sent here that are marked for retransmission.
+    /// Number of bytes of chunks last sent here that are marked for retransmission.
     pub(crate) marked_bytes: u64,
     /// Maximum SCTP packet size in bytes, including the common header. Chunks that cannot be
     /// smaller may exceed it and are fragmented by IP.
     pub(crate) max_packet: usize,
-    /// Bytes of each packet reserved for an AUTH chunk, not included in `max_packet`.
+    /// Number of bytes of each packet reserved for an AUTH chunk; `max_packet` does not include
+    /// them.
     pub(super) reserved: usize,
     /// Path MTU discovery, if enabled.
     pub(crate) discovery: Option<Box<Discovery>>,
-    /// When T3-rtx expires; `None` while stopped.
+    /// Expiration time of T3-rtx; `None` while it is stopped.
     pub t3_deadline: Option<Nanos>,
-    /// When new DATA was last sent here, which could measure a round trip. A path with
-    /// retransmissions only is idle (RFC 9260 §8.3).
+    /// Time at which new DATA was last sent here. Retransmissions do not count, because they cannot
+    /// measure a round trip; a path with retransmissions only is idle (RFC 9260 §8.3).
     pub(crate) last_sent: Nanos,
     /// HEARTBEAT state.
     pub(crate) heartbeat: Heartbeat,
-    /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
+    /// TSN of the chunk whose acknowledgment will measure the round-trip time (RFC 9260 §6.3.1 C4).
     pub(crate) timed: Option<Tsn>,
-    /// Lower bound of the unacknowledged TSNs last sent here, tightened on use.
+    /// Lower bound of the unacknowledged TSNs last sent here; increased when it is used.
     pub(crate) earliest: Option<Tsn>,
-    /// Limit of the bytes in flight instead of cwnd. After a timeout it is one byte, which is one
-    /// packet at a time, until an acknowledgement arrives (RFC 9260 §7.2.1); in a recovery with
-    /// `prr` it is the limit of PRR.
+    /// Limit of the bytes in flight that replaces cwnd, if set. After a timeout it is one byte,
+    /// which permits one packet at a time until a SACK arrives (RFC 9260 §7.2.1). In a recovery
+    /// with `prr` it is the limit of PRR.
     pub(crate) most_in_flight: OptionalNanos,
-    /// ICMP messages before this time belong to an error that was already counted.
+    /// End of the period in which further ICMP messages count as the same error.
     pub(crate) unreachable_until: OptionalNanos,
-    /// The last response to losses and marks.
+    /// Last reduction of cwnd for losses or marks.
     pub(crate) reduction: Option<CongestionEvent>,
-    /// When idle time next reduces cwnd.
+    /// Time at which cwnd is next reduced because the path is idle.
     pub(crate) decay_at: OptionalNanos,
     /// RACK state, if enabled.
     pub(crate) rack: Option<Box<PathRack>>,
     /// PRR state during a recovery.
     pub(crate) prr: Option<Box<Prr>>,
-    /// Rate sampler, if the controller needs it.
+    /// Rate sampler, if the congestion control needs it.
     pub(crate) sampler: Option<Box<RateSampler>>,
 }
 
-/// DATA sent on a path since the association began, including retransmissions.
+/// DATA sent on a path so far, including retransmissions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
-    /// Modulo 2^32.
+    /// Number of chunks, modulo 2^32.
     pub(crate) chunks: u32,
-    /// Complete chunks with header and padding.
+    /// Bytes of the complete chunks, with header and padding.
     pub(crate) bytes: u64,
 }
 
 impl Carried {
-    /// Counts `chunks` sent chunks with `bytes` bytes.
+    /// Counts `chunks` sent chunks with a total of `bytes` bytes.
     #[inline]
     pub(crate) fn count_all(&mut self, chunks: u32, bytes: u64) {
         self.chunks = self.chunks.wrapping_add(chunks);
         self.bytes += bytes;
     }
 
-    /// Counts a sent chunk with `user_data` bytes.
+    /// Counts one sent chunk with `user_data` bytes of user data.
     #[inline]
     pub(crate) fn count(&mut self, user_data: usize) {
         self.chunks = self.chunks.wrapping_add(1);
@@ -131,7 +135,7 @@ impl PathEntry {
         Self::with(config, path, state, PathComponents::of(config, path.remote))
     }
 
-    /// Constructs the path in place, because no step can fail.
+    /// Constructs a path in place, because no step can fail.
     #[inline(always)]
     pub(super) fn with(
         config: &Config,
@@ -183,13 +187,13 @@ impl PathEntry {
         self.verified && self.state != PathState::Unconfirmed
     }
 
-    /// Whether the address does not belong to the peer, or no longer does: no packets are sent to
-    /// it.
+    /// Whether the address does not belong to the peer, or no longer does, so that no packets are
+    /// sent to it.
     pub fn is_disowned(&self) -> bool {
         self.disowned
     }
 
-    /// Takes a round-trip measurement by DATA or HEARTBEAT.
+    /// Records a round-trip time measured by DATA or HEARTBEAT, in nanoseconds.
     pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
         self.rto.measure(rtt);
         let seconds = anabranch_transport::time::seconds;
@@ -202,7 +206,7 @@ impl PathEntry {
         trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
     }
 
-    /// Passes an acknowledgement to the rate estimator.
+    /// Passes an acknowledgment to the rate estimator.
     pub(crate) fn estimate(&mut self, id: PathId, ack: &AckSample, trace: &mut Trace) {
         let Some(estimator) = &mut self.estimator else {
             return;
@@ -225,7 +229,7 @@ impl PathEntry {
         self.flightsize < limit
     }
 
-    /// A chunk last sent here waits for an acknowledgement again.
+    /// Records that chunk `tsn`, last sent here, waits for an acknowledgment again.
     pub(crate) fn watch(&mut self, tsn: Tsn) {
         let earliest = self.earliest.filter(|earliest| earliest.lt(tsn));
         self.earliest = Some(earliest.unwrap_or(tsn));
@@ -242,17 +246,17 @@ impl PathEntry {
         self.pacer.as_ref().is_none_or(|pacer| pacer.allows(now))
     }
 
-    /// When pacing allows another packet; 0: immediately.
+    /// Time from which pacing allows another packet; 0: immediately.
     pub(crate) fn paced_from(&self) -> Nanos {
         self.pacer.as_ref().map_or(0, |pacer| pacer.opens())
     }
 
-    /// (Re)starts T3-rtx with the current RTO.
+    /// Starts or restarts T3-rtx with the current RTO.
     pub(crate) fn start_t3(&mut self, now: Nanos) {
         self.t3_deadline = Some(now + self.rto.rto());
     }
 
-    /// Reduces cwnd for idle time, as far as it is due at `now`.
+    /// Reduces cwnd because the path was idle, if a reduction is due at `now`.
     pub(crate) fn decay(&mut self, now: Nanos, rule: IdleDecay) {
         let Some(due) = self.decay_at.get() else {
             return;

@@ -1,5 +1,5 @@
-//! List of an association's paths. Most associations have one, which is stored inline: it needs no
-//! allocation and no indirection.
+//! List of an association's paths. The first path is stored inline, because most associations have
+//! only one path.
 
 use super::path_entry::PathEntry;
 use crate::lazy_box::LazyBox;
@@ -24,19 +24,19 @@ impl PathList {
         self.others.make().push(entry);
     }
 
-    /// At least one.
+    /// Number of paths, at least one.
     #[inline]
     pub(super) fn len(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// The first path, if there is no other.
+    /// The first path, if it is the only one.
     #[inline]
     pub(super) fn only(&self) -> Option<&PathEntry> {
         self.others.is_empty().then_some(&self.first)
     }
 
-    /// The first path alone.
+    /// Returns the first path and drops the others.
     pub(super) fn into_first(self) -> PathEntry {
         self.first
     }
@@ -57,8 +57,8 @@ impl PathList {
         }
     }
 
-    /// The first path that matches. Usually this is the first of all, which is checked without a
-    /// loop.
+    /// Index of the first path that matches. The first path is checked before the loop, because it
+    /// usually matches.
     #[inline(always)]
     pub(super) fn position(&self, wanted: impl Fn(&PathEntry) -> bool) -> Option<usize> {
         if wanted(&self.first) {

@@ -10,11 +10,11 @@
 //!                          +-- black hole -----+      packet too big: either way, at once
 //! ```
 //!
-//! [`Comparison`] decides whether there is a black hole.
+//! [`Comparison`] detects black holes.
 //!
-//! The base size is assumed to work without a probe, because a peer that does not know the PAD
-//! chunk and drops the whole packet (against RFC 9260 §3.2) could otherwise not communicate. The
-//! error state of the RFC corresponds to sizes below the base size after a black hole at that size.
+//! The base size is assumed to work without a probe. Otherwise a peer that drops packets with the
+//! unknown PAD chunk (against RFC 9260 §3.2) could not communicate. The error state of the RFC
+//! corresponds to sizes below the base size after a black hole at that size.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
@@ -22,33 +22,34 @@ use anabranch_wire::Tsn;
 
 use super::black_hole::{Comparison, Kind, Verdict};
 
-/// Lost probes of one size before it is considered too large (MAX_PROBES, RFC 8899 §5.1.2), on a
-/// path with few losses.
+/// Number of lost probes of one size after which the size is considered too large (MAX_PROBES, RFC
+/// 8899 §5.1.2), on a path with few losses.
 const MAX_PROBES: u32 = 3;
 /// Maximum number of probes of one size on a path with many losses.
 const MAX_PROBES_IF_LOSSY: u32 = 8;
-/// Probability of considering a working size too large.
+/// Acceptable probability of considering a working size too large.
 const MISTAKES: f64 = 0.001;
-/// Minimum wait for an answer (PROBE_TIMER, RFC 8899 §5.1.1); a longer retransmission timeout takes
-/// precedence.
+/// Minimum time to wait for the answer to a probe (PROBE_TIMER, RFC 8899 §5.1.1). If the RTO is
+/// longer, the RTO is used.
 const PROBE_TIMER: Nanos = SECOND;
 /// Time after which a larger size is tried again (PMTU_RAISE_TIMER, RFC 8899 §5.1.1).
 pub const PMTU_RAISE_TIMER: Nanos = 600 * SECOND;
-/// Sizes that differ by less count as equal, because SCTP packets are multiples of 4.
+/// Difference in bytes below which sizes count as equal, because SCTP packets are multiples of 4
+/// bytes.
 const STEP: usize = 4;
 
-/// The size that is assumed to work everywhere (BASE_PLPMTU, RFC 8899 §5.1.2).
+/// Size in bytes that is assumed to work on every path (BASE_PLPMTU, RFC 8899 §5.1.2).
 const fn base(ipv6: bool) -> usize {
     if ipv6 { 1280 } else { 1200 }
 }
 
-/// Minimum size: the minimum MTU of IPv6, and the size that every IPv4 host must be able to receive
-/// (MIN_PLPMTU).
+/// Minimum size in bytes: the minimum MTU of IPv6, or the size that every IPv4 host must be able to
+/// receive (MIN_PLPMTU).
 pub const fn least(ipv6: bool) -> usize {
     if ipv6 { 1280 } else { 576 }
 }
 
-/// An outstanding probe.
+/// Outstanding probe.
 #[derive(Clone, Copy, Debug)]
 struct Flying {
     nonce: u64,
@@ -60,42 +61,43 @@ struct Flying {
 /// Size of a probe to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProbeSize {
-    /// Number of bytes.
+    /// Size in bytes.
     Bytes(usize),
-    /// Minimum size.
+    /// Minimum size: a HEARTBEAT without PAD.
     Least,
 }
 
-/// An answered probe.
+/// Probe that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
-    /// Send time, if the round trip should be measured by it. A probe does not clear the backoff
-    /// after a timeout of data: the retransmission timeout stays backed off until data is
-    /// acknowledged (RFC 9260 §6.3.3 E2), as without probes.
+    /// Send time, if the probe should measure the round-trip time. A probe does not clear the
+    /// backoff of the RTO after a timeout of data. As without probes, only acknowledged data clears
+    /// the backoff (RFC 9260 §6.3.3 E2).
     pub measures: Option<Nanos>,
 }
 
 /// Path MTU discovery of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct Discovery {
-    /// Minimum and maximum of the result: see [`least`], and the interface's MTU.
+    /// Bounds of the result in bytes: [`least`], and the MTU of the interface.
     least: usize,
     base: usize,
     most: usize,
-    /// The largest size known to work: the packet size.
+    /// Largest size in bytes that is known to work, which is the packet size.
     pmtu: usize,
-    /// No larger size works, or is to be tried before the raise timer.
+    /// Upper bound of the search: larger sizes do not work, or are not tried before the raise timer
+    /// expires.
     limit: usize,
-    /// `limit` itself was tried.
+    /// `limit` itself has been tried.
     limit_tried: bool,
     flying: Option<Flying>,
-    /// Lost probes of the present size.
+    /// Number of lost probes of the current size.
     lost: u32,
-    /// When the next probe is sent; `None` until [`Discovery::start`].
+    /// Time of the next probe; `None` until [`Discovery::start`].
     next: Option<Nanos>,
-    /// A probe was answered: the peer does not drop packets with PAD.
+    /// A probe was answered, so the peer does not drop packets with PAD.
     proven: bool,
-    /// Set while a black hole is suspected.
+    /// Comparison of packet sizes, while a black hole is suspected.
     comparison: Option<Comparison>,
 }
 
@@ -118,12 +120,12 @@ impl Discovery {
         }
     }
 
-    /// The packet size.
+    /// Current packet size in bytes.
     pub fn pmtu(&self) -> usize {
         self.pmtu
     }
 
-    /// The path carries packets from now on.
+    /// Starts the search, because the path now carries packets.
     pub fn start(&mut self, now: Nanos) {
         self.next.get_or_insert(now);
     }
@@ -132,7 +134,7 @@ impl Discovery {
         self.pmtu + STEP > self.limit
     }
 
-    /// The size to try next: first the largest, which usually works, then by bisection.
+    /// Next size to try: first the largest, which usually works, then by bisection.
     fn candidate(&self) -> usize {
         if self.limit_tried {
             self.pmtu
@@ -145,7 +147,8 @@ impl Discovery {
         }
     }
 
-    /// When [`Discovery::handle_timeout`] or [`Discovery::due`] has work, on a path that `answers`.
+    /// Time at which [`Discovery::handle_timeout`] or [`Discovery::due`] has work. `answers`: the
+    /// path is working.
     pub fn deadline(&self, answers: bool) -> Option<Nanos> {
         let search = match &self.flying {
             Some(probe) => Some(probe.expires),
@@ -159,7 +162,7 @@ impl Discovery {
         search.into_iter().chain(comparison.deadline()).min()
     }
 
-    /// Size of the probe that must be sent now, on a path that `answers`.
+    /// Size of the probe that must be sent now, if any. `answers`: the path is working.
     pub fn due(&self, now: Nanos, answers: bool) -> Option<ProbeSize> {
         let compared = self.comparison.as_ref().and_then(|it| it.due(now));
         if let Some(kind) = compared {
@@ -173,7 +176,7 @@ impl Discovery {
         goes.then(|| ProbeSize::Bytes(self.candidate()))
     }
 
-    /// The probe that [was due](Self::due) was sent with `size`.
+    /// Records that the probe returned by [`Self::due`] was sent with `size`.
     pub fn sent(&mut self, now: Nanos, nonce: u64, size: ProbeSize, rto: Nanos) {
         if let Some(comparison) = &mut self.comparison
             && comparison.due(now).is_some()
@@ -191,7 +194,8 @@ impl Discovery {
         });
     }
 
-    /// The probe with `nonce` was answered, if it is outstanding: its size works.
+    /// Processes the answer to the probe with `nonce`, which shows that its size works. `None` if
+    /// no such probe is outstanding.
     pub fn answered(&mut self, now: Nanos, nonce: u64) -> Option<ProbeResult> {
         let compared = self.comparison.as_mut();
         if let Some(kind) = compared.and_then(|it| it.answered(nonce)) {
@@ -202,10 +206,10 @@ impl Discovery {
             return Some(ProbeResult { measures: None });
         }
         let probe = self.flying.take_if(|probe| probe.nonce == nonce)?;
-        // The size is larger than the current size.
+        // This probe was larger than the current size, so there is no black hole.
         self.proven = true;
         self.comparison = None;
-        // The size may have been found too large by other means meanwhile.
+        // An ICMP message or losses may have lowered the limit since the probe was sent.
         if probe.size <= self.limit {
             self.pmtu = self.pmtu.max(probe.size);
         }
@@ -216,7 +220,7 @@ impl Discovery {
         })
     }
 
-    /// Schedules the next probe: immediately, or when the path may have changed.
+    /// Schedules the next probe: immediately during the search, else after the raise timer.
     fn go_on(&mut self, now: Nanos) {
         let wait = if self.is_complete() {
             PMTU_RAISE_TIMER
@@ -226,8 +230,8 @@ impl Discovery {
         self.next = Some(now.saturating_add(wait));
     }
 
-    /// Handles due timers. `troubled`: other packets of the path are not answered either, so a lost
-    /// probe is no evidence. `losses`: the loss ratio of the path independent of size.
+    /// Handles timers that are due. `troubled`: other packets of the path are not answered either,
+    /// so a lost probe is not counted. `losses`: loss ratio of the path for packets of any size.
     pub fn handle_timeout(&mut self, now: Nanos, troubled: bool, losses: f64) {
         if let Some(probe) = self.flying.take_if(|probe| probe.expires <= now) {
             if !troubled {
@@ -257,8 +261,7 @@ impl Discovery {
         self.lost = 0;
     }
 
-    /// The next size if the path is a black hole for the current one; `None` if there is no smaller
-    /// one.
+    /// Next smaller size to use if the current size is a black hole; `None` if there is none.
     pub fn lower(&self) -> Option<usize> {
         let lower = if self.pmtu > self.base {
             self.base
@@ -268,10 +271,9 @@ impl Discovery {
         (lower < self.pmtu).then_some(lower)
     }
 
-    /// Data in packets of the current size timed out on a path with the measured retransmission
-    /// timeout `rto`: packets of that size are compared with small packets. `data` returns the
-    /// lowest chunks sent that way. Returns true if this decided a running comparison and the size
-    /// changed.
+    /// Called when data in packets of the current size timed out: starts a comparison with small
+    /// packets. `rto` is the RTO without backoff, and `data` returns the lowest such chunks.
+    /// Returns `true` if this timeout completed a comparison and the size was reduced.
     pub fn timed_out(&mut self, now: Nanos, rto: Nanos, data: impl FnOnce() -> Vec<Tsn>) -> bool {
         if self.lower().is_none() {
             return false;
@@ -289,18 +291,18 @@ impl Discovery {
         }
     }
 
-    /// Chunks whose acknowledgement would show that the current size arrives.
+    /// Chunks in packets of the current size. If one is acknowledged, that size works.
     pub fn compared_data(&self) -> &[Tsn] {
         self.comparison.as_ref().map_or(&[], Comparison::data)
     }
 
-    /// The current size arrives: there is no black hole.
+    /// Ends the comparison, because a packet of the current size has arrived.
     pub fn arrives(&mut self) {
         self.comparison = None;
     }
 
-    /// Checks the comparison. Returns true if the comparison found a black hole: the size has
-    /// changed, and the new size is compared next.
+    /// Evaluates the comparison. Returns `true` if it found a black hole: the size was reduced, and
+    /// the new size is compared next.
     pub fn compare(&mut self, now: Nanos) -> bool {
         let proven = self.proven;
         let verdict = self.comparison.as_mut().map(|it| it.judge(now, proven));
@@ -326,8 +328,8 @@ impl Discovery {
         self.next = Some(now.saturating_add(PROBE_TIMER));
     }
 
-    /// The network reports that no packet larger than `mtu` passes (ICMP, if credible, RFC 8899
-    /// §4.6). Returns true if the size changed.
+    /// Processes a credible ICMP report that no packet larger than `mtu` passes (RFC 8899 §4.6).
+    /// Returns `true` if the size changed.
     pub fn too_big(&mut self, now: Nanos, mtu: usize) -> bool {
         if mtu < self.least || mtu >= self.limit {
             return false;
@@ -346,8 +348,8 @@ impl Discovery {
     }
 }
 
-/// Consecutive lost probes that show a size to be too large: random losses of probe or answer
-/// should cause that with a probability below [`MISTAKES`].
+/// Number of consecutive lost probes after which a size is considered too large, chosen so that
+/// random losses cause a wrong decision with a probability below [`MISTAKES`].
 fn probes_wanted(losses: f64) -> u32 {
     let lost = (2.0 * losses).min(1.0);
     let (mut probes, mut chance) = (MAX_PROBES, lost * lost * lost);
@@ -362,8 +364,8 @@ fn probes_wanted(losses: f64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Passes probes through a path of `mtu` until the search ends. Returns the sizes tried and the
-    /// end time.
+    /// Simulates probes on a path with MTU `mtu` until the search ends. Returns the sizes tried and
+    /// the end time.
     fn search(discovery: &mut Discovery, mut now: Nanos, mtu: usize) -> (Vec<usize>, Nanos) {
         let mut tried = Vec::new();
         for nonce in 0..1000 {
@@ -413,7 +415,7 @@ mod tests {
         );
     }
 
-    /// Each size that does not work takes three probes.
+    /// Each size that does not work is probed three times.
     #[test]
     fn the_packet_size_is_searched_by_halving_the_interval() {
         let mut discovery = Discovery::new(false, 1500);
@@ -426,7 +428,7 @@ mod tests {
             ]
         );
         assert_eq!(discovery.pmtu(), 1400);
-        // The path MTU grew meanwhile, which is found when the raise timer expires.
+        // The path MTU has increased since the search, which is found when the raise timer expires.
         let raise = discovery.deadline(true).expect("the raise timer");
         assert_eq!(raise, now + PMTU_RAISE_TIMER);
         discovery.handle_timeout(raise, false, 0.0);
@@ -466,9 +468,9 @@ mod tests {
         }
     }
 
-    /// A timeout at `now`, and the pairs that follow on a path that carries no packet larger than
-    /// `mtu` and loses the packets that `lost` names. Returns the end of the comparison, and
-    /// whether the size changed.
+    /// Simulates a timeout at `now` and the following probe pairs. The path drops packets larger
+    /// than `mtu`, and those for which `lost` returns true. Returns the end time of the comparison,
+    /// and whether the size changed.
     fn compare(
         discovery: &mut Discovery,
         now: Nanos,
@@ -542,7 +544,8 @@ mod tests {
         }
     }
 
-    /// A peer that drops packets with PAD answers no large probe: a second timeout of data decides.
+    /// A peer that drops packets with PAD answers no large probe, so a second timeout of data is
+    /// needed.
     #[test]
     fn a_peer_that_never_answered_pad_is_judged_by_data_alone() {
         let mut discovery = Discovery::new(false, 1500);
@@ -578,7 +581,7 @@ mod tests {
         assert_eq!(discovery.deadline(true), Some(30 + PMTU_RAISE_TIMER));
         assert!(discovery.too_big(40, 600), "below the base size");
         assert_eq!(discovery.pmtu(), 600);
-        // A late answer should not restore a size that was found too large.
+        // A late answer must not restore a size that was found too large.
         let mut late = Discovery::new(false, 1500);
         late.start(0);
         late.sent(0, 1, ProbeSize::Bytes(1500), 0);

@@ -6,47 +6,48 @@ use anabranch_congestion::recovery::{Rack, RackDecision, TailProbe, Transmission
 use anabranch_transport::Nanos;
 use anabranch_wire::serial::Tsn;
 
-/// Maximum number of transmissions examined for the newest missing one.
+/// Maximum number of overdue transmissions examined to find the newest one in flight.
 const MAX_EXAMINED: usize = 64;
 
-/// A chunk as transmitted on the path.
+/// One transmission of a chunk on the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub tsn: Tsn,
     pub transmission: Transmission,
 }
 
-/// Times and order of the transmissions on a path.
+/// RACK state of a path: times and order of transmissions.
 #[derive(Debug, Default)]
 pub(crate) struct PathRack {
     pub rack: Rack,
     pub tail: TailProbe,
-    /// Transmissions in order. Transmissions that are no longer in flight are removed at the front.
+    /// Transmissions in order. Entries that are no longer in flight are removed from the front.
     pub sent: VecDeque<Sending>,
-    /// Packets reported by gap ack blocks that the cumulative TSN has not passed.
+    /// Number of packets reported by Gap Ack Blocks and not yet passed by the cumulative TSN.
     pub reported: u32,
-    /// When the reordering timer expires.
+    /// Expiration time of the reordering timer.
     pub deadline: Option<Nanos>,
-    /// When the window was last reduced for a loss.
+    /// Time at which cwnd was last reduced for a loss.
     pub cut_at: Nanos,
-    /// Set by a timeout until the chunk with this number is acknowledged: earlier transmissions are
-    /// lost by that timeout.
+    /// Set by a timeout until the chunk with this number is acknowledged. Earlier transmissions are
+    /// considered lost by that timeout.
     pub timeout_until: Option<u64>,
-    /// A recovery, fast or after a timeout, was under way after the last SACK.
+    /// A fast or timeout recovery was in progress after the last SACK.
     pub recovering: bool,
 }
 
 impl PathRack {
-    /// When the earlier of the two timers expires.
+    /// Expiration time of the reordering timer or the tail loss probe timer, the earlier of the
+    /// two.
     pub fn next_deadline(&self) -> Option<Nanos> {
         let timers = [self.deadline, self.tail.deadline()];
         timers.into_iter().flatten().min()
     }
 
-    /// Starts the reordering timer for the newest transmission that may still be lost according to
-    /// later arrivals (RFC 8985 §6.2 step 5); `flies` checks whether one is in flight. The oldest
-    /// transmission is overdue at `oldest`: an earlier timer would find no loss, and would
-    /// immediately be due again if the clock went back between two transmissions.
+    /// Starts the reordering timer for the newest transmission that later arrivals may still show
+    /// to be lost (RFC 8985 §6.2 step 5). `flies` checks whether a transmission is in flight. The
+    /// timer expires not before `oldest`, when the oldest transmission is overdue, because an
+    /// earlier timer would find no loss.
     pub fn start_timer(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! Removal of paths whose addresses do not belong to the peer.
+//! Removal of paths to addresses that do not belong to the peer.
 
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Disables the path: no packets are sent to it, and no lookup finds it. The number of the path
-    /// remains, as the number of an inactive path.
+    /// Disables the path: no packets are sent to it, and lookups ignore it. The path keeps its
+    /// number, in state inactive.
     fn deactivate(&mut self) {
         self.disowned = true;
         self.verified = false;
@@ -21,7 +21,7 @@ impl PathEntry {
 
 impl Paths {
     /// Disables the unverified path to `remote`, because the address belongs to another peer.
-    /// `None` if there is none.
+    /// Returns `None` if there is no such path.
     pub(crate) fn remove_unverified(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
         self.get_mut(id).deactivate();
@@ -29,7 +29,7 @@ impl Paths {
         Some(id)
     }
 
-    /// Like [`Paths::remove_unverified`], for a path that was verified recently.
+    /// Like [`Paths::remove_unverified`], but also for a verified path.
     pub(crate) fn remove(&mut self, remote: IpAddr) -> Option<PathId> {
         let id = self.find(remote)?;
         self.deactivate(id);
@@ -41,7 +41,7 @@ impl Paths {
         self.iter().any(|(_, entry)| entry.verified)
     }
 
-    /// Whether no path waits for verification.
+    /// Whether all paths are confirmed or failed, so that none waits for verification.
     #[inline(never)]
     pub(crate) fn are_confirmed(&self) -> bool {
         let mut entries = self.entries.iter();
@@ -84,8 +84,8 @@ impl Paths {
         }
     }
 
-    /// Disables all paths except those to `addresses`, the peer's own list, if one of these is
-    /// verified. Returns the disabled paths, oldest first.
+    /// Disables all paths except those to `addresses`, the list in the peer's INIT ACK. Has no
+    /// effect if none of `addresses` is verified. Returns the disabled paths, oldest first.
     #[inline(never)]
     pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) -> Vec<PathId> {
         let kept = |entry: &PathEntry| entry.disowned || addresses.contains(&entry.path.remote);
@@ -107,7 +107,7 @@ impl Paths {
         gone
     }
 
-    /// If the primary is disabled, selects the path for new data.
+    /// If the primary path is disabled, makes the path for new data the primary.
     fn appoint_primary(&mut self) {
         if self.get(self.primary()).disowned {
             self.set_primary(self.choose_for_new_data());

@@ -15,7 +15,7 @@ pub struct RtoEstimator {
 }
 
 impl RtoEstimator {
-    /// An estimator before its first measurement (§6.3.1 C1): RTO is `initial`.
+    /// Estimator before its first measurement (§6.3.1 C1), with `initial` as RTO.
     pub fn new(initial: Nanos, min: Nanos, max: Nanos) -> Self {
         Self {
             srtt: OptionalNanos::NONE,
@@ -26,13 +26,13 @@ impl RtoEstimator {
         }
     }
 
-    /// Adds a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). The caller must apply
-    /// Karn's rule (C5).
+    /// Adds a round-trip time measurement in nanoseconds (§6.3.1 C2, C3, C6, C7). The caller must
+    /// apply Karn's rule (C5).
     pub fn measure(&mut self, rtt: Nanos) {
         let rtt = rtt.min(1 << 60);
         let (srtt, rttvar) = match self.srtt.get() {
             None => (rtt, rtt / 2),
-            // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, because it uses the old SRTT.
+            // RTO.Beta is 1/4 and RTO.Alpha is 1/8. RTTVAR is computed from the old SRTT.
             Some(srtt) => (
                 (7 * srtt + rtt) / 8,
                 (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
@@ -43,40 +43,40 @@ impl RtoEstimator {
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
 
-    /// The bounds of the timeout: minimum and maximum.
+    /// Lower and upper bound of the RTO.
     pub(crate) fn bounds(&self) -> (Nanos, Nanos) {
         (self.min, self.max)
     }
 
-    /// Sets new bounds. The current timeout and later ones are clamped to these bounds.
+    /// Sets new bounds, to which the current and later RTOs are clamped.
     pub(crate) fn set_bounds(&mut self, min: Nanos, max: Nanos) {
         (self.min, self.max) = (min, max.max(min));
         self.rto = self.rto.clamp(self.min, self.max);
     }
 
-    /// The timer expired: RTO doubles up to its maximum (§6.3.3 E2).
+    /// Doubles the RTO after an expiration, up to its upper bound (§6.3.3 E2).
     pub fn back_off(&mut self) {
         self.rto = self.rto.saturating_mul(2).min(self.max);
     }
 
-    /// The current timeout.
+    /// Current RTO in nanoseconds.
     pub fn rto(&self) -> Nanos {
         self.rto
     }
 
-    /// The measured timeout without backoff. Before the first measurement this timeout is half of
-    /// the current timeout, which one backoff has doubled.
+    /// RTO without backoff, from the measurements. Before the first measurement it is half of the
+    /// current RTO, which is exact after one backoff.
     pub(crate) fn measured(&self) -> Nanos {
         let measured = |srtt: Nanos| (srtt + 4 * self.rttvar).clamp(self.min, self.max);
         self.srtt.get().map_or(self.rto / 2, measured)
     }
 
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time in nanoseconds, once measured.
     pub fn srtt(&self) -> Option<Nanos> {
         self.srtt.get()
     }
 
-    /// Round-trip time variation; 0 before the first measurement.
+    /// Round-trip time variation in nanoseconds; 0 before the first measurement.
     pub fn rttvar(&self) -> Nanos {
         self.rttvar
     }

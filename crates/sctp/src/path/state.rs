@@ -2,7 +2,7 @@
 
 macro_rules! states {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $code:literal;)*) => {
-        /// Whether a path may carry data.
+        /// Path state, which determines whether a path may carry data.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum PathState { $($(#[$doc])* $variant),* }
 
@@ -15,7 +15,7 @@ macro_rules! states {
                 match self { $(PathState::$variant => $name),* }
             }
 
-            /// The value recorded by [`Probe::PathState`](anabranch_transport::Probe::PathState).
+            /// Value recorded by [`Probe::PathState`](anabranch_transport::Probe::PathState).
             pub const fn code(self) -> f64 {
                 match self { $(PathState::$variant => $code),* }
             }
@@ -24,12 +24,14 @@ macro_rules! states {
 }
 
 states! {
-    /// Not yet confirmed by a HEARTBEAT or the handshake (RFC 9260 §5.4).
+    /// The address was not confirmed yet by a HEARTBEAT or the handshake (RFC 9260 §5.4).
     Unconfirmed = "unconfirmed", 3.0;
-    /// In use.
+    /// The path works and may carry data.
     Active = "active", 1.0;
-    /// More consecutive errors than PFMR: probed, and used only if no path is active (RFC 7829 §3).
+    /// The path has more consecutive errors than PFMR. It is probed, and carries data only if no
+    /// path is active (RFC 7829 §3).
     PotentiallyFailed = "potentially failed", 2.0;
-    /// More consecutive errors than Path.Max.Retrans (RFC 9260 §8.2).
+    /// The path has more consecutive errors than Path.Max.Retrans, and carries no data while
+    /// another path is active (RFC 9260 §8.2).
     Inactive = "inactive", 0.0;
 }

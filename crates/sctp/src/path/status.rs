@@ -15,23 +15,23 @@ impl PathEntry {
         self.path
     }
 
-    /// The peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
+    /// Peer's UDP port for UDP encapsulation (RFC 6951 §5.1); 0 without it.
     pub fn udp_port(&self) -> u16 {
         self.udp_port
     }
 
-    /// Whether the path may carry data.
+    /// Path state, which determines whether the path may carry data.
     pub fn state(&self) -> PathState {
         self.state
     }
 
-    /// Whether the address was verified or declared by the user (RFC 9260 §5.4), regardless of its
+    /// Whether the address was verified, or given by the user (RFC 9260 §5.4), regardless of its
     /// current state.
     pub fn is_known(&self) -> bool {
         self.verified
     }
 
-    /// Consecutive errors (RFC 9260 §8.2).
+    /// Number of consecutive errors (RFC 9260 §8.2).
     pub fn error_count(&self) -> u32 {
         self.error_count
     }
@@ -47,7 +47,7 @@ impl PathEntry {
         self.cc.cwnd()
     }
 
-    /// State of Careful Resume (RFC 9959), if configured.
+    /// State of Careful Resume (RFC 9959) on this path, if configured.
     pub fn careful_resume(&self) -> Option<&CarefulResume> {
         self.cc.careful_resume()
     }
@@ -57,17 +57,18 @@ impl PathEntry {
         self.cc.ssthresh()
     }
 
-    /// Bytes in flight as the profile counts them, excluding chunks marked for retransmission.
+    /// Number of bytes in flight as the profile counts them, excluding chunks marked for
+    /// retransmission.
     pub fn flightsize(&self) -> u64 {
         self.flightsize
     }
 
-    /// Bytes of chunks last sent here that are marked for retransmission.
+    /// Number of bytes of chunks last sent here that are marked for retransmission.
     pub fn marked_bytes(&self) -> u64 {
         self.marked_bytes
     }
 
-    /// The receiver's reports about this path, if it sent some; RSCTP only.
+    /// Reports of the receiver about this path, if any; only with RSCTP.
     pub fn receiver(&self) -> Option<&ReceiverEstimate> {
         self.receiver.as_deref()
     }
@@ -82,7 +83,7 @@ impl PathEntry {
         self.max_packet
     }
 
-    /// The settings that the user may change during the association.
+    /// Path settings that the user can change during the association.
     pub fn settings(&self) -> PathSettings {
         let (rto_min, rto_max) = self.rto.bounds();
         PathSettings {
@@ -94,13 +95,13 @@ impl PathEntry {
         }
     }
 
-    /// HEARTBEAT interval while idle; `None` if disabled.
+    /// HEARTBEAT interval of an idle path; `None` if HEARTBEATs are disabled.
     #[inline]
     pub(crate) fn heartbeat_interval(&self) -> Option<Nanos> {
         self.heartbeat_interval.get()
     }
 
-    /// Applies new settings. Returns the previous ones.
+    /// Applies new settings and returns the previous ones.
     pub(crate) fn set_settings(&mut self, settings: PathSettings) -> PathSettings {
         let former = self.settings();
         self.rto.set_bounds(settings.rto_min, settings.rto_max);
@@ -112,7 +113,7 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// Copies the settings of paths to the same addresses.
+    /// Copies the settings of paths in `former` to the paths with the same addresses.
     pub(crate) fn set_as(&mut self, former: &Paths) {
         for (_, old) in former.iter() {
             if let Some(id) = self.find(old.path.remote) {
@@ -121,19 +122,19 @@ impl Paths {
         }
     }
 
-    /// When the earliest T3-rtx expires.
+    /// Expiration time of the earliest T3-rtx.
     pub fn next_t3(&self) -> Option<Nanos> {
         self.iter().filter_map(|(_, entry)| entry.t3_deadline).min()
     }
 
-    /// Like [`Self::next_t3`], with [`Nanos::MAX`] if none runs.
+    /// Like [`Self::next_t3`], but [`Nanos::MAX`] if no T3-rtx is running.
     #[inline]
     pub(crate) fn earliest_t3(&self) -> Nanos {
         let deadlines = self.entries.iter().map(|entry| entry.t3_deadline);
         deadlines.fold(Nanos::MAX, |least, it| least.min(it.unwrap_or(Nanos::MAX)))
     }
 
-    /// The paths' remote addresses that belong to the peer.
+    /// Remote addresses of the paths that belong to the peer.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let ours = self.iter().filter(|(_, entry)| !entry.disowned);
         ours.map(|(_, entry)| entry.path.remote)

@@ -11,7 +11,7 @@ use super::{PathEntry, PathId, PathState, Paths};
 use crate::config::Config;
 
 impl PathEntry {
-    /// Passes the receiver's report to the congestion control.
+    /// Passes a report of the receiver to the congestion control.
     pub(crate) fn feed_back(
         &mut self,
         now: Nanos,
@@ -30,24 +30,25 @@ impl PathEntry {
         }
     }
 
-    /// The receiver's reports, created on first use.
+    /// Reports of the receiver about this path; created on first use.
     pub(crate) fn receiver_mut(&mut self, config: &Config) -> &mut ReceiverEstimate {
         let fresh = || Box::new(ReceiverEstimate::new(config.profile.rsctp_loss_gain.0));
         self.receiver.get_or_insert_with(fresh)
     }
 
-    /// The reported rate.
+    /// Bandwidth reported by the receiver, in bytes per second.
     fn rate_reported(&self) -> Option<f64> {
         self.receiver.as_ref()?.rate()
     }
 
-    /// Classifies a loss on this path; must be called before the window is reduced.
+    /// Attributes a loss on this path to congestion or to the radio. Must be called before cwnd is
+    /// reduced.
     pub(crate) fn verdict(&self) -> Option<LossAttribution> {
         LossAttribution::of(self.cc.cwnd_exact(), self.rto.srtt(), self.rate_reported())
     }
 
-    /// Records the classification of a loss before the window is reduced: by the congestion control
-    /// if it classifies losses, otherwise by the rules for the primary path.
+    /// Records the attribution of a loss in the trace, before cwnd is reduced. The attribution is
+    /// that of the congestion control if it has one, else that of the path switch rules.
     pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
         let verdict = match self.cc.loss_verdict() {
             Some(verdict) => verdict,
@@ -64,9 +65,10 @@ impl PathEntry {
 }
 
 impl Paths {
-    /// A loss on `id`, before any window is reduced. If the primary's loss ratio exceeds MPLR,
-    /// another active path takes over: after a congestion loss a path with more bandwidth, after a
-    /// wireless loss any path, with the highest bandwidth first.
+    /// Switches the primary path after a loss on `id` if its loss ratio exceeds MPLR. After a
+    /// congestion loss the new path must have more bandwidth; after a wireless loss any active path
+    /// is allowed, and the one with the highest bandwidth is chosen. Must be called before cwnd is
+    /// reduced.
     pub(crate) fn switch_if_lossy(&mut self, now: Nanos, id: PathId, trace: &mut Trace) {
         self.get(id)
             .trace_verdict(now, id, self.switch_rules.is_some(), trace);
@@ -92,8 +94,8 @@ impl Paths {
         }
     }
 
-    /// The active path other than `id` with the highest bandwidth, and with more than `id` if
-    /// required.
+    /// Active path with the highest bandwidth, other than `id`. `more_bandwidth`: it must have more
+    /// than `id`.
     fn best_other(&self, id: PathId, more_bandwidth: bool) -> Option<PathId> {
         let bandwidth = |entry: &PathEntry| entry.rate_reported().unwrap_or(0.0);
         let here = bandwidth(self.get(id));
@@ -121,8 +123,8 @@ mod tests {
     use anabranch_transport::Path;
     use anabranch_transport::time::MILLISECOND;
 
-    /// Three active paths: bandwidth and loss as reported, RTT 100 ms, cwnd 4,404 bytes (44,040
-    /// bytes/s).
+    /// Three active paths with the reported bandwidths and loss rates, an RTT of 100 ms, and a cwnd
+    /// of 4,404 bytes, which is 44,040 bytes/s.
     fn paths(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> Paths {
         let mut config = Config::default();
         change(&mut config.profile);
@@ -153,7 +155,7 @@ mod tests {
         paths.primary().0
     }
 
-    /// Fig. 3-7: 44,040 bytes/s are more than 40,000, and less than 50,000.
+    /// Conditions of Fig. 3-7: 44,040 bytes/s are more than 40,000, and less than 50,000.
     #[test]
     fn the_two_conditions_of_the_pseudo_code() {
         let as_is = |_: &mut Profile| {};

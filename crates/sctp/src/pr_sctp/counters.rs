@@ -3,10 +3,10 @@
 use super::AbandonPolicy;
 use crate::stream_table::StreamTable;
 
-/// Number of abandoned messages.
+/// Number of abandoned messages, by whether any part was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbandonedCount {
-    /// Messages without any sent chunk.
+    /// Messages of which no chunk was sent.
     pub unsent: u64,
     /// Messages of which at least one chunk was sent.
     pub sent: u64,
@@ -21,11 +21,11 @@ impl AbandonedCount {
 
 type ByPolicy = [AbandonedCount; AbandonPolicy::ALL.len()];
 
-/// All counters.
+/// Counters of all abandoned messages.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     all: ByPolicy,
-    /// Messages that had a stream.
+    /// Counters by stream, for messages to which a stream was assigned.
     by_stream: StreamTable<ByPolicy>,
 }
 

@@ -15,7 +15,7 @@ use super::counters::Counters;
 use super::{AbandonPolicy, AbandonedCount, AbandonedMessage, PrPolicy};
 use crate::path::PathId;
 
-/// A FORWARD TSN is not delayed further because of duplicates (RFC 3758 §3.5 F3).
+/// Maximum delay of a repeated FORWARD TSN in nanoseconds (RFC 3758 §3.5 F3).
 const MAX_DELAY: Nanos = 200_000_000;
 
 /// Identifies a partly sent message: its stream, whether it is unordered, and its number within the
@@ -32,12 +32,12 @@ pub(crate) enum ForwardTsnKind {
     ByMid,
 }
 
-/// A partly sent message with a policy.
+/// Partly sent message with an abandonment policy.
 #[derive(Debug)]
 pub(crate) struct TrackedMessage {
     /// TSNs of the chunks sent so far; not empty.
     pub(crate) tsns: Vec<Tsn>,
-    /// All chunks were sent, or no further chunk will be sent.
+    /// Whether the message is complete: all its chunks were sent, or no further chunk will be sent.
     pub(crate) ended: bool,
     pub(crate) abandoned: bool,
     pub(crate) message: MessageId,
@@ -58,8 +58,8 @@ impl TrackedMessage {
     }
 }
 
-/// The last abandoned message of a stream to be reported to the peer: its record number, and its
-/// sequence numbers.
+/// Last abandoned message of a stream, as reported to the peer: its record number and sequence
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ListedStream {
     place: u64,
@@ -67,43 +67,43 @@ struct ListedStream {
     mid: u32,
 }
 
-/// The numbers reported to the peer for each stream and kind.
+/// Sequence numbers in a FORWARD TSN, by stream and unordered flag.
 type Skips = BTreeMap<(u16, bool), (Ssn, u32)>;
 
-/// By stream and unordered flag.
+/// Last abandoned messages, by stream and unordered flag.
 type Streams = BTreeMap<(u16, bool), ListedStream>;
 
-/// The sender's part of partial reliability.
+/// Sender state of partial reliability.
 #[derive(Debug)]
 pub(crate) struct PrSctpSender {
-    /// Records by the first of their TSNs; `None` for an acknowledged message after an
+    /// Records in the order of their first TSNs. `None`: an acknowledged message that follows an
     /// unacknowledged one.
     records: VecDeque<Option<TrackedMessage>>,
-    /// Number of records removed before the first.
+    /// Number of records that were removed from the front.
     gone: u64,
-    /// Record number of each message.
+    /// Record number of each message, counted from the first record ever added.
     places: BTreeMap<MessageId, u64>,
-    /// The last TSNs of complete messages, and the messages.
+    /// Last TSNs of complete messages, with their messages.
     ends: VecDeque<(Tsn, MessageId)>,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5 A1).
     point: Tsn,
-    /// The last message of each stream among the unacknowledged abandoned ones that begin no later
-    /// than the point. A peer can cause one more with each SACK, and each needs a FORWARD TSN, so
-    /// building one should not walk all records.
+    /// Last abandoned message of each stream that starts at or before the point and is
+    /// unacknowledged. Cached, because a peer can cause one more abandoned message with each SACK,
+    /// and building the FORWARD TSN should not scan all records.
     listed: Streams,
-    /// Number of ordered messages among them.
+    /// Number of ordered messages in `listed`.
     ordered: usize,
-    /// Number of the first record that begins after the point.
+    /// Number of the first record that starts after the point.
     unlisted: u64,
-    /// The point last sent, its time and its path.
+    /// Point in the last FORWARD TSN, with its time and path.
     told: Option<(Tsn, Nanos, PathId)>,
     counters: Counters,
-    /// Abandoned messages to report to the user.
+    /// Abandoned messages that the user was not notified of.
     news: VecDeque<AbandonedMessage>,
 }
 
 impl PrSctpSender {
-    /// `cumulative`: the TSN before the first.
+    /// State before any message is sent; `cumulative` is the TSN before the first TSN.
     pub(crate) fn new(cumulative: Tsn) -> Self {
         Self {
             records: VecDeque::new(),
@@ -120,7 +120,7 @@ impl PrSctpSender {
         }
     }
 
-    /// No data is in flight, and TSNs restart after `cumulative`.
+    /// Resets the state for new TSNs after `cumulative`, while no data is in flight.
     pub(crate) fn begin_anew(&mut self, cumulative: Tsn) {
         self.records.clear();
         self.places.clear();
@@ -132,7 +132,7 @@ impl PrSctpSender {
         self.told = None;
     }
 
-    /// The first chunk of a message with a policy is sent.
+    /// Records that the first chunk of a message with a policy is sent.
     pub(crate) fn begin(&mut self, record: TrackedMessage) {
         if let (true, Some(last)) = (record.ended, record.last()) {
             self.ends.push_back((last, record.message));
@@ -142,7 +142,8 @@ impl PrSctpSender {
         self.records.push_back(Some(record));
     }
 
-    /// A further chunk of a message is sent; no effect without a policy.
+    /// Records that a further chunk of a message is sent. Has no effect if the message has no
+    /// policy.
     pub(crate) fn go_on(&mut self, message: MessageId, tsn: Tsn, ended: bool) {
         let Some(record) = self.find_mut(message).filter(|it| !it.ended) else {
             return;
@@ -154,19 +155,20 @@ impl PrSctpSender {
         }
     }
 
-    /// The record of a message with a policy that is not acknowledged.
+    /// Record of an unacknowledged message with a policy.
     pub(crate) fn find(&self, message: MessageId) -> Option<&TrackedMessage> {
         let place = self.places.get(&message)?.checked_sub(self.gone)?;
         self.records.get(place as usize)?.as_ref()
     }
 
-    /// Like [`Self::find`], mutable.
+    /// Mutable version of [`Self::find`].
     pub(crate) fn find_mut(&mut self, message: MessageId) -> Option<&mut TrackedMessage> {
         let place = self.places.get(&message)?.checked_sub(self.gone)?;
         self.records.get_mut(place as usize)?.as_mut()
     }
 
-    /// The peer has acknowledged all up to `cumulative` (RFC 3758 §3.5 C1).
+    /// Removes the records of messages that the cumulative TSN `cumulative` acknowledges (RFC 3758
+    /// §3.5 C1).
     pub(crate) fn acknowledged(&mut self, cumulative: Tsn) {
         while let Some((last, message)) = self.ends.front().copied()
             && last.le(cumulative)
@@ -190,7 +192,7 @@ impl PrSctpSender {
         }
     }
 
-    /// The message was abandoned with all its sent chunks.
+    /// Records that the message was abandoned, including its sent chunks.
     pub(crate) fn given_up(&mut self, message: MessageId) {
         if let Some(&place) = self.places.get(&message)
             && place < self.unlisted
@@ -199,7 +201,7 @@ impl PrSctpSender {
         }
     }
 
-    /// The point has advanced: lists the passed messages.
+    /// Updates the list of abandoned messages after the point has advanced.
     fn list_passed(&mut self) {
         self.unlisted = self.unlisted.max(self.gone);
         while let Some(record) = self.records.get((self.unlisted - self.gone) as usize) {
@@ -212,7 +214,7 @@ impl PrSctpSender {
         }
     }
 
-    /// Lists a record if it was abandoned.
+    /// Adds a record to the list if its message was abandoned.
     fn list(&mut self, place: u64) {
         let record = self.records.get(place.wrapping_sub(self.gone) as usize);
         let Some(record) = record.and_then(Option::as_ref).filter(|it| it.abandoned) else {
@@ -236,7 +238,8 @@ impl PrSctpSender {
         }
     }
 
-    /// Messages with a policy that are not acknowledged, or follow one that is not.
+    /// Number of records: messages with a policy that are unacknowledged or follow an
+    /// unacknowledged one.
     pub(crate) fn messages(&self) -> usize {
         self.records.len()
     }
@@ -245,29 +248,29 @@ impl PrSctpSender {
         self.point
     }
 
-    /// The chunk after the point is abandoned too (RFC 3758 §3.5 C2).
+    /// Advances the point past an abandoned chunk (RFC 3758 §3.5 C2).
     pub(crate) fn advance(&mut self) {
         self.point = self.point.next();
         self.list_passed();
     }
 
-    /// Whether the point must be sent now: it was not sent, or so long ago that the FORWARD TSN
-    /// must be lost.
+    /// Whether a FORWARD TSN must be sent now: the point has advanced, or the last FORWARD TSN must
+    /// have been lost, because it is unacknowledged for too long.
     pub(crate) fn must_be_sent(&self, now: Nanos, round_trip: Nanos) -> bool {
         self.told.is_none_or(|(point, at, _)| {
             point != self.point || now >= at.saturating_add(round_trip.min(MAX_DELAY))
         })
     }
 
-    /// The path of the last FORWARD TSN, if it is still unacknowledged.
+    /// Path of the last FORWARD TSN, if it is still unacknowledged.
     pub(crate) fn sent_on(&self, cumulative: Tsn) -> Option<PathId> {
         let (_, _, path) = self.told?;
         self.point.gt(cumulative).then_some(path)
     }
 
-    /// Builds the list for the peer in this form, within `room` bytes, and the new cumulative TSN:
-    /// messages that do not fit lower the point (RFC 3758 §3.5 C4). `None` if not even the first
-    /// message fits.
+    /// Builds a FORWARD TSN or I-FORWARD-TSN of at most `room` bytes; returns its new cumulative
+    /// TSN and the chunk. If not all streams fit, the new cumulative TSN is lower than the point
+    /// (RFC 3758 §3.5 C4). `None` if not even the first message fits.
     pub(crate) fn forward(
         &self,
         form: ForwardTsnKind,
@@ -314,7 +317,7 @@ impl PrSctpSender {
         point.gt(cumulative).then_some((point, chunk))
     }
 
-    /// The first abandoned messages of at most `most` streams, and the TSN up to which they are
+    /// Abandoned messages of the first `most` streams, and the highest TSN for which they are
     /// complete.
     fn first_of(&self, form: ForwardTsnKind, cumulative: Tsn, most: usize) -> (Tsn, Skips) {
         let mut skipped = Skips::new();
@@ -338,12 +341,12 @@ impl PrSctpSender {
         (self.point, skipped)
     }
 
-    /// The FORWARD TSN for `point` is sent on `path`.
+    /// Records that a FORWARD TSN with `point` is sent on `path`.
     pub(crate) fn tell(&mut self, now: Nanos, point: Tsn, path: PathId) {
         self.told = Some((point, now, path));
     }
 
-    /// Records an abandoned message.
+    /// Counts an abandoned message, and queues it for the user.
     pub(crate) fn note(&mut self, message: AbandonedMessage) {
         let AbandonedMessage {
             stream,
@@ -355,17 +358,17 @@ impl PrSctpSender {
         self.news.push_back(message);
     }
 
-    /// The next abandoned message to report to the user.
+    /// Next abandoned message to report to the user.
     pub(crate) fn next_news(&mut self) -> Option<AbandonedMessage> {
         self.news.pop_front()
     }
 
-    /// Messages abandoned by `policy`.
+    /// Number of messages abandoned by `policy`.
     pub(crate) fn count(&self, policy: AbandonPolicy) -> AbandonedCount {
         self.counters.of(policy)
     }
 
-    /// Messages of `stream` abandoned by `policy`.
+    /// Number of messages of `stream` abandoned by `policy`.
     pub(crate) fn count_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
         self.counters.on(stream, policy)
     }
@@ -378,8 +381,8 @@ mod tests {
     use super::*;
     use crate::test_rng::test_rng;
 
-    /// The list compared with a walk of all records, over random interleaved messages that are
-    /// abandoned and acknowledged.
+    /// Compares the cached list with a scan of all records, for random interleaved messages that
+    /// are abandoned and acknowledged.
     #[test]
     fn the_list_of_abandoned_messages_equals_a_walk_of_all_records() {
         let mut listed = 0;
@@ -388,7 +391,7 @@ mod tests {
             let origin = Tsn(u32::MAX - random(200));
             let mut abandoning = PrSctpSender::new(origin);
             let (mut cumulative, mut next) = (origin, origin.next());
-            // The message in progress of each stream and kind.
+            // Incomplete message of each stream and unordered flag.
             let mut open: BTreeMap<(u16, bool), u32> = BTreeMap::new();
             let mut mids: BTreeMap<(u16, bool), u32> = BTreeMap::new();
             let mut gone = BTreeSet::new();

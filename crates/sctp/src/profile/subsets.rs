@@ -1,5 +1,5 @@
-//! Subsets of the profile for the sender and the receiver. They are read several times per packet;
-//! each subset fits into less than one cache line, but the complete profile needs three.
+//! Subsets of the profile for the sender and the receiver. These switches are read several times
+//! per packet. A subset fits into one cache line, but the complete profile needs three.
 
 use super::{
     Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, Profile, RecoveryWaits, WhenFull,
@@ -15,7 +15,7 @@ macro_rules! part {
         }
 
         impl $part {
-            /// Subset of `profile`.
+            /// Copies these switches from `profile`.
             #[inline(always)]
             pub(crate) fn of(profile: &Profile) -> Self {
                 Self {
@@ -27,7 +27,7 @@ macro_rules! part {
 }
 
 part! {
-    /// Switches of the sender.
+    /// Switches that the sender reads.
     OfSender:
     ambiguous_answer_clears_errors: bool,
     answer_after_timeout_clears_errors: bool,
@@ -58,7 +58,7 @@ part! {
 }
 
 part! {
-    /// Switches of the receiver.
+    /// Switches that the receiver reads.
     OfReceiver:
     rwnd_counts: Counts,
     sack_when_gap_fills: bool,

@@ -1,4 +1,4 @@
-//! Values of the switches.
+//! Types of switches that have more values than on and off.
 
 use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
@@ -11,7 +11,8 @@ pub enum FastRecovery {
     /// One reduction until the cumulative TSN reaches the highest TSN outstanding at the reduction
     /// (RFC 4960, RFC 9260).
     ExitPoint,
-    /// A reduction only for TSNs above the highest one sent at the last reduction (ns-2.35).
+    /// A further reduction only for losses of TSNs above the highest one sent at the last reduction
+    /// (ns-2.35).
     RecoveryPoint,
 }
 spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "exit_point",
@@ -25,7 +26,7 @@ pub enum RecoveryWaits {
     Never,
     /// Chunks marked in fast recovery wait for cwnd (RFC 9260).
     Always,
-    /// Marked chunks wait if packets are paced.
+    /// Marked chunks wait for cwnd if packets are paced.
     Paced,
 }
 spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = "always", RecoveryWaits::Paced = "paced");
@@ -34,12 +35,12 @@ spelled!(RecoveryWaits: RecoveryWaits::Never = "never", RecoveryWaits::Always = 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Htna {
-    /// Every TSN below the highest gap block counts.
+    /// All missing TSNs below the highest Gap Ack Block count.
     Off,
-    /// Only TSNs below the highest TSN newly acknowledged by this SACK; in fast recovery, when the
-    /// cumulative TSN advances, all below the highest gap block.
+    /// Only TSNs below the highest TSN newly acknowledged by this SACK count. In fast recovery, if
+    /// the cumulative TSN advances, all missing TSNs below the highest Gap Ack Block count.
     PerSack,
-    /// The same, but the highest newly acknowledged TSN is remembered from one SACK to the next.
+    /// Like `PerSack`, but the highest newly acknowledged TSN is kept from earlier SACKs.
     Persistent,
 }
 spelled!(Htna: Htna::Off = "off", Htna::PerSack = "per_sack", Htna::Persistent = "persistent");
@@ -48,19 +49,19 @@ spelled!(Htna: Htna::Off = "off", Htna::PerSack = "per_sack", Htna::Persistent =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetransmissionPath {
-    /// The path of the last transmission, unless it is inactive.
+    /// Same path as the last transmission, unless it is inactive.
     Same,
     /// Another active path, if there is one.
     Alternate,
-    /// Another active path after a timeout, the same after a fast retransmit.
+    /// Another active path after a timeout, the same path after a fast retransmit.
     AlternateOnTimeout,
-    /// Any active path with space in its cwnd; the same path is preferred.
+    /// Any active path with space in its cwnd; the path of the last transmission is preferred.
     AnyWithRoom,
     /// The active path with the largest cwnd.
     LargestCwnd,
     /// The active path with the largest ssthresh.
     LargestSsthresh,
-    /// The active path that lost the smallest share of its data.
+    /// The active path with the lowest loss ratio.
     LeastLoss,
 }
 spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", RetransmissionPath::Alternate = "alternate_path",
@@ -72,13 +73,13 @@ spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", Retransmiss
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DormantPath {
-    /// The path in use before.
+    /// The path that was used before.
     Last,
     /// The primary path.
     Primary,
     /// The next path, round robin.
     Hop,
-    /// The path with the fewest errors, round robin among equals (RFC 7829 §4.1).
+    /// The path with the fewest errors, round robin among paths with equal errors (RFC 7829 §4.1).
     FewestErrors,
 }
 spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primary", DormantPath::Hop = "hop",
@@ -88,9 +89,9 @@ spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primar
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailedPathProbing {
-    /// At HB.interval plus one RTO, like any path.
+    /// After HB.interval plus one RTO, like an idle path.
     Interval,
-    /// When the path fails, and after each missing answer.
+    /// Immediately when the path fails, and after each missing answer.
     AtOnce,
 }
 spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPathProbing::AtOnce = "at_once");
@@ -101,7 +102,7 @@ spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPath
 pub enum AssociationErrors {
     /// Every T3-rtx timeout, and unanswered HEARTBEATs on the path that carries new data.
     PathInUse,
-    /// Timeouts of both kinds on active paths.
+    /// T3-rtx timeouts and unanswered HEARTBEATs on active paths.
     ActivePaths,
 }
 spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
@@ -111,28 +112,28 @@ spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WindowUnit {
-    /// The largest DATA chunk, counted in the same way as cwnd.
+    /// The largest DATA chunk, counted like cwnd.
     Pmdcs,
     /// The path MTU.
     Mtu,
 }
 spelled!(WindowUnit: WindowUnit::Pmdcs = "pmdcs", WindowUnit::Mtu = "mtu");
 
-/// Parts of a DATA chunk that count towards a window.
+/// Which bytes of a DATA chunk count for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Counts {
-    /// The user data.
+    /// User data only.
     UserData,
-    /// The user data and the 16-byte chunk header.
+    /// User data and the 16-byte chunk header.
     Chunk,
-    /// The chunk and its padding.
+    /// User data, chunk header and padding.
     PaddedChunk,
 }
 spelled!(Counts: Counts::UserData = "user_data", Counts::Chunk = "chunk", Counts::PaddedChunk = "padded_chunk");
 
 impl Counts {
-    /// Counted size of one chunk with `user_data` bytes.
+    /// Size that counts for one chunk with `user_data` bytes of user data.
     #[inline]
     pub const fn bytes(self, user_data: usize) -> u64 {
         match self {
@@ -142,7 +143,7 @@ impl Counts {
         }
     }
 
-    /// Counted size of several chunks.
+    /// Size that counts for several chunks.
     #[inline]
     pub(crate) const fn of_all(self, chunks: Summed) -> u64 {
         match self {
@@ -153,17 +154,17 @@ impl Counts {
     }
 }
 
-/// Sums over several chunks, independent of the way they are counted.
+/// Sums over several chunks, from which each way of counting can be computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Summed {
     pub(crate) count: u32,
     pub(crate) user_data: u64,
-    /// Bytes of whole chunks with header and padding.
+    /// Bytes of complete chunks with header and padding.
     pub(crate) padded: u64,
 }
 
 impl Summed {
-    /// Adds one chunk.
+    /// Adds one chunk with `user_data` bytes of user data.
     #[inline(always)]
     pub(crate) const fn add(&mut self, user_data: usize) {
         self.count += 1;
@@ -178,9 +179,9 @@ impl Summed {
 pub enum IdleDecay {
     /// cwnd does not decay.
     Off,
-    /// Once per RTO while nothing is outstanding, measured from the last transmission of data.
+    /// Once per RTO while no data is outstanding, counted from the last transmission of data.
     Drained,
-    /// Once per RTO after the last transmission of data, outstanding or not.
+    /// Once per RTO after the last transmission of data, even if data is outstanding.
     SinceLastSend,
 }
 spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
@@ -204,8 +205,8 @@ spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// A chunk that fills a gap is buffered; other chunks are dropped and answered by an immediate
-    /// SACK.
+    /// A chunk that fills a gap is buffered, even if it does not fit. Other chunks are dropped, and
+    /// an immediate SACK is sent.
     Answer,
     /// Chunks that do not fit are dropped without a SACK.
     Silent,
@@ -216,18 +217,18 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialCwnd {
-    /// This number of units (RFC 2960: at most 2).
+    /// This number of units (at most 2 in RFC 2960).
     Units(u64),
-    /// The whole units in this number of bytes, at least one.
+    /// As many whole units as fit into this number of bytes, at least one.
     Bytes(u64),
     /// min(4 units, max(2 units, 4380 bytes)).
     Rfc4960,
-    /// min(4 units, max(2 units, 4404 bytes)), 4344 bytes over IPv6.
+    /// min(4 units, max(2 units, 4404 bytes)); 4344 instead of 4404 bytes over IPv6.
     Rfc9260,
 }
 
 impl InitialCwnd {
-    /// Initial window in bytes for a unit of `unit` bytes.
+    /// Initial cwnd in bytes, with a unit of `unit` bytes.
     pub fn bytes(self, unit: u64, ipv6: bool) -> u64 {
         let between = |bytes: u64| (4 * unit).min(bytes.max(2 * unit));
         match self {

@@ -1,23 +1,22 @@
-//! Two adjacent blocks of ChaCha12: the random numbers of an endpoint, and of an association until
-//! it is established.
-//!
-//! On x86-64 with AVX2 a row of both blocks fits one register. The crate `rand_chacha`, which
-//! computes them on other processors, computes four blocks at a time and takes twice as long; the
-//! output is the same. A second block takes no additional time, because each step waits for the
-//! previous one. One instruction per rotation (AVX-512) replaces three.
+//! Computation of two adjacent blocks of ChaCha12, for the random numbers of endpoints and
+//! associations.
+//! On x86-64 with AVX2 one register holds a row of both blocks. The second block takes no
+//! additional time, because each step waits for the previous one. The crate `rand_chacha`, which is
+//! used on other processors, computes four blocks at a time and takes twice as long; the output is
+//! the same. With AVX-512 a rotation is one instruction instead of three.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};
 use rand_chacha::ChaCha12Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// Words per block.
+/// Number of words per block.
 pub(super) const BLOCK: usize = 16;
 
 /// Two blocks, as words in stream order.
 pub(super) type BlockPair = [[u8; 4]; 2 * BLOCK];
 
-/// The block with that number in the stream of `seed`, and the next one.
+/// Computes block `number` of the stream of `seed`, and the next block.
 #[cfg(target_arch = "x86_64")]
 #[multiversion(targets("x86_64+avx2+avx512f+avx512vl", "x86_64+avx2"))]
 pub(super) fn two(seed: &[u8; 32], number: u64) -> BlockPair {
@@ -28,7 +27,7 @@ pub(super) fn two(seed: &[u8; 32], number: u64) -> BlockPair {
     }
 }
 
-/// The block with that number in the stream of `seed`, and the next one.
+/// Computes block `number` of the stream of `seed`, and the next block.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn two(seed: &[u8; 32], number: u64) -> BlockPair {
     by_crate(seed, number)
@@ -55,11 +54,11 @@ mod x86 {
 
     use super::{BLOCK, BlockPair};
 
-    /// Rounds, in pairs along the columns and the diagonals. The rounds stay a loop, because
-    /// unrolled code is six times as large and takes longer to fetch than it saves.
+    /// Number of rounds, alternately along columns and diagonals. The loop is not unrolled, because
+    /// the unrolled code is six times as large and takes longer to fetch than it saves.
     const ROUNDS: usize = 12;
 
-    /// The rows of both blocks: the first block in the lower half.
+    /// The four rows of both blocks; the first block is in the lower halves.
     type Rows = [__m256i; 4];
 
     #[target_feature(enable = "avx2")]
@@ -73,7 +72,7 @@ mod x86 {
         written(begin, now)
     }
 
-    /// Computes the same block with one instruction per rotation.
+    /// Computes the same blocks with one instruction per rotation (AVX-512).
     #[target_feature(enable = "avx2,avx512f,avx512vl")]
     #[inline]
     pub(super) fn two_by_rotations(seed: &[u8; 32], number: u64) -> BlockPair {
@@ -85,7 +84,7 @@ mod x86 {
         written(begin, now)
     }
 
-    /// Initial state of both blocks: constants, the seed, and the number of each.
+    /// Initial state of both blocks: constants, seed, and block number.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn rows(seed: &[u8; 32], number: u64) -> Rows {
@@ -106,8 +105,8 @@ mod x86 {
         _mm256_broadcastsi128_si256(_mm_set_epi64x((row >> 64) as i64, row as i64))
     }
 
-    /// Rotates the rows so that the diagonals become columns. The second row, which is ready last,
-    /// stays; the other rows are rotated by one position less.
+    /// Rotates the rows so that the diagonals become columns. The second row stays in place because
+    /// it is ready last; the other rows are rotated relative to it.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn diagonals([a, b, c, d]: Rows) -> Rows {
@@ -119,7 +118,7 @@ mod x86 {
         ]
     }
 
-    /// The inverse.
+    /// Reverts [`diagonals`].
     #[target_feature(enable = "avx2")]
     #[inline]
     fn columns([a, b, c, d]: Rows) -> Rows {
@@ -131,11 +130,11 @@ mod x86 {
         ]
     }
 
-    /// A quarter round of each column.
+    /// Applies a quarter round to each column.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn quarters([a, b, c, d]: Rows) -> Rows {
-        // A rotation by whole bytes is one instruction.
+        // A rotation by whole bytes is a single shuffle instruction.
         let (high, low) = (0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
         let by_16 = _mm256_set_epi64x(high, low, high, low);
         let (high, low) = (0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
@@ -167,7 +166,7 @@ mod x86 {
         [a, b, c, d]
     }
 
-    /// The sums of initial and final state, one block after the other.
+    /// Adds initial and final state, and writes one block after the other.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn written(begin: Rows, end: Rows) -> BlockPair {
@@ -194,7 +193,7 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Without AVX-512, even if this processor has it.
+    /// Computes the blocks without AVX-512, even if this processor supports it.
     #[cfg(target_arch = "x86_64")]
     #[multiversion(targets("x86_64+avx2"))]
     fn by_shifts(seed: &[u8; 32], number: u64) -> BlockPair {
@@ -209,7 +208,7 @@ mod tests {
         by_crate(seed, number)
     }
 
-    /// Includes carries into the second word of the number, and its wrap.
+    /// Tests include carries into the second word of the block number, and its wrap-around.
     #[test]
     fn blocks_are_the_same_by_each_way() {
         let mut seeds = ChaCha12Rng::from_seed([9; 32]);

@@ -1,15 +1,15 @@
-//! DATA that cannot be processed before a reset is complete (RFC 6525 §5.2.2 E2). It counts as not
-//! received, and may be dropped.
+//! Received DATA that cannot be processed before a reset is complete (RFC 6525 §5.2.2 E2). It is
+//! not acknowledged, and may be dropped.
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::IData;
 use bytes::Bytes;
 
-/// Maximum number of chunks.
+/// Maximum number of deferred chunks.
 const MAX_CHUNKS: usize = 256;
 
-/// DATA or I-DATA.
+/// A DATA or I-DATA chunk.
 #[derive(Clone, Debug)]
 pub(crate) enum UserChunk {
     Data(Data),
@@ -32,7 +32,7 @@ impl UserChunk {
     }
 }
 
-/// Deferred DATA, within limits.
+/// Deferred DATA, bounded in chunks and bytes.
 #[derive(Debug)]
 pub(crate) struct DeferredData {
     chunks: Vec<UserChunk>,
@@ -41,7 +41,7 @@ pub(crate) struct DeferredData {
 }
 
 impl DeferredData {
-    /// With at most `most` bytes of user data.
+    /// Empty queue for at most `most` bytes of user data.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             chunks: Vec::new(),
@@ -50,8 +50,8 @@ impl DeferredData {
         }
     }
 
-    /// Keeps a copy of the chunk, because its datagram is released, if it fits. Otherwise it has to
-    /// be retransmitted.
+    /// Stores a copy of the chunk, so that its packet can be freed. A chunk that does not fit is
+    /// dropped, and the peer will retransmit it.
     pub(crate) fn keep(&mut self, mut chunk: UserChunk) {
         let tsn = chunk.tsn();
         let user_data = chunk.user_data();
@@ -65,7 +65,7 @@ impl DeferredData {
         self.chunks.push(chunk);
     }
 
-    /// Takes all, in the order of their TSNs.
+    /// Removes and returns all chunks, in the order of their TSNs.
     pub(crate) fn take(&mut self) -> Vec<UserChunk> {
         self.bytes = 0;
         let mut chunks = std::mem::take(&mut self.chunks);
@@ -76,7 +76,7 @@ impl DeferredData {
         chunks
     }
 
-    /// Takes those before `tsn`.
+    /// Removes and returns the chunks with TSNs before `tsn`.
     pub(crate) fn take_before(&mut self, tsn: Tsn) -> Vec<UserChunk> {
         let all = self.take();
         let (before, after) = all.into_iter().partition(|it: &UserChunk| it.tsn().lt(tsn));

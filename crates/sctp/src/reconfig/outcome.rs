@@ -1,4 +1,4 @@
-//! Results and errors of stream reconfiguration.
+//! Outcomes and errors of stream reconfiguration.
 
 use thiserror::Error;
 
@@ -11,16 +11,16 @@ pub enum StreamDirection {
     Incoming,
 }
 
-/// Result of a request to change streams.
+/// Outcome of a request to change streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconfigOutcome {
     /// The request was performed.
     Performed,
-    /// The peer does not allow it (SCTP_STREAM_RESET_DENIED, RFC 6525 §6.1.1), and the streams are
+    /// The peer denied the request (SCTP_STREAM_RESET_DENIED, RFC 6525 §6.1.1); the streams are
     /// unchanged.
     Denied,
-    /// The peer reported an error, or this side closes (SCTP_STREAM_RESET_FAILED), and the streams
+    /// The peer reported an error, or this side is closing (SCTP_STREAM_RESET_FAILED); the streams
     /// are unchanged.
     Failed,
 }
@@ -29,7 +29,7 @@ pub enum ReconfigOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReconfigError {
-    /// The association is not established, or no longer (RFC 6525 §5.1).
+    /// The association is not established, or is shutting down (RFC 6525 §5.1).
     #[error("the association is not established")]
     NotEstablished,
     /// At least one endpoint does not offer RE-CONFIG: see the setting `reconfiguration`.
@@ -40,21 +40,21 @@ pub enum ReconfigError {
     NoSuchStream {
         /// Requested stream.
         stream: u16,
-        /// Number of streams.
+        /// Number of existing streams; stream numbers are smaller than this.
         streams: u16,
     },
     /// A stream, or the whole association, is already being reset (EALREADY, RFC 6525 §6.3.2).
     #[error("one of the streams is being reset already")]
     AlreadyInProgress,
-    /// The number of streams would be too large.
+    /// The total number of streams would exceed 65,535.
     #[error("{asked} more streams than the {streams} there are exceed 65535")]
     TooManyStreams {
-        /// Requested number of streams.
+        /// Number of streams that should be added.
         asked: u16,
-        /// Current number of streams.
+        /// Number of existing and already requested streams.
         streams: u16,
     },
-    /// The last association reset is less than 30 seconds ago (RFC 6525 §5.1.4).
+    /// This side reset the association less than 30 seconds ago (RFC 6525 §5.1.4).
     #[error("the association was reset less than 30 seconds ago")]
     TooSoon,
 }

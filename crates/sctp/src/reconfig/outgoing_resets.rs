@@ -1,14 +1,14 @@
-//! Outgoing streams that are being reset or wait for it.
+//! Outgoing streams whose reset is pending or outstanding.
 
 use super::streams::Streams;
 use crate::stream_set::StreamSet;
 use crate::work;
 
-/// The streams of all incomplete requests in one set: a peer can cause thousands of waiting
-/// requests, and its next one should not walk them. No two requests share a stream.
+/// Streams of all incomplete outgoing resets in one set. A peer can cause thousands of waiting
+/// requests, so a new request should not scan them. No two requests contain the same stream.
 #[derive(Debug, Default)]
 pub(crate) struct OutgoingResets {
-    /// A request is for all streams, and is the only request.
+    /// One request resets all streams; there is no other request then.
     all: bool,
     listed: StreamSet,
 }
@@ -54,9 +54,9 @@ impl OutgoingResets {
         self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
-    /// The `streams` that the set does not contain, of `there_are` streams; `None` if they are more
-    /// than `most`. In this case streams are not listed, because a request of a few bytes may stand
-    /// for 65,535 streams.
+    /// Those `streams` that the set does not contain; `there_are` is the number of existing
+    /// streams. Returns `None` without listing them if there are more than `most`, because a
+    /// request of a few bytes can reset 65,535 streams.
     pub(super) fn others(
         &self,
         streams: &Streams,
@@ -90,7 +90,7 @@ mod tests {
     use crate::reconfig::{ReconfigState, ResetBatch};
     use crate::test_rng::test_rng;
 
-    /// Compares the set with a list of all requests, for random requests that start and end.
+    /// Compares the set with a scan of all requests, for random requests that start and end.
     #[test]
     fn the_set_says_what_a_walk_of_all_requests_would() {
         let mut random = test_rng(11);

@@ -7,15 +7,15 @@ use anabranch_wire::extension::ReConfigParameter;
 use super::streams::Streams;
 use crate::path::PathId;
 
-/// Content of a request.
+/// Type of a request, with its parameters.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestKind {
     /// Reset of outgoing streams.
     Outgoing {
         streams: Streams,
-        /// The peer's request that this answers.
+        /// Number of the peer's request to which this request is the response.
         answers: Option<u32>,
-        /// Last assigned TSN at the first transmission.
+        /// Last TSN assigned before the reset; set at the first transmission.
         last_tsn: Option<Tsn>,
     },
     /// Reset of the peer's streams.
@@ -28,7 +28,7 @@ pub(crate) enum RequestKind {
     AddIncoming(u16),
 }
 
-/// An unanswered request.
+/// A request that has been sent or is being sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) number: u32,
@@ -47,27 +47,27 @@ impl Request {
     }
 }
 
-/// One request, or two requests that may share a chunk.
+/// Outstanding requests: one, or two that share a chunk.
 #[derive(Debug)]
 pub(crate) struct OutstandingRequests {
     pub(crate) requests: Vec<Request>,
     pub(crate) path: PathId,
-    /// The request must be sent now.
+    /// The chunk must be sent now.
     pub(crate) due: bool,
-    /// The request was never sent with these numbers.
+    /// The chunk was not sent with the current request numbers.
     pub(crate) unsent: bool,
-    /// The Re-configuration Timer; not running before it was sent.
+    /// Expiration time of the Re-configuration Timer; `None` before the first transmission.
     pub(crate) deadline: Option<Nanos>,
-    /// The peer has answered the last transmission: the request is in progress, or must wait.
+    /// The peer has answered the last transmission with "In progress".
     pub(crate) in_progress: bool,
     /// The next transmission must use new numbers.
     pub(crate) renumber: bool,
-    /// Number of times that new numbers were assigned.
+    /// Number of times that new request numbers were assigned.
     pub(crate) renumbered: u32,
-    /// At the last transmission the peer had all data before the reset, so that the response "In
-    /// progress" is not plausible.
+    /// At the last transmission the peer had acknowledged all data sent before the reset, so the
+    /// response "In progress" is not plausible.
     pub(crate) all_was_there: bool,
-    /// Number of such responses nevertheless.
+    /// Number of such implausible responses.
     pub(crate) senseless: u32,
     /// The peer requested an association reset at the same time.
     pub(crate) crossed: bool,
@@ -90,7 +90,7 @@ impl OutstandingRequests {
         }
     }
 
-    /// The streams that the peer is requested to reset.
+    /// Streams that the peer is requested to reset.
     pub(crate) fn incoming(&self) -> impl Iterator<Item = &Streams> {
         self.requests.iter().filter_map(|it| match &it.asked {
             RequestKind::Incoming(streams) if !it.settled => Some(streams),
@@ -108,13 +108,13 @@ impl OutstandingRequests {
         !self.in_progress && self.deadline.is_some()
     }
 
-    /// Whether the request answers the peer's request `number`.
+    /// Whether one of the requests is the response to the peer's request `number`.
     pub(crate) fn is_answering(&self, number: u32) -> bool {
         let answering = |it: &Request| matches!(it.asked, RequestKind::Outgoing { answers: Some(answers), .. } if answers == number);
         self.requests.iter().any(answering)
     }
 
-    /// The last TSN before the reset, set to `last` if it was not sent yet.
+    /// Last TSN before the reset; set to `last` at the first transmission.
     pub(crate) fn last_tsn(&mut self, last: Tsn) -> Option<Tsn> {
         self.requests.iter_mut().find_map(|it| match &mut it.asked {
             RequestKind::Outgoing { last_tsn, .. } => Some(*last_tsn.get_or_insert(last)),
@@ -122,7 +122,7 @@ impl OutstandingRequests {
         })
     }
 
-    /// The requests for the wire, with `expected` as the number of the peer's next request.
+    /// Parameters of the RE-CONFIG chunk. `expected` is the number of the peer's next request.
     pub(crate) fn parameters(&self, expected: u32) -> Vec<ReConfigParameter> {
         let parameter = |it: &Request| {
             let request = it.number;
@@ -153,7 +153,7 @@ impl OutstandingRequests {
         self.requests.iter().map(parameter).collect()
     }
 
-    /// The request was added to a packet, and its timer starts.
+    /// Records that the chunk was added to a packet, and starts the timer.
     pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
         self.due = false;
         self.unsent = false;

@@ -1,4 +1,4 @@
-//! Pending reconfiguration requests that were not sent yet.
+//! Reconfiguration requests that were not sent yet.
 
 use std::collections::VecDeque;
 
@@ -7,46 +7,46 @@ use anabranch_wire::Tsn;
 use super::streams::Streams;
 use crate::work;
 
-/// Maximum number of batches examined without success at a time, because a peer can cause thousands
-/// to wait while sending proceeds with each of its packets. Up to this number all are examined.
+/// Maximum number of batches examined per call. If there are more, the rest is examined in later
+/// calls, because a peer can cause thousands of pending batches, and each packet may cause a call.
 const MAX_EXAMINED: usize = 128;
 
-/// Sending progress: the last TSN acknowledged by the peer, the next TSN, and the number of waiting
-/// messages. While it is unchanged, no waiting reset becomes ready.
+/// Sending progress: the last TSN acknowledged by the peer, the next TSN, and the number of queued
+/// messages. While these are unchanged, no pending reset becomes ready.
 pub(crate) type SendProgress = (Tsn, Tsn, usize);
 
 /// Outgoing streams to be reset together.
 #[derive(Clone, Debug)]
 pub(crate) struct ResetBatch {
     pub(crate) streams: Streams,
-    /// Number of its streams that have sent all messages queued before the request.
+    /// Number of streams in the batch that have sent all messages queued before the request.
     pub(crate) through: usize,
-    /// The peer's request that this answers (RFC 6525 §5.1.2 A4).
+    /// Number of the peer's request to which the reset is the response (RFC 6525 §5.1.2 A4).
     pub(crate) answers: Option<u32>,
-    /// The last TSN of the messages queued before the request, once all were sent.
+    /// Last TSN of the messages queued before the request, once all were sent.
     pub(crate) barrier: Option<Tsn>,
 }
 
 impl ResetBatch {
-    /// Whether `more` may share a request with this batch, which has `listed` streams, with at most
-    /// `most` in total.
+    /// Whether this batch, with `listed` streams so far, and `more` can share a request of at most
+    /// `most` streams.
     fn goes_with(&self, more: &Self, most: usize, listed: usize) -> bool {
         let alone = |it: &Self| it.answers.is_some() || it.streams.some().is_none();
         !alone(self) && !alone(more) && listed + more.streams.listed() <= most
     }
 }
 
-/// Requests by the user or the peer that were not sent to the peer yet.
+/// Requests of the user or the peer that were not sent to the peer yet.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRequests {
     pub(crate) outgoing: VecDeque<ResetBatch>,
-    /// Number of batches from the first on that were not ready at that sending progress: they are
-    /// not examined again until it changes.
+    /// Number of batches at the front that were found not to be ready, and the sending progress at
+    /// that time. They are examined again only after progress.
     unready: Option<(usize, SendProgress)>,
     pub(crate) incoming: VecDeque<Streams>,
-    /// An association reset is requested.
+    /// The user has requested an association reset.
     pub(crate) association: bool,
-    /// Numbers of streams to add.
+    /// Numbers of outgoing and incoming streams to add.
     pub(crate) add_outgoing: u16,
     pub(crate) add_incoming: u16,
 }
@@ -61,9 +61,10 @@ impl PendingRequests {
             && self.add_incoming == 0
     }
 
-    /// Requests an outgoing reset; `answers`: the peer's request for it.
+    /// Adds an outgoing reset. `answers`: number of the peer's request that caused it.
     pub(crate) fn add(&mut self, streams: Streams, answers: Option<u32>) {
-        // With many batches their order changes, but one that answers a request must stay last.
+        // With many batches their order may change. A batch with `answers` must stay last, so
+        // `answers` is omitted then.
         let answers = answers.filter(|_| self.outgoing.len() < MAX_EXAMINED);
         self.outgoing.push_back(ResetBatch {
             streams,
@@ -73,21 +74,21 @@ impl PendingRequests {
         });
     }
 
-    /// The peer's last request `number` was answered otherwise. Earlier requests were answered or
-    /// sent.
+    /// Records that the peer's last request `number` was answered by another response. Earlier
+    /// requests were already answered or sent.
     pub(crate) fn answer_no_more(&mut self, number: u32) {
         if let Some(last) = self.outgoing.back_mut() {
             last.answers = last.answers.filter(|&it| it != number);
         }
     }
 
-    /// Number of batches from the first on that are known not to be ready.
+    /// Number of batches at the front that are known not to be ready.
     fn seen(&mut self, course: SendProgress) -> usize {
         let all = self.outgoing.len();
         match self.unready.take() {
             None => 0,
             Some((seen, before)) if before == course => seen.min(all),
-            // The following batches are next.
+            // Continue with the batches that were not examined yet.
             Some((seen, _)) if all > MAX_EXAMINED => {
                 self.outgoing.rotate_left(seen.min(all));
                 0
@@ -96,9 +97,9 @@ impl PendingRequests {
         }
     }
 
-    /// Takes outgoing streams to reset now: streams for which `is_ready`, at most `most` if they
-    /// are listed. A batch that answers a request of the peer is taken alone. With many batches
-    /// only some are examined.
+    /// Takes the next outgoing streams to reset: those for which `is_ready` is true, at most `most`
+    /// if they are listed. A batch that answers a request of the peer is taken alone. If there are
+    /// many batches, only some are examined.
     pub(crate) fn take_ready(
         &mut self,
         most: usize,
@@ -148,8 +149,7 @@ impl PendingRequests {
         })
     }
 
-    /// Takes incoming streams whose reset should be requested now, at most `most` if they are
-    /// listed.
+    /// Takes the next incoming streams to reset, at most `most` if they are listed.
     pub(crate) fn take_incoming(&mut self, most: usize) -> Option<Streams> {
         if self.incoming.front()?.listed() > most {
             return None;
@@ -174,7 +174,7 @@ mod tests {
         Streams::of([stream].into_iter())
     }
 
-    /// Examines all batches.
+    /// Reference implementation, which examines all batches.
     fn taken_by_walking(
         waiting: &mut Vec<ResetBatch>,
         most: usize,
@@ -195,7 +195,8 @@ mod tests {
         Some(listed)
     }
 
-    /// Compares with a walk of all, if all are examined.
+    /// Compares with the reference implementation, while there are few enough batches to examine
+    /// all.
     #[test]
     fn few_go_as_if_all_were_looked_at() {
         let mut random = test_rng(7);
@@ -211,7 +212,7 @@ mod tests {
                     stream += 1;
                 }
                 now += random(2);
-                // Each request becomes ready at some time and stays ready.
+                // Each request becomes ready at some time, and stays ready.
                 let ready = |it: &ResetBatch| it.streams.told()[0] % 60 < now as u16;
                 let course = (Tsn(now), Tsn(0), 0);
                 let taken = pending.take_ready(most, course, |it| ready(it));
@@ -221,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Each of thousands of requests is taken eventually, and each packet examines only a limited
-    /// number.
+    /// With thousands of requests, each is taken eventually, and each packet examines only a
+    /// limited number.
     #[test]
     fn of_many_some_are_looked_at_each_time_and_none_is_forgotten() {
         let mut pending = PendingRequests::default();
@@ -238,7 +239,7 @@ mod tests {
         let mut seen = vec![0; 2_000];
         for at in 0..32 {
             work::take();
-            // Sending proceeds or not.
+            // Sending progresses only every second time.
             let course = (Tsn(at / 2), Tsn(0), 0);
             let taken = pending.take_ready(700, course, |it| {
                 seen[usize::from(it.streams.told()[0])] += 1;

@@ -1,4 +1,4 @@
-//! Responses to the peer's requests (RFC 6525 §5.2.1).
+//! Responses to the peer's reconfiguration requests (RFC 6525 §5.2.1).
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use super::streams::Streams;
 
 /// Number of stored responses: the maximum number of requests in a chunk.
 const KEPT: usize = 2;
-/// Factor on the peer's last request interval, or on the maximum response time, for which no new
-/// data is sent.
+/// Multiple of the peer's last request interval, or of its maximum response time, during which no
+/// new data is sent after a refused association reset.
 const QUIET_FACTOR: u64 = 4;
-/// Maximum interval between two requests that is taken into account.
+/// Upper limit for the interval between two requests in this computation, in nanoseconds.
 const MAX_BETWEEN: Nanos = 60 * SECOND;
 
-/// The response to a request.
+/// Response that was sent to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResponseSent {
     pub(crate) number: u32,
@@ -35,7 +35,7 @@ impl ResponseSent {
     }
 }
 
-/// A reset of the peer's streams that waits for preceding data (RFC 6525 §5.2.2 E2).
+/// Reset of the peer's streams that waits for data sent before it (RFC 6525 §5.2.2 E2).
 #[derive(Clone, Debug)]
 pub(crate) struct DeferredReset {
     pub(crate) number: u32,
@@ -43,17 +43,18 @@ pub(crate) struct DeferredReset {
     pub(crate) streams: Streams,
 }
 
-/// An association reset was refused while data was in flight.
+/// Period without new data, after an association reset was refused because data was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuietPeriod {
-    /// Time of the last request.
+    /// Time of the peer's last request.
     asked: Nanos,
-    /// Time after which no further request is expected.
+    /// Time after which a further request is no longer expected.
     pub(crate) until: Nanos,
 }
 
 impl QuietPeriod {
-    /// A request at `now`, with a maximum response time of `rto`; `before` is the previous number.
+    /// Starts or extends the period after a request at `now`. `rto` is the maximum response time of
+    /// the peer; `before` is the current period.
     pub(crate) fn new(now: Nanos, rto: Nanos, before: Option<Self>) -> Self {
         let since = before.map_or(0, |it| now.saturating_sub(it.asked));
         Self {
@@ -68,24 +69,24 @@ impl QuietPeriod {
 pub(crate) enum RequestClass {
     /// The next request.
     New,
-    /// A request that was answered before.
+    /// A request that was already answered, with its response.
     Again(ResponseSent),
-    /// An impossible number.
+    /// A request with a number that is neither the next nor a recent one.
     BadNumber,
 }
 
-/// Requests of the peer.
+/// State for the peer's requests: next number, and recent responses.
 #[derive(Debug)]
 pub(crate) struct Responses {
     expected: u32,
     kept: VecDeque<ResponseSent>,
     pub(crate) deferred: Option<DeferredReset>,
-    /// An association reset is pending, and no new data is sent until all is acknowledged.
+    /// Present while no new data is sent, so that an association reset can be performed.
     pub(crate) quieting: Option<QuietPeriod>,
 }
 
 impl Responses {
-    /// `first`: the number of the peer's first request.
+    /// Initial state; `first` is the number of the peer's first request.
     pub(crate) fn new(first: u32) -> Self {
         Self {
             expected: first,
@@ -95,7 +96,7 @@ impl Responses {
         }
     }
 
-    /// The number of the next request.
+    /// Number of the peer's next request.
     pub(crate) fn expected(&self) -> u32 {
         self.expected
     }
@@ -108,7 +109,7 @@ impl Responses {
         kept.map_or(RequestClass::BadNumber, |&it| RequestClass::Again(it))
     }
 
-    /// Records the response if it is for the next request, or for one that was in progress.
+    /// Records a response to the next request, or a new response to a request that was in progress.
     pub(crate) fn note(&mut self, answered: ResponseSent) {
         if answered.number == self.expected {
             self.expected = self.expected.wrapping_add(1);

@@ -1,8 +1,8 @@
-//! Set of streams of a request.
+//! Set of streams in a request.
 
 use anabranch_wire::tlv::U16List;
 
-/// Some streams, or all.
+/// Listed streams, or all streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Streams(Option<Box<[u16]>>);
 
@@ -12,8 +12,8 @@ impl Streams {
         Self(None)
     }
 
-    /// The listed streams, sorted and without duplicates; an empty list means all (RFC 6525 §4.1,
-    /// §4.2).
+    /// Set of the listed streams, sorted and without duplicates; an empty list means all streams
+    /// (RFC 6525 §4.1, §4.2).
     pub(crate) fn of(listed: impl Iterator<Item = u16>) -> Self {
         let mut listed: Vec<u16> = listed.collect();
         listed.sort_unstable();
@@ -21,27 +21,27 @@ impl Streams {
         Self((!listed.is_empty()).then(|| listed.into_boxed_slice()))
     }
 
-    /// The list; `None` means all.
+    /// The listed streams; `None` means all streams.
     pub(crate) fn some(&self) -> Option<&[u16]> {
         self.0.as_deref()
     }
 
-    /// The list for the user: an empty list means all streams.
+    /// List for events; an empty list means all streams.
     pub(crate) fn told(&self) -> Vec<u16> {
         self.0.as_deref().unwrap_or_default().to_vec()
     }
 
-    /// The list as encoded in a request.
+    /// List as encoded in a request; empty for all streams.
     pub(crate) fn list(&self) -> U16List {
         U16List::of(self.0.as_deref().unwrap_or_default())
     }
 
-    /// Number of listed streams.
+    /// Number of listed streams; 0 for all streams.
     pub(crate) fn listed(&self) -> usize {
         self.0.as_deref().map_or(0, <[u16]>::len)
     }
 
-    /// The highest listed stream.
+    /// Highest listed stream.
     pub(crate) fn highest(&self) -> Option<u16> {
         self.0.as_deref()?.last().copied()
     }
@@ -59,7 +59,8 @@ impl Streams {
         }
     }
 
-    /// Adds `others`, if both are lists of together at most `most`. Otherwise gives them back.
+    /// Adds `others`, if both sets are lists with a total of at most `most` streams. If not,
+    /// returns `others`.
     pub(crate) fn join(&mut self, others: Self, most: usize) -> Result<(), Self> {
         match (&self.0, &others.0) {
             (Some(mine), Some(theirs)) if mine.len() + theirs.len() <= most => {
@@ -70,7 +71,7 @@ impl Streams {
         }
     }
 
-    /// Splits the list into lists of at most `most`.
+    /// Splits the list into lists of at most `most` streams.
     pub(crate) fn split(self, most: usize) -> Vec<Self> {
         match &self.0 {
             Some(list) if list.len() > most => {

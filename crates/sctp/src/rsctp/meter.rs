@@ -5,16 +5,16 @@ use anabranch_wire::rsctp::{HeartbeatFields, NO_LOSS_RATE, WHOLE};
 
 use crate::path::Paths;
 
-/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper sends them back to
-/// back, but a driver may need some time for each.
+/// Maximum time in microseconds between the HEARTBEATs of a pair when they are sent. The paper
+/// sends them back to back, but a driver may need some time for each packet.
 const PAIR_SPREAD: u32 = 10_000;
 
-/// Report for one path, in the units of the chunk.
+/// Report for one path, in the units of the HEARTBEAT ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Bytes per second; 0: no estimate.
+    /// Available bandwidth in bytes per second; 0: no estimate.
     pub(crate) available_bandwidth: u32,
-    /// Millionths; [`NO_LOSS_RATE`]: no estimate.
+    /// Chunk loss rate in millionths; [`NO_LOSS_RATE`]: no estimate.
     pub(crate) chunk_loss_rate: u32,
 }
 
@@ -25,8 +25,8 @@ impl Report {
     };
 }
 
-/// Counts arrivals by address pair, because the paths of a peer with one address to several local
-/// addresses must be separate.
+/// Counters of received data by pair of local and remote address, because a peer's address may send
+/// to several local addresses over different paths.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     ways: Vec<Way>,
@@ -35,14 +35,14 @@ pub(crate) struct Meter {
 #[derive(Debug)]
 struct Way {
     path: Path,
-    /// DATA since the last HEARTBEAT: complete chunks with header and padding, as cwnd counts them
-    /// (RFC 9260 §7.2.2).
+    /// Bytes of DATA since the last HEARTBEAT: complete chunks with header and padding, as cwnd
+    /// counts them (RFC 9260 §7.2.2).
     bytes: u64,
     chunks: u32,
     last: Option<Mark>,
 }
 
-/// The last HEARTBEAT.
+/// Last HEARTBEAT on a path.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Nanos,
@@ -51,7 +51,8 @@ struct Mark {
 }
 
 impl Meter {
-    /// A DATA chunk of `bytes` arrived, new or not, because it crossed the network.
+    /// Counts a DATA chunk of `bytes` bytes. Duplicates count as well, because they also crossed
+    /// the network.
     pub(crate) fn data(&mut self, path: Path, bytes: u64) {
         if let Some(way) = self.way(path) {
             way.bytes += bytes;
@@ -59,11 +60,11 @@ impl Meter {
         }
     }
 
-    /// A HEARTBEAT arrived, which counts as `size` bytes: reports the data since the previous one.
-    ///
-    /// Two of a pair measure by their distance, `B = s2 / (t2 - t1)`, unless they arrive closer
-    /// than they were sent (time compression); others by the data between them, `B = d / (t2 -
-    /// t1)`.
+    /// Processes a HEARTBEAT, whose size counts as `size` bytes; returns the report on the data
+    /// since the previous HEARTBEAT.
+    /// The second HEARTBEAT of a pair measures the bandwidth by its distance from the first, `B =
+    /// s2 / (t2 - t1)`, unless the two arrive closer than they were sent (time compression). Other
+    /// HEARTBEATs measure by the data between them, `B = d / (t2 - t1)`.
     pub(crate) fn heartbeat(
         &mut self,
         now: Nanos,
@@ -102,7 +103,8 @@ impl Meter {
     }
 
     fn way(&mut self, path: Path) -> Option<&mut Way> {
-        // Usually there are one or two paths, and consecutive chunks use the same path.
+        // Searches linearly, because there are usually one or two paths, and consecutive chunks use
+        // the same path.
         match self.ways.iter().position(|way| way.path == path) {
             Some(index) => self.ways.get_mut(index),
             None if self.ways.len() < Paths::MAX => {
@@ -119,7 +121,7 @@ impl Meter {
     }
 }
 
-/// Bytes per second, rounded down; 0 for an empty interval.
+/// Rate in bytes per second, rounded down; 0 for an empty interval.
 fn rate(bytes: u64, span: Nanos) -> u32 {
     let per_second = u128::from(bytes) * 1_000_000_000;
     per_second
@@ -127,7 +129,7 @@ fn rate(bytes: u64, span: Nanos) -> u32 {
         .map_or(0, |rate| u32::try_from(rate).unwrap_or(u32::MAX))
 }
 
-/// `(sent - received) / sent`, formula (7), in millionths.
+/// Loss rate `(sent - received) / sent`, formula (7), in millionths.
 fn loss_rate(sent: u32, received: u32) -> u32 {
     if sent == 0 {
         return NO_LOSS_RATE;
@@ -155,7 +157,7 @@ mod tests {
         }
     }
 
-    /// 80 of 100 chunks of 1,500 bytes in 1.2 s: 100,000 bytes per second, 20 % lost.
+    /// 80 of 100 chunks of 1,500 bytes arrive in 1.2 s: 100,000 bytes per second, 20 % lost.
     #[test]
     fn data_between_two_heartbeats() {
         let mut meter = Meter::default();
@@ -167,7 +169,7 @@ mod tests {
         for _ in 0..80 {
             meter.data(WAY, 1_500);
         }
-        // Both numbers have wrapped: 1 s and 100 chunks later.
+        // Both numbers have wrapped around; 1 s and 100 chunks have passed.
         let report = meter.heartbeat(start + 1_200 * MILLISECOND, WAY, &fields(999_990, 50), 60);
         let expected = Report {
             available_bandwidth: 100_000,
@@ -177,13 +179,14 @@ mod tests {
         // If no data was sent, no measurement is made.
         let report = meter.heartbeat(start + 9 * SECOND, WAY, &fields(8_000_000, 50), 60);
         assert_eq!(report, Report::NONE);
-        // More received than sent (duplicated in the network) is no loss.
+        // If more chunks arrive than were sent, because the network duplicates packets, there is no
+        // loss.
         for _ in 0..3 {
             meter.data(WAY, 1_500);
         }
         let report = meter.heartbeat(start + 10 * SECOND, WAY, &fields(9_000_000, 52), 60);
         assert_eq!(report.chunk_loss_rate, 0);
-        // If all are missing, all are lost.
+        // If no chunk arrives, the loss rate is 100 %.
         let report = meter.heartbeat(start + 11 * SECOND, WAY, &fields(10_000_000, 53), 60);
         assert_eq!(
             (report.available_bandwidth, report.chunk_loss_rate),
@@ -201,12 +204,12 @@ mod tests {
         let at = 5 * SECOND + 480_000;
         let second = meter.heartbeat(at, WAY, &fields(4_000_000, 0), 60);
         assert_eq!(second.available_bandwidth, 125_000);
-        // Sent 1 ms apart, arrived 0.5 ms apart.
+        // The pair was sent at a distance of 1 ms, and arrived at 0.5 ms.
         meter.heartbeat(9 * SECOND, WAY, &fields(8_000_000, 0), 60);
         let at = 9 * SECOND + 500_000;
         let second = meter.heartbeat(at, WAY, &fields(8_001_000, 0), 60);
         assert_eq!(second, Report::NONE);
-        // Both arrive at the same time, so that there is no time to divide by.
+        // Both arrive at the same time, so the interval is zero.
         meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         let second = meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
         assert_eq!(second, Report::NONE);

@@ -1,5 +1,5 @@
 //! Receive buffer admission: which chunks are accepted, dropped to make space, or copied out of
-//! their datagrams.
+//! their packets.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
@@ -11,19 +11,20 @@ use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
 impl Receiver {
-    /// Whether the buffer has space, or the chunk fills a hole: one below the highest TSN is
-    /// accepted beyond the buffer, up to the memory limit, because only it can release the data
-    /// that waits behind it (RFC 9260 §6.2).
+    /// Whether the buffer has space for the chunk, or the chunk fills a gap. A chunk below the
+    /// highest TSN may exceed the buffer, up to the memory limit, because only such a chunk can
+    /// release the data that is buffered after the gap (RFC 9260 §6.2).
     #[inline]
     pub(super) fn has_room_for(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
         let fills_hole = chunk.tsn.lt(self.tracker.highest());
         let length = chunk.user_data.len() as u64;
-        // I-DATA does so under every profile, because nothing is dropped for it.
+        // I-DATA that fills a gap may exceed the buffer under every profile, because no other data
+        // is dropped for it.
         let into_hole = fills_hole && chunk.is_interleaved && self.window.has_memory_for(length, 1);
         into_hole || self.window.admits(bytes, length, fills_hole)
     }
 
-    /// Decides about a new chunk for which the buffer has no space.
+    /// Makes space for a new chunk that does not fit, or rejects it.
     pub(super) fn admit(
         &mut self,
         now: Nanos,
@@ -52,8 +53,8 @@ impl Receiver {
 
     /// Like [`Self::admit`], for profiles that silently drop every chunk that does not fit
     /// (ns-2.35). Only the next chunk in order, when retransmitted after a drop, makes space.
-    /// ns-2's sender never sends more than fits, but one that counts user data alone does, and both
-    /// would wait forever.
+    /// ns-2's sender never sends more than fits. A sender that counts only user data may do so;
+    /// without this exception, both ends would then wait forever.
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,
@@ -79,10 +80,11 @@ impl Receiver {
         Err(DataOutcome::DroppedFull)
     }
 
-    /// Drops the highest buffered TSNs, as long as they are higher than the chunk's, until it fits
-    /// (RFC 9260 §6.2). The next SACK reneges on them, and the peer retransmits them. A chunk for
-    /// an empty buffer always fits, because it may be larger than the buffer and would never arrive
-    /// otherwise. I-DATA that was acknowledged is never dropped: partial delivery starts instead.
+    /// Drops buffered chunks with the highest TSNs until `chunk` fits, but none with a lower TSN
+    /// than `chunk` (RFC 9260 §6.2). The next SACK reneges on the dropped chunks, and the peer
+    /// retransmits them. Into an empty buffer the next chunk in order is accepted even if it is
+    /// larger than the buffer, because it could otherwise never be received. I-DATA that was
+    /// acknowledged is never dropped: partial delivery starts instead.
     fn make_room(&mut self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
         let next = chunk.tsn == self.tracker.cumulative().next();
         if !next && !chunk.tsn.lt(self.tracker.highest()) {
@@ -99,7 +101,8 @@ impl Receiver {
         true
     }
 
-    /// Drops the waiting data with the highest TSN, if that is above `tsn`.
+    /// Drops the undelivered data with the highest TSN, if that is above `tsn`. Returns `false` if
+    /// there is none.
     fn drop_highest_above(&mut self, tsn: Tsn) -> bool {
         if self.reassembly.is_interleaved() {
             return false;
@@ -117,7 +120,7 @@ impl Receiver {
         true
     }
 
-    /// Drops the waiting message that ends with `last`, the highest TSN.
+    /// Drops the complete message that waits for its turn and ends with `last`, the highest TSN.
     fn drop_message(&mut self, last: Tsn) {
         let Some(message) = self.order.drop_highest() else {
             return;
@@ -131,7 +134,7 @@ impl Receiver {
         }
     }
 
-    /// Drops the fragment `tsn`, the highest of all.
+    /// Drops the buffered fragment `tsn`, which is the highest TSN.
     fn drop_fragment(&mut self, tsn: Tsn) {
         let Some(fragment) = self.reassembly.drop_highest() else {
             return;
@@ -143,22 +146,23 @@ impl Receiver {
         }
     }
 
-    /// A reported chunk was reneged: the peer retransmits it.
+    /// Counts a dropped chunk that was already reported to the peer, which will retransmit it.
     fn withdrew(&mut self, stream: u16, length: usize) {
         self.statistics.seldom().withdrawn += 1;
         self.let_go(stream, length);
         self.window.refuse(self.profile.rwnd_counts.bytes(length));
     }
 
-    /// Releases an accepted chunk.
+    /// Releases the buffer space of a chunk.
     pub(super) fn let_go(&mut self, stream: u16, length: usize) {
         let bytes = self.profile.rwnd_counts.bytes(length);
         self.window.free(bytes, length);
         self.held.free(stream, bytes);
     }
 
-    /// Whether the next chunk in order, which does not fit, continues a message in partial delivery
-    /// and is thus readable at once. The buffered data may wait for the end of that message.
+    /// Whether the next chunk in order is readable at once although it does not fit, because it
+    /// continues a message in partial delivery. The buffered data may only wait for the end of that
+    /// message.
     fn can_pass_through(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
         let at = self.tracker.cumulative();
         let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
@@ -167,9 +171,9 @@ impl Receiver {
             && self.window.admits(bytes, length, true)
     }
 
-    /// Readable data stays a slice of its packet, because it should be read soon. Waiting data does
-    /// so only if it nearly fills its packet and is copied otherwise. Also returns whether it keeps
-    /// little more than itself alive.
+    /// Decides how to store user data. Readable data stays a slice of its packet, because it should
+    /// be read soon. Other data is copied unless it nearly fills its packet. Returns the data, and
+    /// whether it keeps little more memory alive than its own bytes.
     #[inline(always)]
     pub(super) fn hold(
         &mut self,
@@ -185,13 +189,14 @@ impl Receiver {
         (user_data(), fills)
     }
 
-    /// Seven eighths of the packet or more. Without a known packet, small slices count as wasteful.
+    /// Whether user data of this length fills at least seven eighths of the packet. If the packet
+    /// length is unknown, 1,024 bytes are assumed.
     #[inline]
     pub(super) fn nearly_fills(&self, length: usize) -> bool {
         8 * length >= self.nearly_full()
     }
 
-    /// Eight times the bytes that nearly fill the packet.
+    /// Eight times the number of bytes that nearly fill the packet.
     #[inline]
     pub(super) fn nearly_full(&self) -> usize {
         7 * self.packet.max(1024)

@@ -1,4 +1,4 @@
-//! DATA and I-DATA as the receiver sees them.
+//! Common representation of DATA and I-DATA in the receiver.
 
 use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::{FragmentPosition, IData};
@@ -7,7 +7,7 @@ use anabranch_wire::{Ssn, Tsn};
 
 use super::sort_keys::Place;
 
-/// A chunk of user data.
+/// Chunk of user data: DATA or I-DATA.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserChunk<'a> {
     pub tsn: Tsn,
@@ -17,13 +17,14 @@ pub(super) struct UserChunk<'a> {
     pub ending: bool,
     pub immediate: bool,
     pub is_interleaved: bool,
-    /// Stream sequence number, or the lower half of the message identifier, for the user.
+    /// Stream sequence number, or the lower 16 bits of the message identifier, as reported to the
+    /// user.
     pub ssn: Ssn,
     /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts.
     pub number: Mid,
-    /// Place among the fragments.
+    /// Position among the fragments.
     pub place: Place,
-    /// Payload Protocol Identifier; 0 if the chunk carries none.
+    /// Payload Protocol Identifier; 0 if the chunk does not contain one.
     pub ppid: u32,
     pub user_data: &'a [u8],
 }
@@ -75,7 +76,7 @@ impl<'a> UserChunk<'a> {
     }
 }
 
-/// The number of a message with that stream sequence number.
+/// Number of the message with this stream sequence number.
 #[inline(always)]
 pub(super) fn number_of(ssn: Ssn) -> Mid {
     Mid(u32::from(ssn.0) << 16)

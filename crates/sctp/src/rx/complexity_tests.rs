@@ -1,4 +1,4 @@
-//! The cost of a chunk must not depend on the order of arrival: counted steps for each order.
+//! Tests that the cost of a chunk does not depend on the order of arrival, by counted steps.
 
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{CommonHeader, PacketBuilder, Ssn};
@@ -6,9 +6,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 
-/// A step is a key comparison, a moved fragment, or an examined word of the bitmap. A tree of
-/// 60,000 entries has five levels of about four comparisons. A chunk needs about a dozen lookups in
-/// one tree, and in two when it leaves.
+/// Maximum number of steps per chunk. A step is a key comparison, a moved fragment, or an examined
+/// word of the bitmap. A tree of 60,000 entries has five levels of about four comparisons. A chunk
+/// needs about a dozen lookups in one tree, and in two trees when it is removed.
 const MAX_STEPS: u64 = 250;
 
 fn fragment(at: u32, n: u32) -> Data {
@@ -115,8 +115,8 @@ const ORDERS: &[Order] = &[
     }),
 ];
 
-/// Steps per chunk, with `bundle` chunks per packet and a SACK of one packet's size whenever one is
-/// due.
+/// Steps per chunk, with `bundle` chunks per packet. A SACK of one packet's size is written
+/// whenever one is due.
 fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
     let config = Config {
         receive_buffer: 64 << 20,
@@ -169,8 +169,8 @@ fn a_chunk_costs_the_same_in_every_order() {
     }
 }
 
-/// One chunk per packet, thousands of gaps, and a SACK with 366 blocks after each: the SACK should
-/// cost no more than the chunk, regardless of its length.
+/// One chunk per packet, thousands of gaps, and a SACK with 366 blocks after each packet. The
+/// number of blocks must not affect the cost.
 #[test]
 fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
     let apart: Order = ("unordered, every other, last first", |n| {
@@ -187,7 +187,7 @@ fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
     }
 }
 
-/// 32,000 gaps: a SACK should examine only the words of the blocks that it reports.
+/// With 32,000 gaps, a SACK must examine only the words of the blocks that it reports.
 #[test]
 fn a_sack_costs_what_it_says() {
     let mut tracker = TsnTracker::new(Tsn(0));
@@ -200,8 +200,8 @@ fn a_sack_costs_what_it_says() {
         assert_eq!((named, tracker.gap_count()), (most, 31_999));
         assert!(work_counter::take() <= most as u64 / 32 + 1);
     }
-    // One TSN in each stride, on the first or the last bit of its word. A block that ends with its
-    // word may cost two steps, because the next missing TSN is searched, too.
+    // One TSN in each stride, on the first or the last bit of its word. A block that ends at the
+    // end of its word may cost two steps, because the next missing TSN is in the next word.
     for (stride, from, steps, each) in [
         (2, 63, 1, 32),
         (64, 64, 1, 1),
@@ -226,8 +226,8 @@ fn a_sack_costs_what_it_says() {
     }
 }
 
-/// Space is made for holes repeatedly while many messages wait: each step should find the last one
-/// directly.
+/// Space is freed for gap-filling chunks repeatedly, while many messages are buffered. Each step
+/// must find the last message directly.
 #[test]
 fn dropping_the_highest_costs_the_same_however_many_wait() {
     let config = Config {

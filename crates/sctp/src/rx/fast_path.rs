@@ -1,9 +1,8 @@
-//! Receive fast path for DATA: the next TSN, of a message that is readable at once or a further
-//! fragment of the only incomplete one.
-//!
-//! While nothing is missing or waiting, tracing is disabled, and the window is ample, most checks
-//! of DATA are settled in advance. The same holds for complete messages behind a gap. The result
-//! must equal that of [`Receiver::sort_data`], which handles every other case.
+//! Receive fast path for DATA: the next TSN, if its message is readable at once, or if it continues
+//! the only incomplete message.
+//! While no TSN is missing, no message is waiting, tracing is disabled, and the window is ample,
+//! most checks are not needed. The same holds for complete messages after a gap. The result must
+//! equal that of [`Receiver::sort_data`], which handles all other cases.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::{Data, kind};
@@ -17,25 +16,25 @@ use super::ready_queue::Deliverable;
 use crate::config::Config;
 use crate::fast_path::SLOW_PATH_PROBES;
 
-/// Whether the settings allow the fast path; other settings need checks for every chunk.
+/// Whether the settings allow the fast path. Other settings need checks for every chunk.
 #[inline(always)]
 pub(super) fn may_come(config: &Config) -> bool {
     config.partial_delivery_point.is_none()
 }
 
-/// The rest of a packet after the chunks of the fast path.
+/// Remainder of a packet after the chunks processed by the fast path.
 pub(crate) enum ReceiveOutcome<'a> {
     /// End of the packet.
     End,
-    /// A malformed chunk.
+    /// The next chunk is malformed.
     Broken,
-    /// Another chunk.
+    /// The next chunk needs the slow path.
     Other(Frame<'a>),
 }
 
 impl Receiver {
-    /// Takes the chunks of a packet, the DATA `frame` and then `rest`, as long as the fast path
-    /// applies. Returns the number of chunks taken and the rest.
+    /// Processes chunks of a packet until one needs the slow path: the DATA `frame`, then `rest`.
+    /// Returns the number of processed chunks, and the remainder.
     #[inline(always)]
     pub(crate) fn take_run<'a>(
         &mut self,
@@ -44,7 +43,7 @@ impl Receiver {
         rest: &mut Chunks<'a>,
         trace: &Trace,
     ) -> (usize, ReceiveOutcome<'a>) {
-        // The first DATA of all has its own SACK timing.
+        // The very first DATA has different SACK timing.
         if !self.is_undisturbed(trace) || self.tracker.cumulative().next() == self.initial_tsn {
             return (0, ReceiveOutcome::Other(frame));
         }
@@ -65,7 +64,7 @@ impl Receiver {
         self.take_chunks::<true>(now, frame, rest)
     }
 
-    /// Takes chunks in the order of their TSNs or, if `GAPS`, behind missing TSNs.
+    /// Processes chunks in the order of their TSNs or, if `GAPS`, after missing TSNs.
     #[inline(always)]
     fn take_chunks<'a, const GAPS: bool>(
         &mut self,
@@ -76,10 +75,11 @@ impl Receiver {
         let mut last = self.tracker.cumulative();
         let (mut taken, mut wholes) = (0, 0);
         let (mut user_data, mut bytes_taken) = (0, 0);
-        // Readable data counts as read, unless the profile counts it.
+        // Readable data does not occupy the window, unless the profile counts it.
         let counts_wholes = self.profile.window_counts_deliverable || GAPS;
         let mut plenty = self.window.plenty();
-        // Neither a complete message nor a middle fragment changes any of these.
+        // These conditions stay true, because complete messages and middle fragments do not change
+        // them.
         let takes_wholes = self.reassembly.is_empty() && self.long.is_empty();
         let takes_wholes = takes_wholes && (GAPS || self.order.has_nothing_waiting());
         let least = self.nearly_full();
@@ -104,8 +104,8 @@ impl Receiver {
             } else {
                 0
             };
-            // Waiting data stays a slice of its packet only if it nearly fills the packet. The slow
-            // path copies other data.
+            // A buffered message must nearly fill its packet, because it is stored as a slice. The
+            // slow path copies other messages.
             let is_taken = if GAPS {
                 takes_wholes && fills && self.take_waiting(now, &data, &frame)
             } else if data.beginning {
@@ -144,8 +144,8 @@ impl Receiver {
         (taken, next)
     }
 
-    /// Takes a complete message that has to wait because TSNs before its own are missing. One that
-    /// may fill the gap is left to the slow path.
+    /// Buffers a complete message that follows missing TSNs. Returns `false` if the slow path must
+    /// process it, for example because it fills the gap.
     #[inline(always)]
     fn take_waiting(&mut self, now: Nanos, data: &Data<&[u8]>, frame: &Frame<'_>) -> bool {
         let (stream, number) = (data.stream_id, number_of(data.ssn));
@@ -174,7 +174,7 @@ impl Receiver {
         true
     }
 
-    /// Whether a chunk needs no check except its position.
+    /// Whether the state of the receiver permits the fast path.
     #[inline(always)]
     fn is_undisturbed(&self, trace: &Trace) -> bool {
         self.common
@@ -183,7 +183,7 @@ impl Receiver {
             && self.unrecorded.is_empty()
     }
 
-    /// Takes a complete message if it is readable at once.
+    /// Delivers a complete message if it is readable at once.
     #[inline(always)]
     fn take_whole(
         &mut self,
@@ -213,7 +213,8 @@ impl Receiver {
         true
     }
 
-    /// Takes a fragment that is neither the first nor the last of the only incomplete message.
+    /// Appends a fragment to the only incomplete message, if it is neither the first nor the last
+    /// fragment.
     #[inline(always)]
     fn take_piece(&mut self, data: &Data<&[u8]>, frame: &Frame<'_>) -> bool {
         let Some(run) = self.reassembly.only(&UserChunk::of_data(data)) else {
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    /// A generator with the same results on all platforms.
+    /// Random number generator with the same results on all platforms.
     struct Draw(u64);
 
     impl Draw {
@@ -247,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Processes the chunks of a packet, by the fast path if `short`. Returns whether that took all
-    /// of them.
+    /// Processes the chunks of a packet, by the fast path if `short`. Returns whether the fast path
+    /// processed all of them.
     fn receive(
         rx: &mut Receiver,
         now: Nanos,
@@ -275,7 +276,7 @@ mod tests {
         all
     }
 
-    /// State after a packet: the SACK, if one is due, the readable data, if it is read now, and the
+    /// State after a packet, as text: the SACK if one is due, the readable data if `reads`, and the
     /// receiver.
     fn left(rx: &mut Receiver, now: Nanos, reads: bool, trace: &mut Trace) -> String {
         let mut parts = Vec::new();
@@ -297,8 +298,8 @@ mod tests {
         format!("{stands:?} {:?} {out:?} {parts:?}", rx.statistics())
     }
 
-    /// The peer abandons the missing data up to a TSN, and the messages before a number of some
-    /// streams.
+    /// Simulates that the peer abandons the missing data up to a TSN, and all messages before a
+    /// given number on some streams.
     fn give_up(
         now: Nanos,
         ends: &mut [Receiver; 2],
@@ -322,8 +323,8 @@ mod tests {
         assert_eq!(one, other);
     }
 
-    /// Messages of one or several chunks on several streams, in full or shared packets, of which
-    /// some arrive late, twice or never, and some are abandoned.
+    /// Random messages of one or several chunks, on several streams and in full or shared packets.
+    /// Some packets arrive late, twice or never, and some messages are abandoned.
     #[test]
     fn short_ways_leave_what_the_long_way_leaves() {
         let (mut behind_gaps, mut given_up) = (0, 0);
@@ -375,7 +376,7 @@ mod tests {
                     }
                     tsn = tsn.next();
                     if split {
-                        // Each fragment fills a packet.
+                        // Each fragment is as long as a packet permits.
                         let mut own = BytesMut::new();
                         data.encode(&mut own);
                         late.push(own.freeze());

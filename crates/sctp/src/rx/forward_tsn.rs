@@ -1,4 +1,4 @@
-//! FORWARD TSN processing: the peer has abandoned messages (RFC 3758 §3.6).
+//! FORWARD TSN processing, by which the peer abandons messages (RFC 3758 §3.6).
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
@@ -13,36 +13,38 @@ use super::{Abandoned, DataOutcome, Receiver};
 /// Outcome of a FORWARD TSN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ForwardTsnOutcome {
-    /// The cumulative TSN advanced. These partially delivered messages will not be completed. Also
-    /// counts listed streams that do not exist or are past the number given.
+    /// The cumulative TSN advanced. `aborted` are partially delivered messages that will not be
+    /// completed. `streams_ignored` counts listed streams that do not exist or have already passed
+    /// the given number.
     Moved {
         aborted: Vec<Abandoned>,
         streams_ignored: usize,
     },
-    /// The FORWARD TSN is out of date. It is answered by a SACK.
+    /// The FORWARD TSN is outdated. It is answered by a SACK.
     Behind,
-    /// The FORWARD TSN names a TSN beyond the reportable range, and is ignored.
+    /// The new cumulative TSN is beyond the range that a SACK can report. The chunk is ignored.
     BeyondWindow,
 }
 
-/// The messages of a stream and kind up to a number, which are abandoned.
+/// Abandoned messages of a stream: all ordered or unordered messages up to a number.
 pub(super) struct Skipped {
     pub stream: u16,
     pub unordered: bool,
     pub number: Mid,
 }
 
-/// A dropped message: its stream, its number if it must be skipped, and the notification if a part
-/// was delivered.
+/// Dropped message: its stream, its number if that must be skipped, and the event if it was
+/// partially delivered.
 type Dropped = (u16, Option<Mid>, Option<Abandoned>);
 
 impl Receiver {
-    /// Records whether the peer may abandon messages: both ends support partial reliability.
+    /// Records whether the peer may abandon messages, because both ends support partial
+    /// reliability.
     pub(crate) fn expect_abandoned(&mut self, expected: bool) {
         self.reassembly.expect_abandoned(expected);
     }
 
-    /// Takes a FORWARD TSN.
+    /// Processes a FORWARD TSN.
     pub(crate) fn handle_forward_tsn(
         &mut self,
         now: Nanos,
@@ -57,7 +59,7 @@ impl Receiver {
         self.skip(now, forward.new_cumulative_tsn, skipped, trace)
     }
 
-    /// Advances the cumulative TSN to `to` and passes over the `skipped` messages.
+    /// Advances the cumulative TSN to `to` and skips the messages in `skipped`.
     pub(super) fn skip(
         &mut self,
         now: Nanos,
@@ -74,13 +76,13 @@ impl Receiver {
         }
         let mut streams_ignored = 0;
         for skipped in skipped {
-            // A nonexistent stream has no order state (CVE-2009-0065).
+            // A nonexistent stream must not be accessed (CVE-2009-0065).
             let exists = skipped.stream < self.streams;
             if !exists || !self.skip_one(now, &skipped, &mut aborted, trace) {
                 streams_ignored += 1;
             }
         }
-        // The cumulative TSN advanced over received data.
+        // The cumulative TSN may have advanced over received data.
         aborted.extend(self.drop_endless(now, trace));
         self.held.record(now, self.window.used(), trace);
         ForwardTsnOutcome::Moved {
@@ -89,7 +91,8 @@ impl Receiver {
         }
     }
 
-    /// Returns false if the stream is past that message.
+    /// Skips the messages of one entry. Returns `false` if the stream has already passed the
+    /// number.
     fn skip_one(
         &mut self,
         now: Nanos,
@@ -108,7 +111,8 @@ impl Receiver {
         moved || is_ahead
     }
 
-    /// Advances the cumulative TSN because of a chunk. Reports if it cannot.
+    /// Advances the cumulative TSN to the value in a chunk. Returns an outcome if that is not
+    /// possible.
     pub(super) fn move_point(&mut self, to: Tsn, trace: &mut Trace) -> Option<ForwardTsnOutcome> {
         self.held.follow(trace);
         match self.tracker.classify_point(to) {
@@ -133,8 +137,8 @@ impl Receiver {
         None
     }
 
-    /// Drops buffered data of messages that will not be completed. Returns the partially delivered
-    /// ones.
+    /// Drops buffered fragments of messages that will not be completed. Returns those that were
+    /// partially delivered.
     pub(super) fn drop_abandoned(
         &mut self,
         now: Nanos,
@@ -144,24 +148,25 @@ impl Receiver {
         self.drop_pieces(now, trace, |it| it.drop_abandoned(to))
     }
 
-    /// Drops the buffered data of all incomplete messages. Returns the partially delivered ones.
+    /// Drops the buffered fragments of all incomplete messages. Returns the messages that were
+    /// partially delivered.
     pub(super) fn drop_all(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
         self.drop_pieces(now, trace, Reassembly::drop_first)
     }
 
-    /// Drops messages without an end although the following TSNs have arrived. Their sender
-    /// abandoned them after it had sent a part, and neither sent nor skipped a further TSN: Linux
-    /// 6.1 does that and names the number in an outdated FORWARD TSN. No later data can belong to
-    /// them, and all preceding messages of their streams have arrived or were skipped. Returns the
-    /// partially delivered ones.
+    /// Drops incomplete messages whose following TSNs have arrived without a last fragment. The
+    /// sender has abandoned them after it had sent a part, without sending or skipping a further
+    /// TSN. Linux 6.1 does this, and lists the number in an outdated FORWARD TSN. No later data can
+    /// belong to them, and all preceding messages of their streams have arrived or were skipped.
+    /// Returns those that were partially delivered.
     #[cold]
     pub(super) fn drop_endless(&mut self, now: Nanos, trace: &mut Trace) -> Vec<Abandoned> {
         let cumulative = self.tracker.cumulative();
         self.drop_pieces(now, trace, |it| it.drop_broken(cumulative))
     }
 
-    /// Drops the messages that `take` takes out, until there is none. Returns the partially
-    /// delivered ones.
+    /// Drops the messages that `take` removes, until there are none. Returns those that were
+    /// partially delivered.
     pub(super) fn drop_pieces(
         &mut self,
         now: Nanos,
@@ -176,7 +181,7 @@ impl Receiver {
         self.pass_over(now, dropped, trace)
     }
 
-    /// Outcome of a received chunk that shows messages without a beginning or an end.
+    /// Outcome of a chunk that shows that a message has no first or last fragment.
     #[cold]
     pub(super) fn judge_broken(&mut self, now: Nanos, trace: &mut Trace) -> DataOutcome {
         if !self.reassembly.gives_up() {
@@ -190,12 +195,12 @@ impl Receiver {
         DataOutcome::Aborting
     }
 
-    /// Partially delivered messages that [`DataOutcome::Aborting`] reported as endless.
+    /// Partially delivered messages without an end, which [`DataOutcome::Aborting`] announced.
     pub(crate) fn take_aborted(&mut self) -> Vec<Abandoned> {
         self.aborted.take()
     }
 
-    /// Releases the buffered data of a message. Returns the message if a part was delivered.
+    /// Releases the buffered data of a message. Returns the message if it was partially delivered.
     pub(super) fn forget_pieces(&mut self, given_up: AbandonedMessage) -> Option<Abandoned> {
         for part in given_up.payload.parts() {
             self.let_go(given_up.stream, part.len());
@@ -205,9 +210,9 @@ impl Receiver {
         head.open.then_some(head)
     }
 
-    /// Continues after dropped messages: reports the partially delivered ones and skips the
-    /// numbers. It must run after all are dropped, so that no partial delivery of an endless
-    /// message starts.
+    /// Continues delivery after messages were dropped: notifies the user of partially delivered
+    /// ones, and skips their numbers. Must be called after all were dropped, so that no partial
+    /// delivery of a dropped message starts.
     fn pass_over(
         &mut self,
         now: Nanos,
@@ -218,8 +223,7 @@ impl Receiver {
         for message in &aborted {
             self.forget_endless(message.stream);
         }
-        // The user should be notified of them before the messages that waited for them are
-        // delivered.
+        // The events about aborted messages precede the messages that were waiting for them.
         self.preceding = self.preceding.wrapping_add(aborted.len() as u32);
         for (stream, number, aborted) in dropped {
             if aborted.is_some() {
@@ -234,8 +238,8 @@ impl Receiver {
         aborted
     }
 
-    /// The message in partial delivery on this stream has no end: drops its unread data. The unread
-    /// data may also contain the end of an earlier message of the stream, whose beginning stays.
+    /// Drops the unread data of the message in partial delivery on this stream, which will not be
+    /// completed. Unread data of earlier messages stays.
     pub(super) fn forget_endless(&mut self, stream: u16) {
         let delivered = self.statistics.messages;
         let (window, held) = (&mut self.window, &mut self.held);

@@ -1,4 +1,5 @@
-//! Fragments of a run in order: fragments are added at both ends, and runs are joined.
+//! List of the fragments in a contiguous run. Fragments are added at both ends, and lists are
+//! joined.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use super::message::MessageBytes;
 use super::work_counter;
 
-/// A single fragment, or any other number.
+/// A list of one fragment needs no allocation.
 #[expect(
     clippy::box_collection,
     reason = "so that a lone fragment costs little"
@@ -64,8 +65,8 @@ impl FragmentList {
         }
     }
 
-    /// Appends `after`. The smaller list moves, so each fragment moves a logarithmic number of
-    /// times whatever the order of joins is.
+    /// Appends the list `after`. The shorter list is moved, so that each fragment is moved only a
+    /// logarithmic number of times, for any order of joins.
     pub fn join(&mut self, mut after: Self) {
         work_counter::count(self.len().min(after.len()));
         if self.len() < after.len() {
@@ -81,7 +82,7 @@ impl FragmentList {
         }
     }
 
-    /// Takes all fragments.
+    /// Removes and returns all fragments.
     pub fn take(&mut self) -> MessageBytes {
         std::mem::replace(self, Self::none()).into_message()
     }

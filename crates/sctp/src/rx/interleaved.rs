@@ -1,5 +1,5 @@
-//! Receiver processing of I-DATA and I-FORWARD-TSN (RFC 8260), as far as it differs from that of
-//! DATA: numbers of 32 bits, and fragments that have no TSN order.
+//! Receiver processing of I-DATA and I-FORWARD-TSN (RFC 8260), which differ from DATA by 32-bit
+//! message numbers and by fragments that are not ordered by TSN.
 
 mod abandoned;
 
@@ -23,7 +23,7 @@ impl Receiver {
         self.order.expect_interleaved(spoken);
     }
 
-    /// Takes one I-DATA chunk.
+    /// Processes one I-DATA chunk.
     pub(crate) fn handle_i_data(
         &mut self,
         now: Nanos,
@@ -34,9 +34,9 @@ impl Receiver {
         self.take_data(now, &chunk, || data.user_data.clone(), trace)
     }
 
-    /// Whether buffered fragments may be adjacent to a new chunk of I-DATA. An error if the chunk
-    /// is discarded: `true` if the chunk was in flight when its message was abandoned, `false` if
-    /// the chunk contradicts buffered data.
+    /// Checks a new I-DATA chunk; returns whether buffered fragments are adjacent to it. In case of
+    /// an error the chunk is discarded: `true` if its message was abandoned while the chunk was in
+    /// flight, `false` if it contradicts buffered data.
     pub(super) fn judge_interleaved(&mut self, chunk: &UserChunk<'_>) -> Result<Neighbours, bool> {
         let (stream, number) = (chunk.stream, chunk.number);
         let is_past = !chunk.unordered && !number.ge(self.order.next(stream));
@@ -45,7 +45,7 @@ impl Receiver {
         if is_past || was_abandoned {
             return Err(was_abandoned || self.reassembly.gives_up());
         }
-        // Only the first fragment has number 0 (RFC 8260 §2.1), and no message has so many.
+        // Only the first fragment has number 0 (RFC 8260 §2.1), and no message has 2^31 fragments.
         let fsn = chunk.place.at.0;
         let contradicts = (fsn == 0 && !chunk.beginning)
             || fsn > u32::MAX / 2
@@ -69,8 +69,8 @@ impl Receiver {
         self.skip(now, forward.new_cumulative_tsn, skipped, trace)
     }
 
-    /// The interleaved messages up to that one will not be completed: drops their fragments.
-    /// Returns the partially delivered ones; `None` if there was no fragment.
+    /// Drops the fragments of interleaved messages that will not be completed. Returns those
+    /// messages that were partially delivered, or `None` if there were no fragments.
     pub(super) fn drop_skipped(
         &mut self,
         now: Nanos,

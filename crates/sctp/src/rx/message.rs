@@ -1,14 +1,14 @@
-//! Received messages as delivered to the application.
+//! Types of received messages and parts, as delivered to the user.
 
 use anabranch_wire::{Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 
 use crate::profile::Counts;
 
-/// User data of a message: one slice of a datagram, or several if it was fragmented.
+/// User data of a message: one slice of a packet, or several slices if it was fragmented.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageBytes {
-    /// Received in one chunk.
+    /// Data of a message that was received in one chunk.
     One(Bytes),
     /// Fragments in order.
     Many(Vec<Bytes>),
@@ -24,7 +24,7 @@ impl MessageBytes {
         }
     }
 
-    /// Bytes of the message as the receive window counts them.
+    /// Number of bytes for which the message counts in the receiver window.
     #[inline]
     pub(super) fn counted(&self, counts: Counts) -> u64 {
         match self {
@@ -33,18 +33,18 @@ impl MessageBytes {
         }
     }
 
-    /// Number of chunks that carried it.
+    /// Number of chunks in which the message was received.
     #[inline]
     pub(super) fn chunks(&self) -> usize {
         self.parts().len()
     }
 
-    /// Whether the message is empty. A received message never is.
+    /// Whether the user data is empty, which is never true for a received message.
     pub fn is_empty(&self) -> bool {
         self.parts().iter().all(Bytes::is_empty)
     }
 
-    /// The slices in order.
+    /// Slices in order.
     #[inline]
     pub fn parts(&self) -> &[Bytes] {
         match self {
@@ -53,7 +53,7 @@ impl MessageBytes {
         }
     }
 
-    /// The message as one buffer; copies only if it was fragmented.
+    /// Message as one contiguous buffer. Copies only if the message was fragmented.
     pub fn into_bytes(self) -> Bytes {
         match self {
             MessageBytes::One(bytes) => bytes,
@@ -65,7 +65,7 @@ impl MessageBytes {
         }
     }
 
-    /// Copies the bytes to memory that is not shared with a datagram.
+    /// Copies the data to memory that is not shared with the rest of a packet.
     pub(super) fn compact(&mut self) {
         match self {
             MessageBytes::One(bytes) => *bytes = Bytes::copy_from_slice(bytes),
@@ -78,7 +78,7 @@ impl MessageBytes {
         }
     }
 
-    /// Appends `more`.
+    /// Appends the fragments of `more`.
     pub(super) fn append(&mut self, more: MessageBytes) {
         let mut parts = match std::mem::replace(self, MessageBytes::Many(Vec::new())) {
             MessageBytes::One(bytes) => vec![bytes],
@@ -92,7 +92,7 @@ impl MessageBytes {
     }
 }
 
-/// A complete message for the application.
+/// Complete received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedMessage {
@@ -100,19 +100,19 @@ pub struct ReceivedMessage {
     pub stream: u16,
     /// Payload Protocol Identifier as set by the peer's user.
     pub ppid: u32,
-    /// Sent for unordered delivery.
+    /// Whether the message was sent for unordered delivery.
     pub unordered: bool,
-    /// Stream sequence number; meaningless if unordered.
+    /// Stream sequence number; meaningless for unordered messages.
     pub ssn: Ssn,
-    /// TSN of its first chunk.
+    /// TSN of the first chunk of the message.
     pub tsn: Tsn,
-    /// User data.
+    /// User data of the message.
     pub payload: MessageBytes,
 }
 
-/// A message, or the next part of one in partial delivery (RFC 9260 §6.9, §11.1.7: the partial
-/// flag). The parts of a message arrive in order and without holes. Until its end no other message
-/// of its stream is delivered, but other streams continue.
+/// Complete message, or next part of a message in partial delivery (RFC 9260 §6.9, §11.1.7: the
+/// partial flag). The parts of a message are delivered in order and without gaps. Until its last
+/// part no other message of its stream is delivered, but other streams continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceivedPart {
@@ -120,18 +120,18 @@ pub struct ReceivedPart {
     pub stream: u16,
     /// Payload Protocol Identifier as set by the peer's user.
     pub ppid: u32,
-    /// Sent for unordered delivery.
+    /// Whether the message was sent for unordered delivery.
     pub unordered: bool,
-    /// Stream sequence number; meaningless if unordered.
+    /// Stream sequence number; meaningless for unordered messages.
     pub ssn: Ssn,
-    /// TSN of one of its chunks: the first of the part, or of the message if messages are
-    /// interleaved.
+    /// TSN of the first chunk of the part, or of the whole message if messages are interleaved.
     pub tsn: Tsn,
-    /// First part of the message.
+    /// Whether this is the first part of the message.
     pub begins: bool,
-    /// Last part of the message. With `begins` it is a complete message.
+    /// Whether this is the last part of the message. If `begins` is also true, the message is
+    /// complete.
     pub ends: bool,
-    /// User data.
+    /// User data of this part.
     pub payload: MessageBytes,
 }
 

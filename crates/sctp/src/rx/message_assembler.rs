@@ -1,5 +1,5 @@
-//! Assembly of parts to complete messages for users that do not want parts. The gathered data
-//! counts as read and does not use the receive buffer, so it should have a separate limit.
+//! Assembly of parts into complete messages, for users that do not read parts. The assembled data
+//! counts as read and does not occupy the receive buffer, so it has a separate limit.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,21 @@ use bytes::{Bytes, BytesMut};
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use crate::lazy_box::LazyBox;
 
-/// Number of maximum-length messages assembled at the same time with interleaving, if there are as
-/// many streams.
+/// Maximum number of maximum-length messages that are assembled at the same time with interleaving.
 const MAX_OVERLAPPING: usize = 16;
 
-/// Total bytes of such messages, unless a single one may be longer.
+/// Maximum total size of these messages in bytes, unless a single message may be longer.
 const MAX_TOGETHER: usize = 16 << 20;
 
-/// Capacity for a message that begins with a tiny part.
+/// Minimum capacity of an assembly buffer in bytes.
 const MIN_ROOM: usize = 64;
 
-/// A message exceeds the maximum length for assembly.
+/// Error: a message exceeds the maximum length for assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// An incomplete message. Its parts are copied into one buffer, so that a message of tiny chunks
-/// costs no more memory than its bytes.
+/// Incomplete message. Its parts are copied into one buffer, so that a message of tiny chunks uses
+/// little more memory than its own bytes.
 #[derive(Debug)]
 struct Pending {
     /// First part of the message, without the user data.
@@ -32,8 +31,9 @@ struct Pending {
 }
 
 impl Pending {
-    /// Appends a part of `bytes` bytes. The capacity grows by a quarter and never beyond the
-    /// maximum of `most` bytes. It must stay small because unused capacity is not counted.
+    /// Appends a part of `bytes` bytes. If necessary, the capacity grows to the needed length plus
+    /// a quarter, but not beyond `most` bytes. The unused capacity must be small, because no limit
+    /// counts it.
     fn extend(&mut self, parts: &[Bytes], bytes: usize, most: usize) {
         let needed = self.bytes.len() + bytes;
         if needed > self.bytes.capacity() {
@@ -47,17 +47,17 @@ impl Pending {
     }
 }
 
-/// Parts read so far of incomplete messages, by stream: at most one message each.
+/// Assembled parts of incomplete messages, with at most one message per stream.
 #[derive(Debug)]
 pub(super) struct MessageAssembler {
     pending: LazyBox<BTreeMap<u16, Pending>>,
     bytes: usize,
-    /// Maximum length of one message.
+    /// Maximum length of one message in bytes.
     most: usize,
-    /// Size of the receive buffer.
+    /// Size of the receive buffer in bytes.
     buffer: usize,
-    /// Maximum of all: messages overlap by at most the contents of the receive buffer if the peer
-    /// sends them one after the other as it must.
+    /// Maximum of all assembled data in bytes. If the peer sends messages one after the other, as
+    /// it must without interleaving, they overlap by at most the contents of the receive buffer.
     most_in_all: usize,
 }
 
@@ -73,7 +73,7 @@ impl MessageAssembler {
         }
     }
 
-    /// With interleaving, one message of each stream may be under way.
+    /// Adapts the limits to interleaving, with which one message of each stream may be incomplete.
     pub fn interleaves(&mut self, streams: u16) {
         let overlapping = usize::from(streams).clamp(1, MAX_OVERLAPPING);
         let together = self.most.saturating_mul(overlapping);
@@ -81,8 +81,9 @@ impl MessageAssembler {
         self.most_in_all = most.saturating_add(self.buffer);
     }
 
-    /// Adds a part of a message in several parts. Returns the message that it completes. The rest
-    /// of a message whose beginning the user has read in parts is skipped.
+    /// Adds a part of a message that is delivered in several parts. Returns the message if it is
+    /// now complete. If the user has already read the beginning in parts, the rest of the message
+    /// is skipped.
     pub fn add(&mut self, mut part: ReceivedPart) -> Result<Option<ReceivedMessage>, TooLong> {
         let (stream, ends) = (part.stream, part.ends);
         let more = std::mem::replace(&mut part.payload, MessageBytes::One(Bytes::new()));
@@ -111,7 +112,7 @@ impl MessageAssembler {
         Ok(self.take(stream).map(ReceivedPart::into_message))
     }
 
-    /// Takes the gathered data of the stream's message.
+    /// Removes and returns the assembled data of the stream's message.
     pub fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
         let Pending { first, bytes } = self.pending.change(|it| it.remove(&stream)).flatten()?;
         self.bytes -= bytes.len();
@@ -121,19 +122,19 @@ impl MessageAssembler {
         })
     }
 
-    /// Whether nothing is gathered.
+    /// Whether no data is assembled.
     #[inline]
     pub fn has_none(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Gives back the gathered data of a message, for a user who now wants parts.
+    /// Removes and returns the assembled data of some message, for a user who now reads parts.
     pub fn give_back(&mut self) -> Option<ReceivedPart> {
         let stream = *self.pending.keys().next()?;
         self.take(stream)
     }
 
-    /// The message of that stream will not be completed.
+    /// Drops the assembled data of this stream, because its message will not be completed.
     pub fn forget(&mut self, stream: u16) {
         let _ = self.take(stream);
     }
@@ -143,7 +144,8 @@ impl MessageAssembler {
 mod tests {
     use super::*;
 
-    /// Sixteen of 256 KiB, but not sixteen of 16 MiB, because the peer chooses how many it begins.
+    /// Sixteen messages of 256 KiB, but not sixteen of 16 MiB, because the peer chooses how many
+    /// messages it starts.
     #[test]
     fn interleaved_messages_share_a_bound() {
         let most_in_all = |most: usize, streams: u16| {
@@ -157,8 +159,8 @@ mod tests {
         assert_eq!(most_in_all(64 << 20, 100), (64 << 20) + 1000);
     }
 
-    /// Parts of any size: at most a quarter of the data is unused capacity, and none beyond the
-    /// longest message.
+    /// For parts of any size, unused capacity is at most a quarter of the data, and never exceeds
+    /// the maximum message length.
     #[test]
     fn little_space_is_kept_free() {
         let most = 100_000;

@@ -1,5 +1,5 @@
-//! Ordered delivery: complete messages wait for the preceding messages of their stream (RFC 9260
-//! §6.6), and for the end of a message of their stream that is in partial delivery.
+//! Ordered delivery: complete messages are buffered until the preceding messages of their stream
+//! are delivered (RFC 9260 §6.6), or until a partial delivery on their stream ends.
 
 mod contiguous;
 
@@ -16,72 +16,72 @@ use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use contiguous::Contiguous;
 
-/// A complete message and the time at which it became complete.
+/// Complete message, with the time at which it became complete.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub message: ReceivedMessage,
     pub since: Nanos,
     /// Number of the message in its stream: see [`Order`].
     pub number: Mid,
-    /// The slices of the message keep little memory alive beyond their bytes.
+    /// Whether the message's slices keep little more memory alive than their own bytes.
     pub compact: bool,
 }
 
 impl Whole {
-    /// TSN of its last fragment, if it came as DATA.
+    /// TSN of the last fragment, if the message was received as DATA.
     fn last(&self) -> Tsn {
         let others = self.message.payload.chunks().saturating_sub(1) as u32;
         self.message.tsn.add(others)
     }
 }
 
-/// A message in partial delivery: some parts were delivered, the end was not.
+/// Message in partial delivery: some parts were delivered, but not the last one.
 #[derive(Debug, Default)]
 struct Open {
     unordered: bool,
-    /// Unordered messages completed since, by their first TSNs.
+    /// First TSNs of unordered messages that were completed in the meantime.
     behind: BTreeSet<TsnKey>,
 }
 
-/// The peer's streams. A stream occupies the number of its next message once one was delivered.
-/// Waiting messages of all streams share one store, so that an idle stream leaves nothing else
-/// behind.
+/// Delivery state of all inbound streams. A stream that has delivered a message occupies only the
+/// number of its next message. Buffered messages of all streams share one store, so that idle
+/// streams need no further memory.
 ///
 /// Numbers are message identifiers, or stream sequence numbers in the upper half of 32 bits, so
-/// that both wrap at the same value.
+/// that both wrap around at the same value.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Upper halves of the next numbers.
+    /// Upper 16 bits of the next number of each stream.
     next: StreamTable<u16>,
-    /// Lower halves, if messages are interleaved.
+    /// Lower 16 bits of the next numbers; only if messages are interleaved.
     next_low: Option<Box<StreamTable<u16>>>,
-    /// Most of the waiting messages: see [`Contiguous`].
+    /// Most of the buffered messages: see [`Contiguous`].
     row: Contiguous,
-    /// The waiting messages outside `row`, by the TSNs of their first fragments.
+    /// Buffered messages that are not in `row`, by the TSNs of their first fragments.
     waiting: LazyBox<BTreeMap<TsnKey, Whole>>,
-    /// Index of the ordered ones among them: the keys there, by stream and number.
+    /// Keys in `waiting` of the ordered messages, by stream and number.
     numbers: LazyBox<BTreeMap<NumberKey, Tsn>>,
-    /// Every stream in that index, and possibly others that were.
+    /// Set of all streams in `numbers`, and possibly of some that are no longer there.
     streams: Option<Box<StreamSet>>,
     open: LazyBox<BTreeMap<u16, Open>>,
 }
 
 impl Order {
-    /// Number of waiting messages of a stream.
+    /// Number of buffered messages of a stream.
     #[cfg(test)]
     fn waiting_on(&self, stream: u16) -> usize {
         let of_it = |waiting: &&Whole| waiting.message.stream == stream;
         self.row.count(stream) + self.waiting.values().filter(of_it).count()
     }
 
-    /// Whether the message or its parts can be delivered now: it is unordered or the next of its
+    /// Whether a message or its parts can be delivered now: it is unordered or the next of its
     /// stream, and no other message of the stream is in partial delivery.
     #[inline(always)]
     pub fn is_next(&self, stream: u16, unordered: bool, number: Mid) -> bool {
         self.opened(stream).is_none() && (unordered || number == self.next(stream))
     }
 
-    /// The number of the next message of a stream.
+    /// Number of the next message of a stream.
     #[inline(always)]
     pub fn next(&self, stream: u16) -> Mid {
         let high = self.next.get(stream).copied().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Order {
         }
     }
 
-    /// The number after `number`.
+    /// Successor of `number`.
     #[inline(always)]
     fn after(&self, number: Mid) -> Mid {
         match self.next_low {
@@ -109,7 +109,7 @@ impl Order {
         }
     }
 
-    /// Numbers are message identifiers from now on, if `interleaved`.
+    /// Sets whether numbers are message identifiers (interleaving).
     pub fn expect_interleaved(&mut self, interleaved: bool) {
         self.next_low = interleaved.then(Box::default);
     }
@@ -136,8 +136,8 @@ impl Order {
         self.open.make().insert(stream, open);
     }
 
-    /// The end of the message that was [opened](Order::open) is delivered. Passes the messages that
-    /// waited for it to `deliver`.
+    /// Ends the partial delivery of the message that was [opened](Order::open). Passes the messages
+    /// that waited for its end to `deliver`.
     pub fn close(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let Some(open) = self.open.change(|it| it.remove(&stream)).flatten() else {
             return;
@@ -153,7 +153,7 @@ impl Order {
         self.deliver_waiting(stream, deliver);
     }
 
-    /// Passes complete messages that are next to `deliver`.
+    /// Passes complete messages whose turn has come to `deliver`.
     fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         while self.has_ordered() {
             let next = self.next(stream);
@@ -167,7 +167,7 @@ impl Order {
         }
     }
 
-    /// Takes a message outside the row.
+    /// Removes a message that is not in the run.
     fn take_apart(&mut self, number: NumberKey) -> Option<Whole> {
         let first = self.numbers.change(|it| it.remove(&number)).flatten()?;
         if self.numbers.is_empty() {
@@ -178,8 +178,7 @@ impl Order {
             .flatten()
     }
 
-    /// Takes a complete unordered message. The message is delivered at once, or after the end of
-    /// the message in partial delivery.
+    /// Delivers a complete unordered message now, or after the message in partial delivery.
     pub fn insert_unordered(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
         let stream = whole.message.stream;
         if self.opened(stream).is_none() {
@@ -188,7 +187,7 @@ impl Order {
         self.wait_behind(whole);
     }
 
-    /// Unused capacity for waiting messages, in bytes.
+    /// Unused capacity of the run, in bytes.
     #[inline(always)]
     pub fn spare(&self) -> usize {
         self.row.spare()
@@ -199,21 +198,21 @@ impl Order {
         self.row.compact();
     }
 
-    /// Whether ordered messages wait.
+    /// Whether any ordered message is buffered.
     #[inline(always)]
     fn has_ordered(&self) -> bool {
         !self.row.is_empty() || !self.numbers.is_empty()
     }
 
-    /// Whether an ordered message with this number has to wait and may do so: no partial delivery
-    /// is under way, and the number is neither past nor in use.
+    /// Whether an ordered message with this number can be buffered: no partial delivery is in
+    /// progress, and the number is neither past nor in use.
     #[inline]
     pub fn may_wait(&self, stream: u16, number: Mid) -> bool {
         let next = self.next(stream);
         self.open.is_empty() && number.gt(next) && !self.waits(stream, number)
     }
 
-    /// Whether an ordered message with this number waits.
+    /// Whether an ordered message with this number is buffered.
     #[inline]
     pub fn waits(&self, stream: u16, number: Mid) -> bool {
         self.row.contains(stream, number)
@@ -221,7 +220,7 @@ impl Order {
                 && self.numbers.contains_key(&NumberKey::new(stream, number)))
     }
 
-    /// Queues an ordered message that [may wait](Self::may_wait).
+    /// Buffers an ordered message for which [`Self::may_wait`] is true.
     #[inline]
     pub fn wait_in_order(&mut self, whole: Whole) {
         if let Some(whole) = self.row.append(whole) {
@@ -229,7 +228,7 @@ impl Order {
         }
     }
 
-    /// Like [`Self::wait_in_order`], but outside the row.
+    /// Like [`Self::wait_in_order`], but not in the run.
     fn wait_apart(&mut self, whole: Whole) {
         let number = NumberKey::new(whole.message.stream, whole.number);
         self.numbers.make().insert(number, whole.message.tsn);
@@ -238,7 +237,7 @@ impl Order {
         self.wait(whole);
     }
 
-    /// Moves the messages of the row to the other waiting messages.
+    /// Moves the messages of the run to the other buffered messages.
     fn break_row(&mut self) {
         while let Some(whole) = self.row.take_first() {
             self.wait_apart(whole);
@@ -253,15 +252,15 @@ impl Order {
             .insert(first, Whole { compact, ..whole });
     }
 
-    /// Whether no ordered message waits and no partial delivery is under way, so that a delivery
-    /// releases nothing else.
+    /// Whether no ordered message is buffered and no partial delivery is in progress, so that no
+    /// delivery can release another message.
     #[inline(always)]
     pub fn has_nothing_waiting(&self) -> bool {
         !self.has_ordered() && self.open.is_empty()
     }
 
-    /// Lets the next ordered message of a stream pass if [`Self::has_nothing_waiting`] and messages
-    /// are not interleaved. Returns whether it passed.
+    /// Counts an ordered message as delivered if it is the next of its stream; returns whether it
+    /// is. Requires [`Self::has_nothing_waiting`], and no interleaving.
     #[inline(always)]
     pub fn passes(&mut self, stream: u16, ssn: Ssn) -> bool {
         debug_assert!(self.has_nothing_waiting(), "that was asked");
@@ -274,14 +273,14 @@ impl Order {
         }
     }
 
-    /// An ordered message with this number, for which [`Order::is_next`] is true, is delivered. The
-    /// stream then [continues](Self::go_on).
+    /// Records the delivery of the ordered message with this number, for which [`Order::is_next`]
+    /// is true. The caller must call [`Self::go_on`] next.
     #[inline(always)]
     pub fn pass(&mut self, stream: u16, number: Mid) {
         self.set_next(stream, self.after(number));
     }
 
-    /// Passes the messages that waited for the preceding one to `deliver`.
+    /// Passes the messages that waited for the delivered message to `deliver`.
     #[inline(always)]
     pub fn go_on(&mut self, stream: u16, deliver: impl FnMut(Whole)) {
         if self.has_ordered() {
@@ -289,9 +288,9 @@ impl Order {
         }
     }
 
-    /// Takes a complete ordered message and passes everything that is now deliverable to `deliver`,
-    /// in order. Returns false if its number is already in use: the peer contradicts itself, and
-    /// the message is dropped.
+    /// Buffers a complete ordered message, and passes all messages that are now deliverable to
+    /// `deliver`, in order. Returns `false` and drops the message if its number is already in use,
+    /// which is an error of the peer.
     pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
         let (stream, number) = (whole.message.stream, whole.number);
         if self.is_next(stream, false, number) {
@@ -309,9 +308,10 @@ impl Order {
         true
     }
 
-    /// The missing messages of the stream up to `number` will not arrive: passes waiting ones to
-    /// `deliver` in order, and then the following ones (RFC 3758 §3.6). Returns false if the number
-    /// is past, or one of these messages is in partial delivery.
+    /// Skips the missing messages of the stream up to `number`, which will not arrive (RFC 3758
+    /// §3.6). Passes buffered messages up to `number` to `deliver` in order, and then the following
+    /// ones. Returns `false` if the number is past, or one of these messages is in partial
+    /// delivery.
     pub fn skip(&mut self, stream: u16, number: Mid, mut deliver: impl FnMut(Whole)) -> bool {
         let next = self.next(stream);
         if !number.ge(next) || self.opened(stream).is_some_and(|open| !open.unordered) {
@@ -324,13 +324,13 @@ impl Order {
                 waiting.into_iter().for_each(&mut deliver);
                 self.deliver_waiting(stream, deliver);
             }
-            // These messages follow the end of the unordered message in partial delivery.
+            // Deliver these messages after the unordered message in partial delivery.
             Some(_) => waiting.into_iter().for_each(|it| self.wait_behind(it)),
         }
         true
     }
 
-    /// Queues a message behind the message of its stream that is in partial delivery.
+    /// Buffers a message until the partial delivery on its stream ends.
     fn wait_behind(&mut self, whole: Whole) {
         if let Some(open) = self.open.make().get_mut(&whole.message.stream) {
             open.behind.insert(TsnKey(whole.message.tsn));
@@ -338,8 +338,7 @@ impl Order {
         }
     }
 
-    /// Removes the waiting messages of a stream with numbers from `from` to `to`, in the order of
-    /// their numbers.
+    /// Removes the buffered messages of a stream with numbers from `from` to `to`, in order.
     fn take_span(&mut self, stream: u16, from: Mid, to: Mid) -> Vec<Whole> {
         let place = |number: Mid| number.distance_from(from);
         let apart = self.apart(stream, from, to).into_iter();
@@ -352,12 +351,12 @@ impl Order {
         taken
     }
 
-    /// The messages outside the row with such numbers, in order.
+    /// Buffered messages in this range that are not in the run, in order.
     fn apart(&self, stream: u16, from: Mid, to: Mid) -> Vec<NumberKey> {
         if self.numbers.is_empty() {
             return Vec::new();
         }
-        // The end of a range is found faster by a walk, because it is nearly always empty.
+        // The range is nearly always empty, so a scan is faster than a search for its end.
         let span = |from: Mid, to: Mid| {
             let [from, to] = [from, to].map(|it| NumberKey::new(stream, it));
             let behind = self.numbers.range(from..).map(|(at, _)| *at);
@@ -369,11 +368,12 @@ impl Order {
         span(from, Mid(u32::MAX)).chain(span(Mid(0), to)).collect()
     }
 
-    /// The stream restarts with number 0. Messages that wait for messages that the peer left out
-    /// are passed to `deliver` in order.
+    /// Restarts the stream with number 0. Buffered messages are passed to `deliver` in order,
+    /// because the peer has left out the messages before them.
     pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
         let next = self.next(stream);
-        // A peer may list hundreds of streams in one packet, most of them without waiting messages.
+        // Checked first, because a peer may list hundreds of streams in one packet, most of them
+        // without buffered messages.
         let may_wait = |it: &StreamSet| it.contains(stream);
         if self.row.front_on(stream).is_some() || self.streams.as_deref().is_some_and(may_wait) {
             let all = self.take_span(stream, next, next.prev());
@@ -397,14 +397,14 @@ impl Order {
         self.expect_interleaved(self.next_low.is_some());
     }
 
-    /// The highest TSN of a waiting message, if all came as DATA.
+    /// Highest TSN of a buffered message, if all were received as DATA.
     pub fn highest(&self) -> Option<Tsn> {
         let apart = self.waiting.last_key_value().map(|(_, it)| it.last());
         let in_row = self.row.highest();
         apart.map(TsnKey).max(in_row.map(TsnKey)).map(|it| it.0)
     }
 
-    /// Drops the message with the highest TSN. The peer has to retransmit it.
+    /// Drops the message with the highest TSN, which the peer must retransmit.
     pub fn drop_highest(&mut self) -> Option<ReceivedMessage> {
         let highest = self.highest()?;
         if self.row.highest() == Some(highest) {
@@ -443,7 +443,7 @@ mod tests {
             ppid: 0,
             unordered: false,
             ssn: Ssn(ssn),
-            // A unique TSN for each number in each stream.
+            // The TSN is unique for each number in each stream.
             tsn: Tsn(u32::from(stream) << 16 | u32::from(ssn)),
             payload,
         };
@@ -468,9 +468,8 @@ mod tests {
         assert_eq!(order.waiting_on(1) + order.waiting_on(2), 0);
     }
 
-    /// Compares with an instance whose row is broken up after each step, over random messages of
-    /// three streams that arrive early, late or twice, are skipped or dropped, or follow one in
-    /// partial delivery.
+    /// Compares with an instance whose run is broken up after each step. Random messages on three
+    /// streams arrive early, late or twice, are skipped or dropped, or follow a partial delivery.
     #[test]
     fn a_row_changes_nothing_but_what_it_costs() {
         let mut in_rows = 0;
@@ -483,7 +482,7 @@ mod tests {
                 (state >> 33) as u32 % below
             };
             let mut orders = [Order::default(), Order::default()];
-            // Close to the wrap of both numbers.
+            // Start shortly before both numbers wrap around.
             let mut sent = [0; 3].map(|_| u16::MAX.wrapping_sub(draw(40) as u16));
             for order in &mut orders {
                 for (stream, ssn) in (0..).zip(sent) {
@@ -556,7 +555,7 @@ mod tests {
         assert!(in_rows > 10_000, "{in_rows}");
     }
 
-    /// Skipping missing messages should not move waiting messages, whether they are in the row or
+    /// Skipping missing messages must not move buffered messages, whether they are in the run or
     /// not.
     #[test]
     fn passing_over_what_never_came_costs_nothing() {

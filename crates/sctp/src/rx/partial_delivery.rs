@@ -1,4 +1,5 @@
-//! Partial delivery: readable messages, and readable parts of incomplete messages (RFC 9260 §6.9).
+//! Delivery to the ready queue: complete messages, and parts of incomplete messages (partial
+//! delivery, RFC 9260 §6.9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,14 +22,14 @@ use crate::profile::Counts;
 use crate::stats::ReceiverCounters;
 use crate::work;
 
-/// Maximum number of simultaneous partial deliveries. Only a peer that leaves gaps on purpose
+/// Maximum number of simultaneous partial deliveries. Only a peer that deliberately omits data
 /// reaches it.
 const MAX_OPEN: usize = 64;
 
-/// Borrowed parts of a receiver that delivery changes.
+/// Borrowed parts of a receiver that a delivery changes.
 pub(super) struct Delivery<'a> {
     pub now: Nanos,
-    /// Readable data counts as read.
+    /// Whether data counts as read as soon as it is readable.
     pub as_read: bool,
     pub counts: Counts,
     /// Number of association events so far.
@@ -101,7 +102,7 @@ impl Delivery<'_> {
     #[inline(never)]
     fn add_part(&mut self, readable: Deliverable) {
         let Deliverable { part, .. } = &readable;
-        // Merges the part with an unread one of the same message, if no event is between them.
+        // Merge the part with an unread part of the same message, if no event is between them.
         if !part.begins
             && let Some(last) = self.ready.back_mut()
             && last.part.stream == part.stream
@@ -119,19 +120,19 @@ impl Delivery<'_> {
     }
 }
 
-/// Incomplete messages that wait for partial delivery.
+/// Incomplete messages whose partial delivery may start later.
 #[derive(Debug, Default)]
 pub(super) struct PartialDelivery {
-    /// Those that have reached the partial delivery point and wait for others of their stream: the
-    /// places of their first fragments.
+    /// First fragments of messages that have reached the partial delivery point and wait for
+    /// earlier messages of their stream.
     long: LazyBox<BTreeMap<MessageKey, Place>>,
-    /// Interleaved messages whose first fragment was received: the unordered ones, and the next
-    /// ordered ones.
+    /// Interleaved messages whose first fragment was received, and which are unordered or the next
+    /// of their stream.
     begun: LazyBox<BTreeSet<MessageKey>>,
 }
 
 impl PartialDelivery {
-    /// Unordered DATA is known by its first TSN.
+    /// Key of a message. Unordered DATA has no message number, so its first TSN is used.
     fn key(head: &Head) -> MessageKey {
         let is_data = head.first.message == (0, false, 0);
         let number = if head.unordered && is_data {
@@ -153,8 +154,8 @@ impl PartialDelivery {
         self.begun.change(|it| it.remove(&Self::key(head)));
     }
 
-    /// The first fragment of a message that is deliverable if `next` is the next number of the
-    /// stream.
+    /// First fragment of a message of the stream that is deliverable, if `next` is the next number
+    /// of the stream.
     fn next_of(&self, stream: u16, next: Mid) -> Option<Place> {
         let unordered = (stream, true, 0)..=(stream, true, u32::MAX);
         let ordered = self.long.get(&(stream, false, next.0));
@@ -185,7 +186,8 @@ impl Receiver {
         (delivery, &mut self.order)
     }
 
-    /// A fragment was buffered: its message may have reached the partial delivery point.
+    /// Called after a fragment was buffered, because its message may have reached the partial
+    /// delivery point.
     pub(super) fn grew(&mut self, now: Nanos, chunk: &UserChunk<'_>, trace: &mut Trace) {
         let point = self.partial_delivery_point.get();
         let head = point.and_then(|_| self.reassembly.head_of(chunk.place));
@@ -203,7 +205,8 @@ impl Receiver {
         }
     }
 
-    /// Starts partial delivery of a message if it is next.
+    /// Starts partial delivery of a message if it is the next of its stream. Returns whether it
+    /// started.
     fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
         if !self.order.is_next(head.stream, head.unordered, head.number)
             || self.reassembly.opened_count() >= MAX_OPEN
@@ -219,8 +222,8 @@ impl Receiver {
         true
     }
 
-    /// Changes the order of a stream, and delivers the messages that follow. Returns the result of
-    /// `change`: whether there was a change.
+    /// Applies `change` to the delivery order of a stream, and delivers the messages that can
+    /// follow. Returns the result of `change`.
     pub(super) fn advance(
         &mut self,
         now: Nanos,
@@ -236,7 +239,7 @@ impl Receiver {
         changed
     }
 
-    /// Ends the partial delivery of the stream.
+    /// Ends the partial delivery on the stream.
     pub(super) fn close(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
         self.advance(now, stream, trace, |order, deliver| {
             order.close(stream, deliver);
@@ -244,7 +247,7 @@ impl Receiver {
         });
     }
 
-    /// The next part of a message in partial delivery.
+    /// Delivers the next part of a message in partial delivery.
     pub(super) fn part(&mut self, now: Nanos, part: ReceivedPart, trace: &mut Trace) {
         let (stream, ends) = (part.stream, part.ends);
         self.delivery(now, trace).0.part(part);
@@ -253,7 +256,8 @@ impl Receiver {
         }
     }
 
-    /// The next message of a stream changed, and enough of it may be buffered.
+    /// Called when the next message of a stream has changed, because its partial delivery may now
+    /// start.
     #[inline]
     pub(super) fn went_on(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
         if self.reassembly.is_interleaved() && !self.reassembly.is_empty() {
@@ -274,7 +278,7 @@ impl Receiver {
             match head.filter(|head| head.first == first) {
                 Some(head) if self.open(now, head, trace) => {}
                 Some(_) => return,
-                // The message was removed without a notification.
+                // The message was already removed from the reassembly.
                 None => {
                     self.long
                         .long
@@ -284,9 +288,9 @@ impl Receiver {
         }
     }
 
-    /// Nothing is readable and the buffer is full although nothing is missing: only the incomplete
-    /// message can be delivered, as far as it has arrived (RFC 9260 §6.9). Returns whether that
-    /// helped.
+    /// Starts a partial delivery to free space. If no data is readable and the buffer is full
+    /// although no TSN is missing, only the received part of the incomplete message can be
+    /// delivered (RFC 9260 §6.9). Returns whether any data was delivered.
     pub(super) fn relieve(&mut self, now: Nanos, trace: &mut Trace) -> bool {
         if !self.ready.is_empty() {
             return false;
@@ -303,13 +307,15 @@ impl Receiver {
         }
     }
 
-    /// Interleaved messages whose partial delivery may begin, if none of their stream is under way.
+    /// Interleaved messages whose partial delivery may start, unless another is in progress on
+    /// their stream.
     #[cfg(test)]
     pub(super) fn begun(&self) -> Vec<MessageKey> {
         self.long.begun.iter().copied().collect()
     }
 
-    /// Starts partial delivery of an interleaved message on every stream that has one.
+    /// Starts partial delivery of an interleaved message on every stream that has one. Returns
+    /// whether any data was delivered.
     fn open_begun(&mut self, now: Nanos, trace: &mut Trace) -> bool {
         let mut helped = false;
         let mut from = Some(0);
@@ -321,7 +327,7 @@ impl Receiver {
             let is_open = self.order.is_open(message.0);
             let head = self.reassembly.head_of_message(message);
             if !is_open && !head.is_some_and(|it| self.open(now, it, trace)) {
-                // Another message is next now.
+                // This message is no longer the next of its stream.
                 self.long.begun.change(|it| it.remove(&message));
                 continue;
             }
@@ -331,7 +337,7 @@ impl Receiver {
         helped
     }
 
-    /// Like [`Receiver::relieve`], after the user has read everything else.
+    /// Like [`Receiver::relieve`], called when the user has read all readable data.
     pub(super) fn relieve_reader(&mut self) {
         if self.relieve(0, &mut Trace::default())
             && let Some(readable) = self.ready.back()
@@ -341,7 +347,7 @@ impl Receiver {
         }
     }
 
-    /// Records messages that became readable while no time was known.
+    /// Records in the trace which messages became readable while no time was known.
     #[inline]
     pub(super) fn record_late(&mut self, now: Nanos, trace: &mut Trace) {
         if !self.unrecorded.is_empty() {
@@ -357,7 +363,7 @@ impl Receiver {
         }
     }
 
-    /// Messages that were delivered or are readable in part, and whose end has not arrived.
+    /// Incomplete messages of which a part was delivered or is readable.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
         self.reassembly.opened()
     }

@@ -1,4 +1,4 @@
-//! Reading of parts: the next of all streams, or of one.
+//! Reading of parts and messages, from all streams or from one.
 
 use std::collections::VecDeque;
 
@@ -7,35 +7,35 @@ use super::ready_queue::Deliverable;
 use super::{Receiver, TooLong};
 use crate::lazy_box::LazyBox;
 
-/// Complete messages of key management, and their bytes as the window counts them.
+/// Queue of complete key management messages, with the bytes for which they count in the window.
 pub(super) type KeyMessages = LazyBox<VecDeque<(ReceivedPart, u64)>>;
 
 impl Receiver {
-    /// Whether [`Receiver::poll_part`] has none.
+    /// Whether [`Receiver::poll_part`] would return `None`.
     #[inline(always)]
     pub(crate) fn has_no_part(&self) -> bool {
         self.has_nothing() && self.assembly.has_none()
     }
 
-    /// The next message for the application, or a part of one that exceeds the receive buffer or
-    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Taking it frees
-    /// the receive buffer, and makes a SACK due if that opens a closed window.
+    /// Returns the next message, or the next part of a message that exceeds the receive buffer or
+    /// [`Config::partial_delivery_point`](crate::Config::partial_delivery_point). Frees its space
+    /// in the receive buffer. If this opens a closed window, a SACK becomes due.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
         self.assembly.give_back().or_else(|| self.take_first())
     }
 
-    /// Number of events before the first readable entry; `None` if there is none.
+    /// Number of events before the first readable message or part; `None` if there is none.
     #[inline]
     pub(crate) fn preceding_events(&self) -> Option<u32> {
         self.ready.first().map(|it| it.preceding)
     }
 
-    /// Like [`Self::preceding_events`], for `stream` alone.
+    /// Like [`Self::preceding_events`], for data of `stream` only.
     pub(crate) fn preceding_events_on(&self, stream: u16) -> Option<u32> {
         self.ready.first_on(stream).map(|it| it.preceding)
     }
 
-    /// Like [`Receiver::poll_part`], for `stream` alone.
+    /// Like [`Receiver::poll_part`], for data of `stream` only.
     pub fn poll_part_on(&mut self, stream: u16) -> Option<ReceivedPart> {
         if let Some(part) = self.assembly.take(stream) {
             return Some(part);
@@ -43,7 +43,7 @@ impl Receiver {
         self.take_first_on(stream)
     }
 
-    /// Like [`Receiver::poll_message`], for `stream` alone.
+    /// Like [`Receiver::poll_message`], for messages of `stream` only.
     pub(crate) fn poll_message_on(
         &mut self,
         stream: u16,
@@ -66,33 +66,33 @@ impl Receiver {
         Some(part)
     }
 
-    /// Keeps complete messages of key management apart from those of the user.
+    /// Sets whether complete key management messages are separated from the user's messages.
     pub(crate) fn expect_key_messages(&mut self, expected: bool) {
         self.key_messages = expected.then(KeyMessages::default);
     }
 
-    /// Whether [`Self::poll_key_message`] has one.
+    /// Whether [`Self::poll_key_message`] would return a message.
     pub(crate) fn has_key_messages(&self) -> bool {
         (self.key_messages.as_ref()).is_some_and(|it| it.has_any())
     }
 
-    /// The next message of key management.
+    /// Next key management message.
     pub(crate) fn poll_key_message(&mut self) -> Option<ReceivedMessage> {
         let (part, bytes) = (self.key_messages.as_mut()?.change(|it| it.pop_front())).flatten()?;
         self.is_taken(&part, bytes);
         Some(part.into_message())
     }
 
-    /// An entry with `bytes`, as the window counts them, was taken out of the queue and is no
-    /// longer buffered.
+    /// Accounts for a part that was removed from the ready queue; `bytes` is the number of bytes
+    /// for which it counted in the window.
     #[inline(always)]
     pub(super) fn is_taken(&mut self, part: &ReceivedPart, bytes: u64) {
         let (length, chunks) = (part.payload.len(), part.payload.chunks());
         self.is_read(part.stream, bytes, length, chunks);
     }
 
-    /// Data of a stream in `chunks`, `bytes` as the window counts them and `length` of user data,
-    /// is no longer buffered.
+    /// Accounts for data of a stream that is no longer buffered: `chunks` chunks with `length`
+    /// bytes of user data, which counted for `bytes` bytes in the window.
     #[inline(always)]
     pub(super) fn is_read(&mut self, stream: u16, bytes: u64, length: usize, chunks: usize) {
         self.window.uncount(bytes);

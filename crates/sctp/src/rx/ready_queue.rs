@@ -1,8 +1,8 @@
 //! Ready queue: unread messages and parts in the order of delivery.
 //!
-//! If a message in partial delivery will not be completed, its unread parts are removed from any
-//! position. The positions of such parts are therefore recorded, and a removal in the middle leaves
-//! an empty slot: the cost of removing a message should depend only on its own parts.
+//! If a message in partial delivery will not be completed, its unread parts must be removed from
+//! any position. The cost should depend only on the number of these parts. Therefore their
+//! positions are recorded, and a removal from the middle leaves an empty slot.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut};
@@ -15,20 +15,22 @@ use crate::work;
 #[derive(Debug)]
 pub(super) struct Deliverable {
     pub part: ReceivedPart,
-    /// Bytes that it occupies in the receive window, as the profile counts them.
+    /// Number of bytes for which the data counts in the receiver window.
     pub bytes: u64,
-    /// Number of association events before it.
+    /// Number of association events that precede the data.
     pub preceding: u32,
-    /// The slices of the entry keep little memory alive beyond their bytes.
+    /// Whether the slices keep little more memory alive than their own bytes.
     pub compact: bool,
 }
 
 /// Number of empty slots that are always tolerated.
 const MAX_EMPTY_SLOTS: usize = 16;
-/// At most one of this number of slots may be empty, because they are not counted elsewhere.
+/// At most one in this number of slots may be empty, because empty slots do not count against any
+/// limit.
 const SOME: usize = 4;
 
-/// The queue of unread data. The last slot is never empty: a nonempty queue has something to read.
+/// Queue of unread data. The last slot is never empty, so a nonempty queue always has readable
+/// data.
 #[derive(Debug, Default)]
 pub(super) struct ReadyQueue {
     queue: Queue<Deliverable>,
@@ -39,10 +41,10 @@ pub(super) struct ReadyQueue {
 ///
 /// Slots are numbered in the order of use. The slots of complete messages are counted by the number
 /// of delivered messages ([`ReceiverStatistics::messages`](crate::ReceiverStatistics::messages)),
-/// so numbers are that count, `delivered`, plus the number of further slots.
+/// so the number of a slot is this count, `delivered`, plus the number of other slots before it.
 #[derive(Debug, Default)]
 struct Places {
-    /// The parts in partial delivery by stream, including some that were read.
+    /// Slot numbers of parts in partial delivery, by stream; some of them may have been read.
     of: BTreeMap<u16, VecDeque<u64>>,
     more: u64,
     empty: usize,
@@ -68,7 +70,7 @@ impl Deliverable {
 }
 
 impl ReadyQueue {
-    /// Takes the first entry.
+    /// Removes and returns the first entry.
     #[inline(always)]
     pub fn take_first(&mut self) -> Option<Deliverable> {
         let first = self.queue.pop_front()?;
@@ -97,13 +99,14 @@ impl ReadyQueue {
         self.queue.iter().find(|it| !it.is_nothing())
     }
 
-    /// The first entry of a stream.
+    /// First entry of a stream.
     pub fn first_on(&self, stream: u16) -> Option<&Deliverable> {
         let of_stream = |it: &&Deliverable| it.part.stream == stream && !it.is_nothing();
         self.queue.iter().find(of_stream)
     }
 
-    /// Takes the first entry of a stream; `delivered` is the number of delivered messages.
+    /// Removes and returns the first entry of a stream; `delivered` is the number of delivered
+    /// messages.
     pub fn take_first_on(&mut self, stream: u16, delivered: u64) -> Option<Deliverable> {
         let wanted = |it: &Deliverable| it.part.stream == stream && !it.is_nothing();
         let place = self.queue.iter().position(wanted)?;
@@ -118,8 +121,8 @@ impl ReadyQueue {
         taken
     }
 
-    /// Appends a part that is no complete message; `delivered` is the number of delivered messages,
-    /// including the one that it ends.
+    /// Appends a part of a message; `delivered` is the number of delivered messages, including the
+    /// one that this part completes.
     pub fn push_part(&mut self, readable: Deliverable, delivered: u64) {
         let ReceivedPart {
             stream,
@@ -147,7 +150,8 @@ impl ReadyQueue {
         self.queue.push_back(readable);
     }
 
-    /// The last entry was extended by a further part of its message, the end if `ends`.
+    /// Records that the last entry was extended by a further part of its message, the last part if
+    /// `ends`.
     pub fn took_in(&mut self, stream: u16, ends: bool) {
         if ends {
             self.delivered_elsewhere();
@@ -155,14 +159,14 @@ impl ReadyQueue {
         }
     }
 
-    /// One more message was delivered without a further slot.
+    /// Records that a message was delivered without a separate slot.
     pub fn delivered_elsewhere(&mut self) {
         if let Some(places) = &mut self.places {
             places.more = places.more.wrapping_sub(1);
         }
     }
 
-    /// The message of a stream in partial delivery has its end.
+    /// Forgets the parts of the message in partial delivery on `stream`, because it is complete.
     fn ended(&mut self, stream: u16) {
         if let Some(places) = &mut self.places {
             places.of.remove(&stream);
@@ -170,7 +174,7 @@ impl ReadyQueue {
         self.forget_places();
     }
 
-    /// Drops the positions if all slots are alike.
+    /// Drops the recorded positions if there are neither parts nor empty slots.
     fn forget_places(&mut self) {
         if self
             .places
@@ -182,8 +186,8 @@ impl ReadyQueue {
     }
 
     /// Removes the unread parts of the message of `stream` in partial delivery and passes them to
-    /// `free`; `delivered` is the number of delivered messages. Returns whether the beginning was
-    /// among them. [`Self::tidy`] must be called afterwards.
+    /// `free`; `delivered` is the number of delivered messages. Returns whether the first part was
+    /// among them. The caller must call [`Self::tidy`] afterwards.
     pub fn forget(
         &mut self,
         stream: u16,
@@ -198,7 +202,7 @@ impl ReadyQueue {
         for number in places.of.remove(&stream).unwrap_or_default() {
             work::count(1);
             let place = usize::try_from(number.wrapping_sub(first)).unwrap_or(usize::MAX);
-            // The entry may have been read.
+            // The user may have read this part already.
             if let Some(readable) = self.take_out(place) {
                 begins |= readable.part.begins;
                 free(readable);
@@ -207,19 +211,19 @@ impl ReadyQueue {
         begins
     }
 
-    /// Restarts the count of delivered messages, which was `before`, at 0.
+    /// Adjusts slot numbers because the count of delivered messages restarts at 0; it was `before`.
     pub fn restart_count(&mut self, before: u64) {
         if let Some(places) = &mut self.places {
             places.more = places.more.wrapping_add(before);
         }
     }
 
-    /// Streams in partial delivery that may have unread parts.
+    /// Streams with a partial delivery that may have unread parts.
     pub fn streams_of_parts(&self) -> impl Iterator<Item = u16> + '_ {
         self.places.iter().flat_map(|it| it.of.keys().copied())
     }
 
-    /// Empties a slot.
+    /// Removes the entry of a slot and leaves the slot empty.
     fn take_out(&mut self, place: usize) -> Option<Deliverable> {
         let readable = self.queue.get_mut(place).filter(|it| !it.is_nothing())?;
         let part = &mut readable.part;
@@ -240,14 +244,14 @@ impl ReadyQueue {
         Some(left)
     }
 
-    /// Removes empty slots: those at the end, and all if they are many. `delivered` is the number
-    /// of delivered messages.
+    /// Removes empty slots at the end, and all empty slots if there are too many. `delivered` is
+    /// the number of delivered messages.
     pub fn tidy(&mut self, delivered: u64) {
         let Some(places) = &mut self.places else {
             return;
         };
         while let Some(last) = self.queue.back().filter(|it| it.is_nothing()) {
-            // The number of the removed slot is the next number again.
+            // The number of the removed slot is free again.
             places.more = places.more.wrapping_sub(1);
             let number = places.next(delivered);
             if let Some(of_it) = places.of.get_mut(&last.part.stream)
@@ -307,7 +311,7 @@ impl Deref for ReadyQueue {
     }
 }
 
-/// For functions that keep all entries in their slots.
+/// Mutable access for functions that leave all entries in their slots.
 impl DerefMut for ReadyQueue {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut Queue<Deliverable> {

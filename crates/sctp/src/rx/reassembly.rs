@@ -1,6 +1,7 @@
 //! Reassembly of fragments to messages and parts of messages. The fragments of a message have
 //! consecutive [places](Place): TSNs if it came as DATA (RFC 9260 §6.9), fragment sequence numbers
-//! if it came as I-DATA (RFC 8260 §2.2.3). They are stored as runs, so that one costs a lookup.
+//! if it came as I-DATA (RFC 8260 §2.2.3). Contiguous fragments are stored as one run, so that
+//! adding a fragment takes one lookup.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,24 +21,24 @@ use crate::work;
 /// Outcome for a received fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
-    /// The fragment waits for others, and its data stays in the receive buffer.
+    /// The fragment is buffered until other fragments arrive.
     Held,
     /// The fragment completes this message.
     Complete(Head, ReceivedMessage),
-    /// The fragment continues a message in partial delivery: the part has this fragment and those
-    /// that waited for it.
+    /// The fragment continues a message in partial delivery. The part consists of this fragment and
+    /// of buffered fragments that follow it.
     Part(ReceivedPart),
-    /// The fragment contradicts its neighbours (a first fragment inside a message, or another
-    /// stream's number) and was discarded.
+    /// The fragment contradicts its neighbours (a first fragment inside a message, or a different
+    /// stream or number) and was discarded.
     Contradiction,
 }
 
 /// First fragment of an incomplete message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// Place of its first fragment.
+    /// Position of the first fragment.
     pub(super) first: Place,
-    /// TSN of its first fragment.
+    /// TSN of the first fragment.
     pub tsn: Tsn,
     pub stream: u16,
     pub unordered: bool,
@@ -45,16 +46,16 @@ pub(crate) struct Head {
     /// Number of the message in its stream, as [`Order`](super::ordering::Order) counts.
     pub number: Mid,
     pub ppid: u32,
-    /// Bytes of contiguous user data from the first fragment on.
+    /// Number of bytes of contiguous user data from the first fragment on.
     pub bytes: usize,
-    /// The message is in partial delivery.
+    /// Whether the message is in partial delivery.
     pub open: bool,
 }
 
-/// A contiguous run of fragments of one message.
+/// Contiguous run of fragments of one message.
 #[derive(Debug)]
 pub(super) struct FragmentRun {
-    /// Place of the last fragment.
+    /// Position of the last fragment.
     last: Tsn,
     /// TSN of the first fragment.
     tsn: Tsn,
@@ -64,9 +65,10 @@ pub(super) struct FragmentRun {
     unordered: bool,
     beginning: bool,
     ending: bool,
-    /// In partial delivery: the beginning was delivered, and contiguous data follows as it arrives.
+    /// Whether the message is in partial delivery: its beginning was delivered, and contiguous data
+    /// is delivered as it arrives.
     open: bool,
-    /// Bytes of all fragments, delivered or not; saturates.
+    /// Number of bytes in all fragments, delivered or not; saturates at 2^32 - 1.
     bytes: u32,
     /// Undelivered fragments.
     parts: FragmentList,
@@ -98,7 +100,7 @@ impl FragmentRun {
                 && (self.ppid == chunk.ppid || !self.beginning))
     }
 
-    /// The message, given the place of the run's first fragment.
+    /// Properties of the message; `first` is the position of the run's first fragment.
     fn message(&self, first: Place, interleaved: bool) -> Head {
         Head {
             first,
@@ -117,7 +119,7 @@ impl FragmentRun {
         }
     }
 
-    /// Like [`Self::message`], if the run holds the first fragment of the message.
+    /// Like [`Self::message`], if the run contains the first fragment of the message.
     fn head(&self, first: Place, interleaved: bool) -> Option<Head> {
         self.beginning.then(|| self.message(first, interleaved))
     }
@@ -145,7 +147,8 @@ impl FragmentRun {
         self.parts.join(after.parts);
     }
 
-    /// Takes the undelivered data. If its fragments are DATA, the TSN of the next part follows.
+    /// Takes the undelivered data out of the run. For DATA, also advances the run's TSN to the next
+    /// part.
     fn take_part(&mut self, begins: bool, interleaved: bool) -> ReceivedPart {
         let tsn = self.tsn;
         if !interleaved {
@@ -177,29 +180,30 @@ impl FragmentRun {
     }
 }
 
-/// A message that will not be completed.
+/// Message that will not be completed.
 #[derive(Debug)]
 pub(super) struct AbandonedMessage {
     pub stream: u16,
     /// Number of the message, if it must be skipped.
     pub number: Option<Mid>,
-    /// Beginning of the message, if received.
+    /// Properties of the message, if its first fragment was received.
     pub head: Option<Head>,
     /// Buffered data of the message.
     pub payload: MessageBytes,
 }
 
-/// Fragments of incomplete messages, as runs by the places of their first fragments.
+/// Fragments of incomplete messages, as runs by the position of their first fragment.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     runs: BTreeMap<Place, FragmentRun>,
     /// Number of runs in partial delivery.
     open: usize,
-    /// The peer may abandon messages and leave out their ends.
+    /// Whether the peer may abandon messages, so that the last fragment of a message may be
+    /// missing.
     gives_up: bool,
     /// The fragments are I-DATA.
     interleaved: bool,
-    /// Every stream with a run of I-DATA, and possibly streams whose runs are gone; built at the
+    /// All streams with a run of I-DATA, and possibly streams that no longer have one; built at the
     /// first query.
     streams: Option<Box<StreamSet>>,
 }
@@ -211,7 +215,7 @@ impl Reassembly {
         self.runs.values().map(|run| run.parts.len()).sum()
     }
 
-    /// The fragments will be I-DATA, if `interleaved`.
+    /// Sets whether fragments are received as I-DATA.
     pub fn expect_interleaved(&mut self, interleaved: bool) {
         self.interleaved = interleaved;
     }
@@ -222,7 +226,8 @@ impl Reassembly {
         self.interleaved
     }
 
-    /// Takes a fragment at a new place. Adjacent runs are looked up only if they may exist.
+    /// Adds a fragment at a new position. Adjacent runs are looked up only if the caller knows that
+    /// they may exist.
     pub fn insert(
         &mut self,
         chunk: &UserChunk<'_>,
@@ -234,7 +239,8 @@ impl Reassembly {
         let after = match beside.after.then(|| self.runs.entry(next)) {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
-                // The flags of the neighbours show whether they belong to the same message.
+                // The flags of the adjacent fragments show whether these belong to the same
+                // message.
                 let unended = gives_up && run.beginning;
                 let fits = chunk.ending == run.beginning || unended;
                 if !fits || !(run.beginning || run.belongs(chunk)) {
@@ -254,7 +260,7 @@ impl Reassembly {
         let unended = gives_up && chunk.beginning;
         let fits = chunk.beginning == run.ending || unended;
         if !fits || !(run.ending || unended || run.belongs(chunk)) {
-            // The following run is unchanged.
+            // The following run belongs to another message and stays unchanged.
             if let Some(after) = after {
                 self.runs.insert(next, after);
             }
@@ -273,9 +279,9 @@ impl Reassembly {
         Fragmented::Held
     }
 
-    /// Whether buffered fragments may be adjacent to a new fragment of an interleaved message.
-    /// `None` if the new fragment contradicts the buffered fragments: a fragment has the same
-    /// place, or the end of the message precedes another fragment.
+    /// Whether buffered fragments are adjacent to a new fragment of an interleaved message. `None`
+    /// if the new fragment contradicts the buffered ones: its position is occupied, or a fragment
+    /// follows the last one.
     pub fn beside(&self, chunk: &UserChunk<'_>) -> Option<Neighbours> {
         let at = chunk.place;
         let up_to = |to: Place| {
@@ -310,7 +316,7 @@ impl Reassembly {
         self.runs.is_empty()
     }
 
-    /// The only incomplete message, if `chunk`, which is not the end of a message, continues it.
+    /// Run of the only incomplete message, if `chunk` continues it; `chunk` is not a last fragment.
     #[inline(always)]
     pub fn only(&mut self, chunk: &UserChunk<'_>) -> Option<&mut FragmentRun> {
         if self.runs.len() != 1 || self.interleaved {
@@ -325,13 +331,13 @@ impl Reassembly {
         goes_on.then_some(run)
     }
 
-    /// The run that ends right before `at`, and the place of its first fragment.
+    /// Run that ends directly before `at`, and the position of its first fragment.
     #[inline]
     fn before(&mut self, at: Place, beside: Neighbours) -> Option<(Place, &mut FragmentRun)> {
         if !beside.before {
             return None;
         }
-        // The searched run is usually the last one.
+        // The run is usually the last one, so check that first.
         let last = self.runs.last_key_value().map(|(first, _)| *first);
         let (first, run) = if last.is_some_and(|last| last < at) {
             self.runs.iter_mut().next_back()?
@@ -342,8 +348,8 @@ impl Reassembly {
         ends_there.then_some((*first, run))
     }
 
-    /// Inserts a fragment that continues no run before the run `after`, and joins them if that
-    /// continues it.
+    /// Inserts a fragment that does not continue an earlier run, and joins it with the run `after`
+    /// if that follows.
     fn place(
         &mut self,
         chunk: &UserChunk<'_>,
@@ -366,7 +372,7 @@ impl Reassembly {
         Fragmented::Held
     }
 
-    /// Outcome for the run that begins with `first`.
+    /// Outcome for a fragment that extended the run at `first`.
     fn grown(&mut self, first: Place) -> Fragmented {
         let Entry::Occupied(mut entry) = self.runs.entry(first) else {
             return Fragmented::Held;
@@ -382,23 +388,24 @@ impl Reassembly {
         Fragmented::Part(part)
     }
 
-    /// The message of the buffered fragment at `place`, if its beginning was received.
+    /// Properties of the message that contains the buffered fragment at `place`, if its first
+    /// fragment was received.
     pub fn head_of(&self, place: Place) -> Option<Head> {
         let (first, run) = self.runs.range(..=place).next_back()?;
         run.head(*first, self.interleaved)
     }
 
-    /// The message that the next fragment in order would continue, if `cumulative` is the last TSN
-    /// before a hole and fragments are DATA.
+    /// Message that the next TSN in order would continue, if fragments are DATA. `cumulative` is
+    /// the cumulative TSN.
     pub fn at_cumulative(&self, cumulative: Tsn) -> Option<Head> {
         let (first, run) = self.runs.first_key_value().filter(|_| !self.interleaved)?;
         let head = run.head(*first, false);
         head.filter(|_| run.last == cumulative)
     }
 
-    /// Whether the buffered data contradicts that every TSN up to `cumulative` has arrived: a
-    /// message has no first or no last fragment. The fragments of a message have consecutive TSNs
-    /// (RFC 9260 §6.9), so this detects a peer that never completes its messages.
+    /// Whether a message has no first or no last fragment, although every TSN up to `cumulative`
+    /// has arrived. The fragments of a message have consecutive TSNs (RFC 9260 §6.9), so this
+    /// detects a peer that never completes its messages.
     #[inline]
     pub fn is_broken(&self, cumulative: Tsn) -> bool {
         if self.runs.is_empty() || self.interleaved {
@@ -409,7 +416,8 @@ impl Reassembly {
         })
     }
 
-    /// Whether the peer may abandon messages. Broken messages are no protocol violation then.
+    /// Whether the peer may abandon messages. Messages without an end are then no protocol
+    /// violation.
     pub fn gives_up(&self) -> bool {
         self.gives_up
     }
@@ -423,7 +431,8 @@ impl Reassembly {
         Some(AbandonedMessage { number, ..given_up })
     }
 
-    /// Starts partial delivery of the message with first fragment `first`. Returns the data so far.
+    /// Starts partial delivery of the message whose first fragment is at `first`. Returns the data
+    /// received so far.
     pub fn open(&mut self, first: Place) -> Option<ReceivedPart> {
         let run = self.runs.get_mut(&first)?;
         if !run.beginning || run.open {
@@ -434,7 +443,8 @@ impl Reassembly {
         Some(run.take_part(true, self.interleaved))
     }
 
-    /// Records whether the peer may abandon messages. A missing end is no contradiction then.
+    /// Sets whether the peer may abandon messages. A missing last fragment is then no
+    /// contradiction.
     pub fn expect_abandoned(&mut self, expected: bool) {
         self.gives_up = expected;
     }
@@ -460,8 +470,8 @@ impl Reassembly {
         self.take_run(first)
     }
 
-    /// Drops the first fragments of the interleaved messages of a kind with numbers from `from` to
-    /// `to`, which may wrap at 0.
+    /// Drops the first run of the interleaved messages (ordered or unordered) with numbers from
+    /// `from` to `to`, which may wrap around.
     pub fn drop_span(
         &mut self,
         (stream, unordered): (u16, bool),
@@ -496,8 +506,8 @@ impl Reassembly {
         })
     }
 
-    /// Whether a message of these streams (`None`: of any) is incomplete. One that came as DATA
-    /// counts if it begins no later than `to`; no I-DATA after that has been taken.
+    /// Whether a message of these streams (`None`: of any stream) is incomplete. A message received
+    /// as DATA counts if its first TSN is at most `to`; for I-DATA, no later chunk was accepted.
     pub fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
         if self.runs.is_empty() {
             self.streams = None;
@@ -511,8 +521,8 @@ impl Reassembly {
         streams.is_none_or(|streams| streams.iter().any(|it| self.has_unfinished_on(*it)))
     }
 
-    /// Whether an interleaved message of the stream is incomplete. A peer may list hundreds of
-    /// streams in one packet, most of them without such messages.
+    /// Whether an interleaved message of the stream is incomplete. Decided quickly for most
+    /// streams, because a peer may list hundreds of streams in one packet.
     fn has_unfinished_on(&mut self, stream: u16) -> bool {
         let streams = self.streams.get_or_insert_with(|| {
             work::count(self.runs.len());
@@ -536,7 +546,7 @@ impl Reassembly {
         found
     }
 
-    /// The incomplete message with this key, if its beginning was received.
+    /// Properties of the incomplete message with this key, if its first fragment was received.
     pub fn head_of_message(&self, message: MessageKey) -> Option<Head> {
         let first = Place {
             message,
@@ -560,14 +570,14 @@ impl Reassembly {
         heads.filter(|it| it.open)
     }
 
-    /// The highest buffered TSN. Runs in partial delivery buffer nothing.
+    /// Highest buffered TSN. Runs in partial delivery have no buffered data.
     pub fn highest(&self) -> Option<Tsn> {
         let (_, run) = self.runs.iter().rev().find(|(_, run)| !run.open)?;
         Some(run.last)
     }
 
-    /// Drops the fragment with the highest buffered TSN. Returns the message too, if that was the
-    /// last one of its run.
+    /// Drops the fragment with the highest buffered TSN. If its run is then empty, the result
+    /// contains the message, too.
     pub fn drop_highest(&mut self) -> Option<AbandonedMessage> {
         let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
         if run.parts.len() == 1 {

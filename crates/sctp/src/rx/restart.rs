@@ -1,9 +1,7 @@
-//! Peer restart: keeps the data that the user has not read from the previous association (RFC 9260
-//! §5.2.4.1).
-//!
-//! A peer may restart as often as it likes, at a cost of about 100 bytes each time. The kept data
-//! should therefore not be walked: everything that cannot stay is released first, at a cost of one
-//! step per item, and the rest is moved as a whole.
+//! Peer restart: keeps the unread data of the previous association (RFC 9260 §5.2.4.1).
+//! A peer may restart any number of times, at a cost of about 100 bytes each. A restart should
+//! therefore not scan the kept data. Data that cannot be kept is released first, one step per item,
+//! and the remaining data is moved as a whole.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +10,9 @@ use super::window::ReceiveWindow;
 use super::{ReceivedPart, Receiver};
 
 impl Receiver {
-    /// Takes over the unread data of the association before the restart. The data occupies the
-    /// buffer as before, because a peer that restarts repeatedly must share one receive buffer.
-    /// Data of messages that can never be completed is dropped.
+    /// Moves the unread data of `former`, the receiver before the restart, to this receiver. The
+    /// data continues to occupy the buffer, so that a peer cannot multiply the buffer by restarts.
+    /// Data of messages that can no longer be completed is dropped.
     pub(crate) fn inherit(&mut self, former: &mut Self) {
         former.let_go_of_waiting();
         while former.poll_key_message().is_some() {}
@@ -27,8 +25,8 @@ impl Receiver {
         std::mem::swap(&mut self.assembly, &mut former.assembly);
     }
 
-    /// Releases everything that is not readable, and the readable parts of messages that will not
-    /// be completed.
+    /// Releases all data that is not readable, and the readable parts of messages that will not be
+    /// completed.
     fn let_go_of_waiting(&mut self) {
         while let Some(message) = self.order.drop_highest() {
             for part in message.payload.parts() {
@@ -42,9 +40,10 @@ impl Receiver {
         endless.into_iter().for_each(|it| self.forget_endless(it));
     }
 
-    /// Releases readable messages from the end until the rest fits the receive window `next`, along
-    /// with the remaining parts of messages whose ends were released. The buffer exceeds the window
-    /// only if it held a single oversized message or is smaller now.
+    /// Releases readable messages from the end until the rest fits the receive window `next`,
+    /// together with the other parts of messages whose last parts were released. The data can
+    /// exceed the window only if a single message was larger than the buffer, or if the buffer is
+    /// smaller now.
     #[cold]
     fn drop_last_unread(&mut self, next: &ReceiveWindow) {
         let (mut kept, mut endless) = (ReadyQueue::default(), BTreeSet::new());

@@ -8,11 +8,11 @@ use super::Receiver;
 use crate::fast_path::SLOW_PATH_PROBES;
 
 impl Receiver {
-    /// Adds a SACK to a packet, with as many gap ack blocks and then duplicates as fit. The SACK
-    /// counts as sent.
+    /// Adds a SACK to a packet, with as many Gap Ack Blocks and then duplicate TSNs as fit. The
+    /// SACK counts as sent.
     ///
     /// # Errors
-    /// [`Full`] if not even a SACK without blocks fits. Nothing has changed then.
+    /// [`Full`] if not even a SACK without blocks fits. The state is then unchanged.
     pub fn push_sack(
         &mut self,
         now: Nanos,
@@ -39,7 +39,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether the SACK has the plain format and no tracing is enabled for it.
+    /// Whether the SACK has the standard format, and no probe records it.
     #[inline]
     pub(crate) fn sack_is_untraced(&self, trace: &Trace) -> bool {
         self.sack.packets_to_report().is_none()
@@ -48,7 +48,7 @@ impl Receiver {
             && self.unrecorded.is_empty()
     }
 
-    /// Whether the SACK has neither gap ack blocks nor duplicates.
+    /// Whether the SACK has neither Gap Ack Blocks nor duplicate TSNs.
     #[inline]
     pub(crate) fn sack_is_cumulative_only(&self) -> bool {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates()
@@ -58,7 +58,7 @@ impl Receiver {
     /// [cumulative TSN only](Self::sack_is_cumulative_only).
     ///
     /// # Errors
-    /// [`Full`] if it does not fit. Nothing has changed then.
+    /// [`Full`] if it does not fit. The state is then unchanged.
     #[inline(always)]
     pub(crate) fn push_plain_sack(&mut self, packet: &mut PacketBuilder<'_>) -> Result<(), Full> {
         let advertised = self.window_to_advertise();
@@ -69,7 +69,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// The window to advertise in the current SACK.
+    /// Window in bytes to advertise in the current SACK.
     #[inline(always)]
     fn window_to_advertise(&mut self) -> u32 {
         self.window.note_packet(self.packet);
@@ -86,13 +86,13 @@ impl Receiver {
         }
     }
 
-    /// Whether the cumulative TSN carries all information of a SACK: no gap, no duplicate, and an
+    /// Whether the cumulative TSN contains all information of a SACK: no gap, no duplicate, and an
     /// unchanged window.
     pub(crate) fn point_says_all(&self) -> bool {
         !self.tracker.has_gaps() && !self.tracker.has_duplicates() && self.window.is_as_advertised()
     }
 
-    /// The cumulative TSN was sent in another chunk, so no SACK is needed.
+    /// Records that another chunk contained the cumulative TSN, so that no SACK is needed.
     pub(crate) fn point_told(&mut self) {
         self.sack.sent();
     }

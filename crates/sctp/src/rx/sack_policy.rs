@@ -1,4 +1,4 @@
-//! SACK timing: every second packet, after a delay, or at once (RFC 9260 §6.2, §6.7).
+//! SACK timing: after every second packet, after a delay, or immediately (RFC 9260 §6.2, §6.7).
 
 use anabranch_transport::Nanos;
 
@@ -8,29 +8,29 @@ use crate::config::Config;
 /// Decides when a SACK is due.
 #[derive(Debug, Default)]
 pub(super) struct SackPolicy {
-    /// Packets with DATA per SACK; 1 without delay.
+    /// Number of packets with DATA per SACK; 1 if SACKs are not delayed.
     frequency: u32,
     delay: Nanos,
     due: bool,
     deadline: OptionalNanos,
-    /// Packets with DATA since the last SACK.
+    /// Number of packets with DATA since the last SACK.
     packets: u32,
-    /// The current packet contains DATA, or DATA that must be acknowledged at once.
+    /// Whether the current packet contains DATA, and whether this must be acknowledged immediately.
     saw_data: bool,
     at_once: bool,
-    /// The current packet repeats DATA, or contains more than the first DATA, and the profile does
-    /// not let that reset the count.
+    /// The current packet contains duplicate DATA, or DATA after the very first chunk, and the
+    /// profile does not restart the count for such packets.
     repeated: bool,
-    /// The current packet began with the first DATA, and the profile counts its other chunks.
+    /// The current packet starts with the very first DATA, and the profile counts its other chunks.
     began: bool,
-    /// The first DATA is its only chunk so far.
+    /// The very first DATA is the only chunk in the packet so far.
     first_alone: bool,
     duplicates_reset: bool,
-    /// A gap counts even if a later chunk of its packet fills it.
+    /// Whether a gap counts even if a later chunk of the same packet fills it.
     gaps_by_chunk: bool,
-    /// A gap is acknowledged at once.
+    /// Whether a gap causes an immediate SACK.
     gaps_at_once: bool,
-    /// A chunk that fills the last gap is acknowledged at once.
+    /// Whether a chunk that fills the last gap causes an immediate SACK.
     filled_at_once: bool,
 }
 
@@ -60,14 +60,15 @@ impl SackPolicy {
         self.due |= self.packets >= self.frequency;
     }
 
-    /// The current packet contains DATA to be acknowledged.
+    /// Records that the current packet contains DATA to be acknowledged.
     pub fn saw_data(&mut self) {
         self.saw_data = true;
         self.first_alone = false;
         self.repeated |= self.began;
     }
 
-    /// The current packet contains the first DATA, which is acknowledged at once (RFC 9260 §5.1).
+    /// Records that the current packet contains the very first DATA, which is acknowledged
+    /// immediately (RFC 9260 §5.1).
     pub fn saw_first(&mut self) {
         let alone = !self.saw_data;
         self.at_once();
@@ -75,15 +76,15 @@ impl SackPolicy {
         self.first_alone = self.began && alone;
     }
 
-    /// A SACK must be sent at the end of the current packet.
+    /// Requests a SACK at the end of the current packet.
     pub fn at_once(&mut self) {
         self.saw_data = true;
         self.first_alone = false;
         self.at_once = true;
     }
 
-    /// The current packet contains duplicate DATA (RFC 9260 §6.2). ns-2.35 acknowledges the `first`
-    /// DATA whenever it arrives, and never counts it.
+    /// Records that the current packet contains duplicate DATA (RFC 9260 §6.2). ns-2.35
+    /// acknowledges the very first DATA (`first`) whenever it arrives, and never counts it.
     pub fn saw_duplicate(&mut self, first: bool) {
         if first && !self.duplicates_reset {
             return self.saw_first();
@@ -92,12 +93,12 @@ impl SackPolicy {
         self.repeated = !self.duplicates_reset;
     }
 
-    /// There is a gap behind a chunk of the current packet; another chunk may fill it.
+    /// Records a gap after a chunk of the current packet; a later chunk of the packet may fill it.
     pub fn saw_gap(&mut self) {
         self.at_once |= self.gaps_by_chunk;
     }
 
-    /// End of the current packet.
+    /// Ends the current packet: decides whether a SACK is due, or delayed.
     pub fn packet_end(&mut self, now: Nanos, has_gaps: bool) {
         if !std::mem::take(&mut self.saw_data) {
             return;
@@ -115,7 +116,7 @@ impl SackPolicy {
         }
     }
 
-    /// Requests a SACK for another reason: the window opened.
+    /// Requests a SACK because the receiver window has opened.
     pub fn demand(&mut self) {
         self.due = true;
     }
@@ -127,12 +128,13 @@ impl SackPolicy {
         }
     }
 
-    /// Whether a packet that fills the last gap is acknowledged at once.
+    /// Whether a packet that fills the last gap is acknowledged immediately.
     pub fn answers_filled_gaps(&self) -> bool {
         self.filled_at_once
     }
 
-    /// Number of packets that a SACK acknowledges now; `None` if SACKs do not report it.
+    /// Number of packets that a SACK sent now acknowledges, for its flags; `None` if SACKs do not
+    /// report it.
     pub fn packets_to_report(&self) -> Option<u32> {
         (!self.gaps_at_once).then_some(self.packets)
     }
@@ -141,7 +143,7 @@ impl SackPolicy {
         self.due
     }
 
-    /// Whether data waits for an acknowledgement, due or not, which may be bundled with another
+    /// Whether received data is not acknowledged yet, so that a SACK may be bundled with another
     /// packet.
     pub fn waiting(&self) -> bool {
         self.due || self.packets > 0
@@ -151,7 +153,7 @@ impl SackPolicy {
         self.deadline.get().filter(|_| !self.due)
     }
 
-    /// A SACK was sent.
+    /// Records that a SACK was sent.
     pub fn sent(&mut self) {
         self.due = false;
         self.began = false;

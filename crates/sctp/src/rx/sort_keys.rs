@@ -7,7 +7,7 @@ use anabranch_wire::serial::Mid;
 
 use super::work_counter;
 
-/// Implements an order whose comparisons are counted.
+/// Implements comparison operators that count comparisons in tests.
 macro_rules! counted_order {
     ($($key:ty: |$one:ident, $other:ident| $order:expr;)+) => {$(
         impl Ord for $key {
@@ -42,12 +42,12 @@ fn serial(one: Tsn, other: Tsn) -> Ordering {
     (one.distance_from(other) as i32).cmp(&0)
 }
 
-/// A TSN, ordered by serial arithmetic among TSNs of the same time, which all lie within half of
-/// the circle.
+/// TSN, ordered by serial number arithmetic. All TSNs that are compared lie within half of the TSN
+/// circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TsnKey(pub Tsn);
 
-/// A stream and the number of a message in it. The halves keep the key small.
+/// Stream and message number. The number is split into halves to keep the key small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NumberKey {
     pub stream: u16,
@@ -65,8 +65,8 @@ impl NumberKey {
     }
 }
 
-/// The place of a fragment: the fragments of a message have consecutive places. Those of DATA are
-/// TSNs, whatever their message is; those of I-DATA are fragment sequence numbers of a message.
+/// Position of a fragment. The fragments of a message have consecutive positions: TSNs for DATA,
+/// fragment sequence numbers of the message for I-DATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub message: MessageKey,
@@ -74,11 +74,11 @@ pub(super) struct Place {
     pub at: Tsn,
 }
 
-/// An interleaved message: its stream, whether it is unordered, and its number.
+/// Key of an interleaved message: its stream, whether it is unordered, and its number.
 pub(super) type MessageKey = (u16, bool, u32);
 
 impl Place {
-    /// The place `at` in the same message.
+    /// Position `at` in the same message.
     pub fn with(self, at: Tsn) -> Self {
         Self { at, ..self }
     }

@@ -7,25 +7,25 @@ use super::tsn_tracker::TsnTracker;
 use super::{Abandoned, Receiver};
 
 impl Receiver {
-    /// Number of streams on which the peer may send.
+    /// Number of inbound streams.
     pub(crate) fn streams(&self) -> u16 {
         self.streams
     }
 
-    /// Sets the number of streams after some were added.
+    /// Sets the number of inbound streams, after the peer has added streams.
     pub(crate) fn set_streams(&mut self, streams: u16) {
         self.streams = streams;
     }
 
-    /// Whether a message of these streams (`None`: of any) that began no later than `to` is
-    /// incomplete.
+    /// Whether a message of these streams (`None`: of any stream) whose first TSN is at most `to`
+    /// is incomplete.
     pub(crate) fn has_unfinished(&mut self, to: Tsn, streams: Option<&[u16]>) -> bool {
         self.reassembly.has_unfinished(to, streams)
     }
 
-    /// These streams restart with number 0, ordered and unordered; `None` means all (RFC 8260
-    /// §2.3.2). None of their messages is incomplete. Messages that wait for messages that the peer
-    /// left out are delivered.
+    /// Restarts these streams with number 0, ordered and unordered; `None` means all streams (RFC
+    /// 8260 §2.3.2). The caller has checked that no message is incomplete. Buffered messages are
+    /// delivered, because the peer has left out the messages before them.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
         if let Some(abandoned) = &mut self.interleaved {
@@ -42,8 +42,8 @@ impl Receiver {
         }
     }
 
-    /// The next chunk has the TSN `next`, and all streams restart. Returns the partially delivered
-    /// messages, which have no end now.
+    /// Sets the next expected TSN to `next`, and restarts all streams. Returns partially delivered
+    /// messages, which can no longer be completed.
     pub(crate) fn restart_tsns(
         &mut self,
         now: Nanos,

@@ -1,4 +1,4 @@
-//! Usage of the shared receive buffer by stream.
+//! Use of the shared receive buffer by each stream, for the trace.
 
 use anabranch_transport::{Nanos, Probe, Trace};
 
@@ -7,26 +7,26 @@ use crate::stream_table::StreamTable;
 #[derive(Debug, Default)]
 struct InStream {
     bytes: u64,
-    /// The stream is listed in `changed`.
+    /// Whether the stream is listed in `changed`.
     changed: bool,
 }
 
-/// Buffered bytes by stream, as the receive window counts them. A change is recorded when the time
-/// is next known. It exists only while tracing wants it, because no decision depends on it.
+/// Number of buffered bytes by stream, as the receiver window counts them. Exists only while a
+/// probe records it. Changes are recorded when the time is next known.
 #[derive(Debug, Default)]
 pub(super) struct PerStreamUsage(Option<Box<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
     streams: StreamTable<InStream>,
-    /// Streams whose bytes changed since they were last recorded.
+    /// Streams whose number of bytes has changed since the last record.
     changed: Vec<u16>,
-    /// The last recorded sum.
+    /// Total that was recorded last, in bytes.
     recorded: u64,
 }
 
 impl PerStreamUsage {
-    /// Starts counting if `trace` wants it. Data buffered before is unknown.
+    /// Starts counting if `trace` records this probe. Data that is already buffered is not counted.
     #[inline]
     pub fn follow(&mut self, trace: &Trace) {
         let wanted = trace.wants(Probe::ReceiveBufferUsed);
@@ -35,7 +35,7 @@ impl PerStreamUsage {
         }
     }
 
-    /// Whether tracing was disabled at the last check.
+    /// Whether the probe was disabled at the last check.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.0.is_none()
@@ -50,7 +50,7 @@ impl PerStreamUsage {
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
-        // Earlier window updates do not matter here.
+        // A window update without data has no effect here.
         if let Some(counts) = &mut self.0
             && bytes > 0
         {
@@ -59,7 +59,7 @@ impl PerStreamUsage {
         }
     }
 
-    /// Records changes: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
+    /// Records changes: index 0 is the total `sum`, and index `n + 1` is stream `n`.
     #[inline]
     pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
         if let Some(counts) = &mut self.0 {
@@ -81,7 +81,7 @@ impl Counts {
         for stream in self.changed.drain(..) {
             let held = self.streams.entry(stream);
             held.changed = false;
-            // There is no index for stream 65535.
+            // There is no probe index for stream 65535.
             if let Some(index) = stream.checked_add(1) {
                 trace.record(now, Probe::ReceiveBufferUsed, index, held.bytes as f64);
             }

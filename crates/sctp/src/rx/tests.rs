@@ -1,4 +1,4 @@
-//! Receiver rules, chunk by chunk.
+//! Tests of receiver rules for single chunks.
 
 use anabranch_transport::ProbeSet;
 use anabranch_transport::time::MILLISECOND;
@@ -15,7 +15,7 @@ struct Rig {
     trace: Trace,
 }
 
-/// A SACK as decoded by the peer.
+/// SACK as decoded by the peer.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     cumulative: u32,
@@ -33,7 +33,8 @@ impl Rig {
         }
     }
 
-    /// One packet with a complete message of stream 0, whose sequence number is its TSN minus one.
+    /// Receives a packet with a complete message on stream 0, whose stream sequence number is its
+    /// TSN minus one.
     fn arrive(&mut self, tsn: u32, length: usize) -> DataOutcome {
         self.packet(chunk(tsn, length))
     }
@@ -259,8 +260,8 @@ fn a_full_buffer_still_takes_what_fills_a_hole() {
     assert!(rig.receiver.is_empty());
 }
 
-/// ns-2.35 silently drops a chunk larger than the free space. Complete messages in order take no
-/// space.
+/// ns-2.35 silently drops a chunk larger than the free space. Complete messages in order do not
+/// occupy space.
 #[test]
 fn ns2_drops_silently_and_counts_chunk_headers() {
     let mut rig = Rig::new(&Config {
@@ -333,7 +334,7 @@ fn chunks_that_break_rules() {
     );
 }
 
-/// A peer that leaves holes and sends tiny chunks must not exceed the memory limit.
+/// A peer that leaves gaps and sends tiny chunks must not exceed the memory limit.
 #[test]
 fn memory_is_bounded_whatever_the_peer_sends() {
     let mut rig = Rig::new(&config(10_000));
@@ -349,7 +350,7 @@ fn memory_is_bounded_whatever_the_peer_sends() {
             taken += 1;
         }
     }
-    // Memory for 320 chunks without data; a chunk of one byte takes 193.
+    // The limit is the memory of 320 chunks without data; a chunk of one byte takes 193 bytes.
     assert_eq!(taken, 320 * 192 / 193);
     for tsn in (2..=65_000).rev() {
         rig.packet(Data {
@@ -361,9 +362,8 @@ fn memory_is_bounded_whatever_the_peer_sends() {
     assert!(rig.receiver.window.used() <= 20_000);
 }
 
-/// Sends 2,000 messages of one byte in packets of 70 in the given order, and retransmits those
-/// missing from SACKs until all have arrived. Returns the numbers read and the number of chunks
-/// sent.
+/// Sends 2,000 messages of one byte in packets of 70 in the given order, and retransmits missing
+/// TSNs until all have arrived. Returns the received numbers, and the number of chunks sent.
 fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usize) {
     let (mut read, mut sent) = (Vec::new(), 0);
     let mut missing: Vec<u32> = (1..=2_000).collect();
@@ -396,8 +396,8 @@ fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usiz
     (read, sent)
 }
 
-/// An honest peer sends half the advertised window in tiny messages, and packets are reordered: the
-/// furthest data makes space for the next and is retransmitted.
+/// A conforming peer sends half the advertised window in tiny messages, and packets are reordered.
+/// The highest TSNs make space for the next TSN, and are retransmitted.
 #[test]
 fn tiny_messages_far_out_of_order_make_space_for_the_next() {
     let orders: [fn(usize) -> usize; 3] = [
@@ -461,7 +461,7 @@ fn the_highest_tsns_make_space_and_are_no_longer_reported() {
         assert_eq!(seen.blocks, [(13, 330 - withdrawn)], "{name}");
         let statistics = rig.receiver.statistics();
         assert_eq!(statistics.withdrawn, u64::from(withdrawn), "{name}");
-        // After reading there is space again, and it may be retransmitted.
+        // After the user has read, there is space again for the retransmissions.
         assert_eq!(rig.messages().len(), 7);
         for tsn in (338 - u32::from(withdrawn)..=337).rev() {
             assert_eq!(rig.packet(of(tsn)), DataOutcome::NewData, "{name} {tsn}");
@@ -488,8 +488,8 @@ fn a_chunk_larger_than_the_buffer_is_taken_alone() {
     assert_eq!(rig.sack(1500).a_rwnd, 4_000);
 }
 
-/// ns-2's receiver drops chunks that do not fit, and its sender never sends them. With other
-/// senders the hole could never be filled, so a retransmission of the next chunk makes space.
+/// ns-2's receiver drops chunks that do not fit, and its sender never sends such chunks. With other
+/// senders a gap could never be filled, so a retransmission of the next TSN makes space.
 #[test]
 fn under_ns2_the_next_chunk_sent_again_makes_space() {
     let mut rig = Rig::new(&Config {
@@ -507,7 +507,7 @@ fn under_ns2_the_next_chunk_sent_again_makes_space() {
     assert_eq!(rig.messages(), [0, 1, 2, 3]);
 }
 
-/// Unread data from before a restart is kept and counted.
+/// Unread data from before a restart stays readable and occupies the buffer.
 #[test]
 fn unread_data_from_before_a_restart_occupies_the_buffer() {
     let config = config(10_000);
@@ -548,8 +548,9 @@ fn a_message_that_will_not_end_is_named() {
     assert_eq!(named, [(3, false, Ssn(0), Tsn(1), 77)]);
 }
 
-/// ns-2's module checks each chunk, not each packet: several chunks in the first packet count as a
-/// packet since the SACK, and a gap that the packet itself fills is acknowledged at once.
+/// ns-2's module checks each chunk and not each packet. Several chunks in the first packet
+/// therefore count as a packet since the SACK, and a gap is acknowledged immediately even if the
+/// same packet fills it.
 #[test]
 fn ns2_answers_packets_of_several_chunks_by_chunk() {
     for (profile, by_chunk) in [(Profile::ns2(), true), (Profile::rfc4960(), false)] {
@@ -578,7 +579,7 @@ fn ns2_answers_packets_of_several_chunks_by_chunk() {
     }
 }
 
-/// ns-2's module acknowledges TSN 1 at once whenever it arrives and never counts it, because
+/// ns-2's module acknowledges TSN 1 immediately whenever it arrives, and never counts it, because
 /// `ProcessChunk` only checks the number.
 #[test]
 fn ns2_never_counts_the_first_data() {

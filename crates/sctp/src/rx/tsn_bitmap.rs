@@ -1,19 +1,19 @@
 //! Bitmap of TSNs after the cumulative TSN.
 
-/// Words per page.
+/// Number of 64-bit words per page.
 pub(super) const WORDS: usize = 64;
 
-/// 4,096 TSNs, one bit each.
+/// One page of the bitmap: 4,096 TSNs, one bit each.
 #[derive(Debug)]
 pub(super) struct TsnBitmap {
     pub words: [u64; WORDS],
-    /// Words with a bit set, and words with all bits set.
+    /// Bit masks of the words that have any bit set, and of the words that have all bits set.
     pub some: u64,
     pub full: u64,
 }
 
 impl Default for TsnBitmap {
-    /// All bits clear.
+    /// Page with all bits clear.
     fn default() -> Self {
         Self {
             words: [0; WORDS],
@@ -32,7 +32,7 @@ impl TsnBitmap {
         }
     }
 
-    /// Clears the bits of `mask`. Returns whether the page is empty now.
+    /// Clears the bits in `mask`. Returns whether the page is now empty.
     pub fn clear(&mut self, word: usize, mask: u64) -> bool {
         self.words[word] &= !mask;
         self.full &= !(1 << word);

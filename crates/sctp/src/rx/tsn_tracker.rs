@@ -1,4 +1,4 @@
-//! Received TSNs: the cumulative TSN, the gap ack blocks after it, and duplicates (RFC 9260 §3.3.4,
+//! Tracking of received TSNs: cumulative TSN, Gap Ack Blocks, and duplicates (RFC 9260 §3.3.4,
 //! §6.7).
 
 use anabranch_wire::Tsn;
@@ -8,40 +8,41 @@ use super::tsn_bitmap::{TsnBitmap, WORDS};
 use super::work_counter;
 use crate::lazy_box::LazyBox;
 
-/// A gap ack block has offsets of 16 bits, so TSNs further ahead cannot be reported and are not
-/// accepted.
+/// Maximum distance of a TSN from the cumulative TSN. Gap Ack Blocks have 16-bit offsets, so TSNs
+/// further ahead could not be reported and are not accepted.
 const REACH: u32 = u16::MAX as u32;
-/// Maximum number of duplicates kept for the next SACK; only the first are reported.
+/// Maximum number of duplicates stored for the next SACK; further duplicates are not reported.
 const MAX_DUPLICATES: usize = 64;
-/// Pages for every TSN within reach.
+/// Number of pages for all TSNs within reach.
 const PAGES: usize = (REACH as usize + 1) / (64 * WORDS);
 
 /// Classification of a TSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// Not received before.
+    /// The TSN was not received before.
     New,
-    /// Received before.
+    /// The TSN was received before.
     Duplicate,
-    /// Too far past the cumulative TSN to be reported.
+    /// The TSN is too far above the cumulative TSN to be reported.
     OutOfReach,
 }
 
-/// A run of received TSNs, both ends inclusive.
+/// Contiguous range of received TSNs, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TsnRange {
     first: Tsn,
     last: Tsn,
 }
 
-/// Whether the TSNs adjacent to a new one have arrived.
+/// Whether the TSNs directly before and after a new TSN have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbours {
     pub before: bool,
     pub after: bool,
 }
 
-/// Page, word and bit of a TSN: the lower 16 bits suffice, because no more are within reach.
+/// Page, word and bit of a TSN. Its lower 16 bits are sufficient, because only 2^16 TSNs are within
+/// reach.
 #[inline]
 fn place(tsn: Tsn) -> (usize, usize, u32) {
     let index = usize::from(tsn.0 as u16);
@@ -52,23 +53,23 @@ fn place(tsn: Tsn) -> (usize, usize, u32) {
     )
 }
 
-/// All bits except the lowest `count`, of 64.
+/// Mask of all 64 bits except the lowest `count`.
 #[inline]
 fn above(count: usize) -> u64 {
     u64::MAX.checked_shl(count as u32).unwrap_or(0)
 }
 
-/// Indexed by page number.
+/// Pages by page number.
 type Pages = [Option<Box<TsnBitmap>>; PAGES];
 
-/// Received TSNs. Those after the cumulative TSN are bits on pages that exist while one of their
-/// bits is set. The cost of a chunk should not depend on the order of arrival, and the memory is at
-/// most 13 KiB.
+/// Set of received TSNs. TSNs above the cumulative TSN are bits in pages; a page exists while one
+/// of its bits is set. The cost of a chunk does not depend on the order of arrival, and the memory
+/// is at most 13 KiB.
 #[derive(Debug)]
 pub(super) struct TsnTracker {
     cumulative: Tsn,
     highest: Tsn,
-    /// Runs after the cumulative TSN.
+    /// Number of contiguous ranges above the cumulative TSN.
     runs: usize,
     pages: Option<Box<Pages>>,
     duplicates: LazyBox<Vec<Tsn>>,
@@ -86,12 +87,12 @@ impl TsnTracker {
         }
     }
 
-    /// The last TSN before the first hole.
+    /// Cumulative TSN: the last TSN before the first missing one.
     pub fn cumulative(&self) -> Tsn {
         self.cumulative
     }
 
-    /// The highest received TSN.
+    /// Highest received TSN.
     pub fn highest(&self) -> Tsn {
         self.highest
     }
@@ -104,13 +105,14 @@ impl TsnTracker {
         self.runs
     }
 
-    /// A page if it exists.
+    /// Page with this number, if it exists.
     #[inline]
     fn page(&self, number: usize) -> Option<&TsnBitmap> {
         self.pages.as_ref()?[number].as_deref()
     }
 
-    /// Whether a TSN after the cumulative TSN, or just beyond reach, has arrived.
+    /// Whether `tsn` has arrived; it must be above the cumulative TSN, and at most one beyond
+    /// reach.
     #[inline]
     fn has(&self, tsn: Tsn) -> bool {
         let (page, word, bit) = place(tsn);
@@ -127,7 +129,7 @@ impl TsnTracker {
         }
     }
 
-    /// Whether `tsn` [is new](Self::classify), and one before it is missing.
+    /// Whether `tsn` [is new](Self::classify), and a TSN before it is missing.
     #[inline]
     pub fn leaves_gap(&self, tsn: Tsn) -> bool {
         tsn != self.cumulative.next() && self.classify(tsn) == Arrival::New
@@ -140,7 +142,7 @@ impl TsnTracker {
         }
     }
 
-    /// Accepts a TSN that [`TsnTracker::classify`] found new.
+    /// Accepts a TSN that is [new](Self::classify).
     pub fn insert(&mut self, tsn: Tsn) -> Neighbours {
         if tsn == self.cumulative.next() {
             return self.advance(tsn);
@@ -156,7 +158,8 @@ impl TsnTracker {
         beside
     }
 
-    /// The TSN after the cumulative TSN has arrived; without gaps, all up to `tsn`.
+    /// Advances the cumulative TSN to `tsn`, because the TSN after the cumulative TSN has arrived.
+    /// Without gaps, `tsn` may be further ahead.
     #[inline(always)]
     pub fn advance(&mut self, tsn: Tsn) -> Neighbours {
         self.cumulative = tsn;
@@ -170,7 +173,7 @@ impl TsnTracker {
         }
     }
 
-    /// Advances the cumulative TSN over the run that begins with `tsn`, if there is one.
+    /// Advances the cumulative TSN over the range that starts at `tsn`, if it exists.
     #[inline(never)]
     fn pass_first_run(&mut self, tsn: Tsn) -> bool {
         let arrived = self.has(tsn);
@@ -189,8 +192,8 @@ impl TsnTracker {
         }
     }
 
-    /// Marks all TSNs up to `to`, which must be within reach, as received. Returns false if that
-    /// changes nothing or is out of reach.
+    /// Marks all TSNs up to `to` as received. Returns `false` if `to` changes nothing or is out of
+    /// reach.
     pub fn forward(&mut self, to: Tsn) -> bool {
         if self.classify_point(to) != Arrival::New {
             return false;
@@ -213,18 +216,18 @@ impl TsnTracker {
         true
     }
 
-    /// Classifies a new cumulative TSN.
+    /// Classifies `to` as a new cumulative TSN.
     #[inline]
     pub fn classify_point(&self, to: Tsn) -> Arrival {
         match to.distance_from(self.cumulative) {
             1..=REACH => Arrival::New,
             _ if to.le(self.cumulative) => Arrival::Duplicate,
-            // The opposite point of the circle is neither before nor after.
+            // At a distance of exactly 2^31, a TSN is neither before nor after.
             _ => Arrival::OutOfReach,
         }
     }
 
-    /// Removes a received TSN after the cumulative TSN; it has to be retransmitted.
+    /// Removes a received TSN above the cumulative TSN, which the peer must then retransmit.
     pub fn withdraw(&mut self, tsn: Tsn) {
         let beside = self.beside(tsn);
         self.clear(tsn, tsn);
@@ -238,7 +241,7 @@ impl TsnTracker {
         }
     }
 
-    /// The first run after `tsn`; one must exist.
+    /// First range after `tsn`, which must exist.
     fn run_after(&self, tsn: Tsn) -> TsnRange {
         let first = self.find(tsn.next(), true);
         TsnRange {
@@ -268,14 +271,15 @@ impl TsnTracker {
         }
     }
 
-    /// The first TSN from `from` on that has arrived or not. One always exists, because the bit of
-    /// the cumulative TSN is never set, and callers that look for a received one know of one.
+    /// First TSN from `from` on that has arrived, or that is missing if `arrived` is false. A
+    /// missing one always exists, because the bit of the cumulative TSN is never set. Callers that
+    /// search for a received TSN know that one exists.
     #[inline]
     fn find(&self, from: Tsn, arrived: bool) -> Tsn {
         let flip = if arrived { 0 } else { u64::MAX };
         let (mut number, mut word, bit) = place(from);
         let mut mask = above(bit as usize);
-        // One round, and the rest of the first page.
+        // One round over all pages, and the rest of the first page.
         for _ in 0..=PAGES {
             work_counter::count(1);
             match self.page(number) {
@@ -299,7 +303,7 @@ impl TsnTracker {
         from
     }
 
-    /// The last received TSN before `tsn`.
+    /// Last received TSN before `tsn`.
     fn last_before(&self, tsn: Tsn) -> Tsn {
         if self.runs == 0 {
             return self.cumulative;
@@ -330,7 +334,7 @@ impl TsnTracker {
         self.cumulative
     }
 
-    /// The lowest `count` gap ack blocks in order, or all of them.
+    /// The lowest `count` Gap Ack Blocks in order, or all if there are fewer.
     #[inline]
     pub fn blocks(&self, count: usize) -> Blocks<'_> {
         let mut blocks = Blocks {
@@ -352,37 +356,37 @@ impl TsnTracker {
         self.duplicates.has_any()
     }
 
-    /// The first `count` duplicates have been reported.
+    /// Removes the first `count` duplicates, which have been reported.
     pub fn forget_duplicates(&mut self, count: usize) {
         (self.duplicates).change(|it| drop(it.drain(..count.min(it.len()))));
     }
 }
 
-/// The lower 16 bits of the TSN at that position.
+/// Lower 16 bits of the TSN at this position.
 #[inline]
 fn index(page: usize, word: usize, bit: u32) -> u16 {
     ((page * WORDS + word) * 64) as u16 + bit as u16
 }
 
-/// The TSN at that position, `from` or the next after it.
+/// TSN at this position that is equal to `from` or the next after it.
 #[inline]
 fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
     let forth = index(page, word, bit).wrapping_sub(from.0 as u16);
     from.add(forth.into())
 }
 
-/// Gap ack blocks in order. One word of the bitmap after the other is read.
+/// Iterator over the Gap Ack Blocks in order. Reads one word of the bitmap after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<'a> {
     tracker: &'a TsnTracker,
-    /// The TSN of the lowest bit of the current word, and its bits that were not read.
+    /// TSN of the lowest bit of the current word, and the bits of the word that were not read yet.
     base: Tsn,
     word: u64,
     left: usize,
 }
 
 impl Blocks<'_> {
-    /// Continues with `tsn`.
+    /// Continues the iteration at `tsn`.
     fn go_to(&mut self, tsn: Tsn) {
         let (page, word, bit) = place(tsn);
         let page = self.tracker.page(page);

@@ -14,28 +14,30 @@ use crate::config::Config;
 use crate::profile::WhenFull;
 use crate::stats::ReceiverCounters;
 
-/// Memory of a buffered chunk in addition to its data, bytes: its slot in a queue or tree, half
-/// filled at worst, and an allocation for the data. Tests compare this with real allocations.
+/// Memory in bytes of a buffered chunk in addition to its data: its slot in a queue or tree, which
+/// is half filled in the worst case, and an allocation for the data. Tests compare this value with
+/// real allocations.
 const CHUNK_COST: u64 = 192;
-/// Chunks that fit even the smallest buffer: more than a peer with tiny chunks sends at first, 300
-/// of 20 bytes in four packets.
+/// Number of chunks that fit even into the smallest buffer. A peer with tiny chunks initially sends
+/// fewer: 300 chunks of 20 bytes in four packets.
 const MIN_CHUNKS: u64 = 320;
-/// Memory of these chunks.
+/// Memory in bytes for these chunks.
 const FLOOR: u64 = MIN_CHUNKS * CHUNK_COST;
 const HARD_FLOOR: u64 = FLOOR + FLOOR / 8;
 
-/// Chunks of fewer bytes fill memory before the window, because their overhead of 192 exceeds 5/8
-/// of the data.
+/// Length in bytes below which chunks exhaust memory before the window, because the overhead of 192
+/// bytes exceeds 5/8 of the data.
 const TINY: u32 = 308;
-/// Chunks per SACK that form a run: the following ones are assumed to be as large. Fewer, from a
-/// peer that sends little at a time, do not exceed memory.
+/// Number of chunks per SACK that form a run. After a run, the following chunks are assumed to have
+/// similar sizes. A peer that sends fewer chunks per SACK does not exceed memory.
 const ROW: u32 = 4;
-/// Chunks after which sizes are examined again. While they are tiny this is done for each SACK.
+/// Number of chunks after which sizes are examined again. While chunks are tiny, sizes are examined
+/// for each SACK.
 const EXAMINATION_INTERVAL: u64 = 16;
-/// Packet bytes per chunk in addition to its data: header and padding (RFC 9260 §3.3.1).
+/// Bytes of a chunk in its packet in addition to the data: header and padding (RFC 9260 §3.3.1).
 const CHUNK_HEADER: u64 = 19;
 
-/// Totals since the start: chunks, their bytes, and SACKs sent. They may wrap.
+/// Totals since the start: chunks, their bytes, and SACKs sent. They may wrap around.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ArrivalTotals {
     chunks: u32,
@@ -60,57 +62,61 @@ impl ArrivalTotals {
         }
     }
 
-    /// Average bytes of a chunk, at most [`TINY`]; `None` without chunks.
+    /// Average length of a chunk in bytes, at most [`TINY`]; `None` if there are no chunks.
     fn mean(self) -> Option<u32> {
         let mean = self.bytes.checked_div(self.chunks)?;
         Some(mean.clamp(1, TINY))
     }
 }
 
-/// Buffered data, free space and the advertised window.
+/// Accounting of the receive buffer: buffered data, free space and the advertised window.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveWindow {
     size: u32,
-    /// Bytes as the profile counts them.
+    /// Number of buffered bytes, as the profile counts them.
     used: u64,
-    /// Buffered user data, read or not by the profile's count, and its chunks.
+    /// Number of bytes of buffered user data, whether or not the profile counts it as read, and
+    /// number of its chunks.
     data: u64,
     chunks: u32,
-    /// Memory limit for new data.
+    /// Memory limit for new data in bytes.
     soft: u64,
-    /// Limit below which memory does not affect the advertised window: `soft`; 0 while runs of tiny
-    /// chunks arrive; unlimited if the profile drops silently.
+    /// Memory use below which memory does not affect the advertised window: usually `soft`; 0 while
+    /// runs of tiny chunks arrive; unlimited if the profile drops silently.
     shows: u64,
-    /// Upper bound of the datagram bytes that slices keep alive in addition to the data.
+    /// Upper bound for the bytes of packets that buffered slices keep alive in addition to the
+    /// data.
     waste: u64,
-    /// Smaller windows are not advertised; 0 without silly-window avoidance.
+    /// Minimum window to advertise in bytes (silly window avoidance); 0 if that is off.
     least: u32,
-    /// A longer packet shows that the peer's packets are longer than this side's; with silly-window
-    /// avoidance.
+    /// Length in bytes of the longest packet so far, with silly window avoidance. A longer packet
+    /// shows that the peer's packets are longer than those of this side.
     longest: usize,
-    /// Window of the last SACK.
+    /// Window advertised in the last SACK, in bytes.
     last_advertised: u32,
-    /// Bytes of the largest chunk dropped for lack of space, until an advertised window fits it.
+    /// Number of bytes of the largest chunk that was dropped for lack of space, until the
+    /// advertised window is large enough for it.
     refused: u32,
-    /// A window that is wider than advertised by this much is advertised at once.
+    /// If the window is wider than the advertised one by this number of bytes, a SACK is sent
+    /// immediately.
     step: OptionalNanos,
-    /// Average bytes of a chunk in runs; [`TINY`] for all that are not tiny.
+    /// Average length of a chunk in runs, in bytes; [`TINY`] if chunks are not tiny.
     typical: u32,
-    /// Chunk count at which sizes are examined next.
+    /// Chunk count at which sizes are next examined.
     next_look: u64,
     /// Totals at the last examination.
     then: ArrivalTotals,
 }
 
-/// Space within which a chunk needs no check.
+/// Free space up to which chunks need no further check.
 pub(super) struct AmpleWindow {
     bytes: u64,
     memory: u64,
 }
 
 impl AmpleWindow {
-    /// Takes the space for a chunk with `data` bytes of user data, `bytes` as the profile counts
-    /// them. Returns false if it does not fit.
+    /// Reserves space for a chunk with `data` bytes of user data, which counts for `bytes` bytes in
+    /// the window. Returns `false` if it does not fit.
     #[inline(always)]
     pub fn take(&mut self, bytes: u64, data: usize) -> bool {
         let memory = data as u64 + CHUNK_COST;
@@ -163,7 +169,7 @@ impl ReceiveWindow {
         u64::from(self.size).saturating_sub(self.used)
     }
 
-    /// Memory limit for chunks that fill a hole.
+    /// Memory limit in bytes for chunks that fill a gap.
     fn hard(&self) -> u64 {
         (u64::from(self.size) * 7 / 4).max(HARD_FLOOR)
     }
@@ -172,8 +178,8 @@ impl ReceiveWindow {
         self.least.into()
     }
 
-    /// Whether a SACK would report about the same window as the last one: within an eighth of the
-    /// buffer, and closed or not as before.
+    /// Whether a SACK would advertise about the same window as the last SACK: the difference is at
+    /// most an eighth of the buffer, and both or none are closed.
     pub fn is_as_advertised(&self) -> bool {
         let now = self.to_advertise();
         let close = now.abs_diff(self.last_advertised) <= self.size / 8;
@@ -185,9 +191,9 @@ impl ReceiveWindow {
         self.data + u64::from(self.chunks) * CHUNK_COST
     }
 
-    /// Whether a chunk with `data` bytes of user data, `bytes` as the profile counts them, is
-    /// accepted. Except under profiles that drop silently, one that fills a hole may exceed the
-    /// buffer by half as much again and more.
+    /// Whether a chunk with `data` bytes of user data, which counts for `bytes` bytes in the
+    /// window, is accepted. Except under profiles that drop silently, a chunk that fills a gap may
+    /// exceed the buffer by three quarters of its size or more.
     pub fn admits(&self, bytes: u64, data: u64, fills_hole: bool) -> bool {
         let memory = self.memory() + data + CHUNK_COST;
         if fills_hole && !self.is_silent() {
@@ -196,8 +202,8 @@ impl ReceiveWindow {
         bytes <= self.left() && memory <= self.soft
     }
 
-    /// A conservative amount of space for chunks that [`Self::admits`] accepts and that leave a
-    /// window to advertise.
+    /// Conservative estimate of the free space. Within it, [`Self::admits`] accepts every chunk,
+    /// and a window remains to advertise.
     #[inline]
     pub fn plenty(&self) -> AmpleWindow {
         AmpleWindow {
@@ -206,18 +212,19 @@ impl ReceiveWindow {
         }
     }
 
-    /// Whether memory suffices for data of the association before a restart.
+    /// Whether memory is sufficient for `data` bytes of user data in `chunks` chunks from before a
+    /// restart.
     pub fn has_memory_for(&self, data: u64, chunks: usize) -> bool {
         self.memory() + data + chunks as u64 * CHUNK_COST <= self.hard()
     }
 
-    /// Buffers a chunk.
+    /// Accounts for a buffered chunk.
     #[inline]
     pub fn take(&mut self, bytes: u64, data: usize) {
         self.take_over(bytes, data, 1);
     }
 
-    /// Takes over buffered data in `chunks` from before a restart.
+    /// Accounts for buffered data in `chunks` chunks from before a restart.
     #[inline]
     pub fn take_over(&mut self, bytes: u64, data: usize, chunks: usize) {
         self.used += bytes;
@@ -225,7 +232,7 @@ impl ReceiveWindow {
         self.chunks += chunks as u32;
     }
 
-    /// Takes over all buffered data that `before` counts.
+    /// Accounts for all buffered data that `before` counts.
     pub fn take_over_all(&mut self, before: &Self) {
         self.used += before.used;
         self.data += before.data;
@@ -233,19 +240,19 @@ impl ReceiveWindow {
         self.waste += before.waste;
     }
 
-    /// Whether memory suffices for all data that `before` counts.
+    /// Whether memory is sufficient for all data that `before` counts.
     pub fn has_memory_for_all(&self, before: &Self) -> bool {
         self.has_memory_for(before.data, before.chunks as usize)
     }
 
-    /// Buffered data no longer counts against the window.
+    /// Removes buffered data from the window's count.
     #[inline]
     pub fn uncount(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.used, "freed more than was taken");
         self.used = self.used.saturating_sub(bytes);
     }
 
-    /// Data of `chunks` is no longer buffered.
+    /// Removes data in `chunks` chunks from the memory count.
     #[inline]
     pub fn forget(&mut self, data: usize, chunks: usize) {
         debug_assert!(data as u64 <= self.data, "forgot more than was held");
@@ -253,40 +260,41 @@ impl ReceiveWindow {
         self.chunks = self.chunks.saturating_sub(chunks as u32);
     }
 
-    /// An accepted chunk is no longer buffered.
+    /// Removes a buffered chunk from both counts.
     pub fn free(&mut self, bytes: u64, data: usize) {
         self.uncount(bytes);
         self.forget(data, 1);
     }
 
-    /// Counts the datagram bytes that buffered slices keep alive in addition to themselves.
+    /// Counts bytes of packets that buffered slices keep alive in addition to their own bytes.
     pub fn wastes(&mut self, bytes: usize) {
         self.waste += bytes as u64;
     }
 
-    /// All buffered data fills its datagrams now.
+    /// Records that all buffered data was copied out of its packets.
     pub fn wastes_nothing(&mut self) {
         self.waste = 0;
     }
 
-    /// Whether the buffered data keeps more than twice the buffer alive, including `spare` bytes of
-    /// unused queue capacity. It should then be copied out of its datagrams. Slices that nearly
-    /// fill their datagrams stay.
+    /// Whether the buffered data keeps more than twice the size of the buffer alive, including
+    /// `spare` bytes of unused queue capacity. The data should then be copied out of its packets,
+    /// except slices that nearly fill their packets.
     #[inline]
     pub fn is_pressed(&self, spare: usize) -> bool {
-        // This is more than the limit for chunks that fill a hole.
+        // This limit is higher than the one for chunks that fill a gap.
         let most = (2 * u64::from(self.size)).max(HARD_FLOOR);
         self.memory() + self.data / 8 + self.waste + spare as u64 > most
     }
 
-    /// The a_rwnd for a SACK. The peer counts user data against it, but memory counts chunks too.
-    /// Free memory is therefore converted to the data that fits it in chunks like the buffered
-    /// ones, or in larger ones while few are buffered.
+    /// Value of a_rwnd for a SACK, in bytes. The peer counts only user data against it, but memory
+    /// includes an overhead for each chunk. Free memory is therefore converted to the user data
+    /// that fits into it, assuming chunks like the buffered ones, or larger chunks while few are
+    /// buffered.
     #[inline]
     pub fn to_advertise(&self) -> u32 {
         let left = self.left();
         let memory = self.memory();
-        // Memory rarely matters: little is buffered, or chunks that fill the window first.
+        // Memory is rarely the limit: little data is buffered, or the chunks fill the window first.
         let most = if left + 3 * memory <= self.shows {
             left
         } else {
@@ -316,12 +324,11 @@ impl ReceiveWindow {
         self.shows == u64::MAX
     }
 
-    /// The a_rwnd while it [is narrow](Self::is_narrow).
+    /// Value of a_rwnd while it [is narrow](Self::is_narrow).
     #[cold]
     fn narrow(&self, left: u64, memory: u64) -> u32 {
         let free = self.soft.saturating_sub(memory);
-        // The memory of a packet full of such chunks is worth a packet, like `least` bytes of
-        // others.
+        // The memory of a packet full of tiny chunks counts like `least` bytes of other data.
         let typical = u64::from(self.typical);
         let packet = self.least() * (typical + CHUNK_COST) / (typical + CHUNK_HEADER);
         if left.min(free) < self.least() || free < packet.min(self.soft / 4) {
@@ -330,13 +337,13 @@ impl ReceiveWindow {
         self.in_typical_chunks(free).min(left).min(u32::MAX.into()) as u32
     }
 
-    /// User data that fits `free` bytes of memory in typical chunks.
+    /// Number of bytes of user data in typical chunks that fits into `free` bytes of memory.
     fn in_typical_chunks(&self, free: u64) -> u64 {
         let typical = u64::from(self.typical);
         free * typical / (typical + CHUNK_COST)
     }
 
-    /// Examines the sizes of arriving chunks from time to time, before a SACK is written.
+    /// Examines the sizes of received chunks from time to time, before a SACK is written.
     #[inline(always)]
     pub fn look(&mut self, statistics: &ReceiverCounters) {
         if statistics.chunks >= self.next_look {
@@ -344,13 +351,13 @@ impl ReceiveWindow {
         }
     }
 
-    /// A run shows the size of later chunks. A few large chunks do too, because the peer's traffic
-    /// has changed then.
+    /// Estimates the size of later chunks. A run of chunks shows their size; so do a few large
+    /// chunks, because the peer's traffic has then changed.
     #[inline(never)]
     fn look_closer(&mut self, statistics: &ReceiverCounters) {
         let seen = ArrivalTotals::of(statistics);
         let new = seen.since(self.then);
-        // Includes the SACK that is about to be written.
+        // The number of SACKs includes the SACK that is about to be written.
         let is_row = new.chunks / ROW > new.sacks;
         self.then = seen;
         self.next_look = statistics.chunks + EXAMINATION_INTERVAL;
@@ -367,17 +374,18 @@ impl ReceiveWindow {
     }
 
     /// Whether the next SACK would widen a [narrow](Self::is_narrow) window, because the data since
-    /// the last one is not tiny. A peer with such chunks has no space for a second one.
+    /// the last SACK is not tiny. The narrow window has space for only one such chunk, so the peer
+    /// may be waiting.
     #[cold]
     pub fn is_too_narrow(&self, statistics: &ReceiverCounters) -> bool {
         let new = ArrivalTotals::of(statistics).since(self.then);
         new.mean() == Some(TINY)
     }
 
-    /// User data that fits `free` bytes in addition to `memory`.
+    /// Number of bytes of user data that fits into `free` bytes, while `memory` bytes are in use.
     fn fitting(&self, free: u64, memory: u64) -> u64 {
         if 8 * memory <= 13 * self.data {
-            // The window holds fewer of these than memory does.
+            // Such chunks fill the window before they fill memory.
             return free;
         }
         let [free, memory, data, soft] = [free, memory, self.data, self.soft].map(u128::from);
@@ -402,16 +410,16 @@ impl ReceiveWindow {
         }
     }
 
-    /// A chunk with `bytes` as the profile counts them was dropped for lack of space, or reneged
-    /// for another. The peer has to retransmit it, and waits for its retransmission timeout unless
-    /// the new window is advertised earlier.
+    /// Records that a chunk, which counts for `bytes` bytes in the window, was dropped for lack of
+    /// space or reneged. The peer must retransmit it, and waits for its RTO unless a sufficient
+    /// window is advertised earlier.
     #[cold]
     pub fn refuse(&mut self, bytes: u64) {
         self.refused = self.refused.max(bytes.min(u32::MAX.into()) as u32);
     }
 
-    /// The window that is advertised at once after a chunk was dropped: the chunk fits, or it is at
-    /// its maximum.
+    /// Window from which a SACK is sent immediately after a chunk was dropped: the size of the
+    /// chunk, or the maximum window if that is smaller.
     fn for_refused(&self) -> u32 {
         if self.is_narrow() {
             return self.refused.min(self.widest() as u32);
@@ -419,8 +427,8 @@ impl ReceiveWindow {
         self.refused.max(self.least).min(self.size)
     }
 
-    /// Records the length of a packet. The peer's path MTU may be larger than this side's, and a
-    /// window below the peer's segment size is a silly window.
+    /// Records the length of a packet. The peer's path MTU may be larger than that of this side,
+    /// and a window below the peer's segment size is a silly window.
     #[inline(always)]
     pub fn note_packet(&mut self, bytes: usize) {
         if bytes > self.longest {
@@ -434,11 +442,12 @@ impl ReceiveWindow {
         self.least = least_window(self.size, bytes);
     }
 
-    /// Whether to advertise at once: the peer believes the window closed and it is open, or a
-    /// dropped chunk fits now, or the window has grown by the configured step.
+    /// Whether a SACK should be sent because of the window: the last advertised window was closed
+    /// and the window is now open, a dropped chunk would now fit, or the window has grown by the
+    /// configured step.
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
-        // Checked for every message: usually the window was not closed, nothing was dropped, and no
+        // Called for every message. Usually the window was not closed, no chunk was dropped, and no
         // step is set.
         (self.last_advertised == 0 || self.refused > 0 || !self.step.is_none())
             && self.is_wider_than_told()
@@ -460,12 +469,12 @@ impl ReceiveWindow {
             })
     }
 
-    /// The maximum window while it [is narrow](Self::is_narrow).
+    /// Maximum window in bytes while it [is narrow](Self::is_narrow).
     fn widest(&self) -> u64 {
         self.in_typical_chunks(self.soft).min(self.size.into())
     }
 
-    /// The part of the maximum window that `step` is of the buffer.
+    /// Scales `step`, given for the whole buffer, to the maximum window.
     #[inline(always)]
     fn as_wide(&self, step: u64) -> u64 {
         if self.is_narrow() {
@@ -475,7 +484,8 @@ impl ReceiveWindow {
     }
 }
 
-/// Half the buffer, or one segment of `mtu` (RFC 1122 §4.2.3.3, which RFC 9260 §6.2 cites).
+/// Minimum window to advertise in bytes: half of the buffer, or one segment of `mtu` bytes if that
+/// is smaller (RFC 1122 §4.2.3.3, which RFC 9260 §6.2 cites).
 fn least_window(size: u32, mtu: usize) -> u32 {
     (size / 2).min(u32::try_from(mtu).unwrap_or(u32::MAX))
 }

@@ -1,24 +1,24 @@
-//! One or several streams, depending on the cause of losses (Tsunoda et al. 2007, Fig. 3; first at
-//! ICSSC 2007).
+//! Adaptive allocation: one or several streams, depending on the cause of losses (Tsunoda et al.
+//! 2007, Fig. 3; first at ICSSC 2007).
 
 use anabranch_transport::Nanos;
 
 use super::loss_classifier::QuietTimer;
 use super::{Loss, LossClassifier, LossEvents, StreamAllocation};
 
-/// Several streams while losses are classified as wireless, one while they are classified as
-/// congestion or do not occur.
+/// Uses several streams while losses are classified as wireless, and one stream while they are
+/// classified as congestion or do not occur.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     judgement: LossClassifier,
-    /// Streams while enabled.
+    /// Number of streams while several are used.
     streams: u16,
     enabled: bool,
     watch: QuietTimer,
 }
 
 impl Adaptive {
-    /// Starts with one stream; uses `streams` while enabled.
+    /// Starts with one stream, and uses `streams` streams after wireless losses.
     pub fn new(streams: u16, judgement: LossClassifier) -> Self {
         Self {
             judgement,

@@ -1,12 +1,12 @@
-//! One stream more or less with each loss (Tsunoda et al. 2007, Fig. 11).
+//! Adaptive allocation with one stream more or less after each loss (Tsunoda et al. 2007, Fig. 11).
 
 use anabranch_transport::Nanos;
 
 use super::loss_classifier::QuietTimer;
 use super::{Loss, LossClassifier, LossEvents, StreamAllocation};
 
-/// Each wireless loss adds a stream, each congestion loss removes one, and a quiet period returns
-/// to one.
+/// Adds a stream after each wireless loss, removes one after each congestion loss, and returns to
+/// one stream after a period without retransmissions.
 #[derive(Clone, Debug)]
 pub struct AdaptiveStep {
     judgement: LossClassifier,

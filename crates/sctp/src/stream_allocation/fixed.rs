@@ -1,15 +1,15 @@
-//! A constant number of streams.
+//! Allocations with a constant number of streams.
 
 use super::StreamAllocation;
 
-/// A given number.
+/// Uses a given number of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
     streams: u16,
 }
 
 impl Fixed {
-    /// Uses `streams`, at least 1.
+    /// Uses `streams` streams, at least 1.
     pub fn new(streams: u16) -> Self {
         Self {
             streams: streams.max(1),
@@ -31,7 +31,7 @@ impl StreamAllocation for Fixed {
     }
 }
 
-/// The negotiated number.
+/// Uses all negotiated streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
     streams: u16,

@@ -1,58 +1,61 @@
-//! Loss classification of the adaptive allocations, congestion or wireless, and their return to one
-//! stream after a quiet period (H. Tsunoda, N. Kato, A. Jamalipour, Y. Nemoto, "Performance
-//! Evaluation of SCTP with Adaptive Multistreaming over LEO Satellite Networks", 2007, Section
-//! II-B, Figs. 3 and 11).
+//! Classification of losses as congestion or wireless for the adaptive allocations, and detection
+//! of a quiet period after which they return to one stream (H. Tsunoda, N. Kato, A. Jamalipour, Y.
+//! Nemoto, "Performance Evaluation of SCTP with Adaptive Multistreaming over LEO Satellite
+//! Networks", 2007, Section II-B, Figs. 3 and 11).
 
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Nanos, time};
 
 use super::Loss;
 
-/// The round-trip time that converts the rate estimate to a window. The paper compares cwnd with
-/// `RE x weight` and names no time; its reference (Wang et al., ISCC 2002) compares cwnd with `RE x
-/// RTTmin`.
+/// Round-trip time by which the rate estimate is multiplied to obtain a window. The paper compares
+/// cwnd with `RE x weight` without a time; its reference (Wang et al., ISCC 2002) compares cwnd
+/// with `RE x RTTmin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundTrip {
-    /// The minimum.
+    /// The minimum round-trip time.
     Least,
     /// The smoothed round-trip time.
     Smoothed,
-    /// A fixed value: with one second, cwnd in bytes is compared with RE in bytes per second, as
-    /// the formula reads without a time.
+    /// A fixed value in nanoseconds. With one second, cwnd in bytes is compared with RE in bytes
+    /// per second, which is the formula of the paper.
     Given(Nanos),
 }
 
-/// Definition of one loss. The paper says "when a sender notices packet losses".
+/// Which events count as one loss. The paper only says "when a sender notices packet losses".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossEvents {
-    /// Each SACK that brings chunks to the threshold of missing reports, on each path; and each
-    /// expiry of T3-rtx.
+    /// Each SACK after which chunks of a path reach the threshold of missing reports, and each
+    /// expiration of T3-rtx.
     PerSack,
-    /// Each chunk that reaches the threshold; and each expiry of T3-rtx.
+    /// Each chunk that reaches the threshold of missing reports, and each expiration of T3-rtx.
     PerChunk,
-    /// Each reduction of a congestion window: one congestion event of the recovery.
+    /// Each reduction of cwnd, that is, each congestion event.
     PerCut,
 }
 
-/// Parameters of the classification.
+/// Parameters of the loss classification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossClassifier {
-    /// A loss is congestion if `cwnd > weight x RE x RTT`; this is the weight while one stream is
-    /// in use: 1.4 (Fig. 3, after ISCC 2002).
+    /// Weight while one stream is in use: a loss is congestion if `cwnd > weight x RE x RTT`. 1.4
+    /// in the paper (Fig. 3, after ISCC 2002).
     pub weight_single: f64,
-    /// The weight while several are in use, larger to avoid oscillation: 1.6 (Fig. 3).
+    /// Weight while several streams are in use, larger to avoid oscillation. 1.6 in the paper (Fig.
+    /// 3).
     pub weight_multiple: f64,
-    /// The time that converts the rate to a window.
+    /// Round-trip time in the comparison.
     pub round_trip: RoundTrip,
-    /// Definition of one loss.
+    /// Which events count as one loss.
     pub loss_events: LossEvents,
-    /// Interval of the check for retransmissions while several streams are in use. Without any
-    /// since the last check, one stream is enough: 5 s (Section II-B). `None`: no check.
+    /// Interval in nanoseconds at which the number of retransmissions is checked while several
+    /// streams are in use. If there was none since the last check, one stream is used. 5 s in the
+    /// paper (Section II-B); `None`: no check.
     pub quiet: Option<Nanos>,
 }
 
 impl Default for LossClassifier {
-    /// The values of the paper if it specifies them; otherwise RTTmin and one loss per SACK.
+    /// Values of the paper. It does not specify the round-trip time and the definition of a loss,
+    /// for which the default is RTTmin and one loss per SACK.
     fn default() -> Self {
         Self {
             weight_single: 1.4,
@@ -65,8 +68,8 @@ impl Default for LossClassifier {
 }
 
 impl LossClassifier {
-    /// Whether the loss is classified as congestion rather than wireless, with `multiple` streams
-    /// in use. Without an estimate it is congestion.
+    /// Whether the loss is classified as congestion, not wireless; `multiple`: several streams are
+    /// in use. Without a rate estimate every loss is congestion.
     pub(super) fn is_congestion(&self, loss: &Loss, multiple: bool) -> bool {
         let weight = if multiple {
             self.weight_multiple
@@ -83,7 +86,7 @@ impl LossClassifier {
     }
 }
 
-/// Periodic check for retransmissions while several streams are in use.
+/// Timer of the periodic check for retransmissions, while several streams are in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuietTimer {
     ask_at: Option<Nanos>,
@@ -91,7 +94,7 @@ pub(super) struct QuietTimer {
 }
 
 impl QuietTimer {
-    /// Starts or stops the check at `now`.
+    /// Starts or stops the periodic check at `now`.
     pub fn watch(&mut self, now: Nanos, multiple: bool, period: Option<Nanos>) {
         self.ask_at = match (multiple, period) {
             (true, Some(period)) => self.ask_at.or(Some(now.saturating_add(period.max(1)))),
@@ -107,7 +110,7 @@ impl QuietTimer {
         self.ask_at
     }
 
-    /// Whether the check was due and no data was retransmitted in the last `period`.
+    /// Whether the check was due and no chunk was retransmitted in the last `period`.
     pub fn is_quiet(&mut self, now: Nanos, period: Option<Nanos>) -> bool {
         let (Some(due), Some(period)) = (self.ask_at, period) else {
             return false;

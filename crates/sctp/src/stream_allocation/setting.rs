@@ -8,7 +8,7 @@ use super::{AllocationKind, LossClassifier, LossEvents, RoundTrip};
 
 spelled!(LossEvents: LossEvents::PerSack = "per-sack", LossEvents::PerChunk = "per-chunk", LossEvents::PerCut = "per-cut");
 
-/// Maximum time, as for other settings of time.
+/// Maximum duration in nanoseconds, as for other settings.
 const MAX_TIME: Nanos = 86_400 * SECOND;
 
 impl Value for RoundTrip {
@@ -136,7 +136,7 @@ const ADAPTIVE_STEP: &[Setting] = &[
     QUIET,
 ];
 
-/// The allocations that a setting can name.
+/// Allocations that the setting accepts.
 pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "negotiated",
@@ -166,7 +166,7 @@ impl Value for AllocationKind {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        // The allocation is in the only list of allocations, and has no parameters.
+        // [`Self::Negotiated`] has no parameters, so it is written as a plain name.
         matches!((self, kind), (Self::Negotiated, Kind::Variant(_)))
     }
 

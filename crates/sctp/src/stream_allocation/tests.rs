@@ -1,6 +1,7 @@
-//! Classifications computed by hand: 100,000 bytes/s over a minimum round trip of 100 ms carry
-//! 10,000 bytes, so that a window is congestion above 14,000 bytes with one stream and above 16,000
-//! with several; over the smoothed 200 ms, twice that.
+//! Tests of classifications computed by hand. 100,000 bytes/s over a minimum round-trip time of 100
+//! ms carry 10,000 bytes. A loss is therefore congestion at a cwnd above 14,000 bytes with one
+//! stream, and above 16,000 bytes with several; twice that with the smoothed round-trip time of 200
+//! ms.
 
 use anabranch_settings::{Datum, Value};
 use anabranch_transport::ProbeSet;
@@ -78,8 +79,8 @@ fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
     assert!(judgement.is_congestion(&unmeasured(140_001), false));
 }
 
-/// Enabled at 1 s: checked at 6, 11, 16, ...; retransmissions at 1 and 7 s. At 6 s the first is 5 s
-/// old: quiet.
+/// Several streams are used from 1 s on, with checks at 6, 11, 16, ... s. Retransmissions at 1 and
+/// 7 s; at 6 s the first is 5 s old, so the check finds a quiet period.
 #[test]
 fn five_seconds_without_a_retransmission_return_to_one_stream() {
     for (retransmissions, quiet_at) in [
@@ -152,8 +153,8 @@ fn turns_go_round_the_streams_in_use() {
     assert_eq!((all.take_limit_met(), all.in_use()), (None, u16::MAX));
 }
 
-/// Four negotiated: three wireless losses reach them, two more are refused and reported once; after
-/// a congestion loss the limit is reported again.
+/// Four streams are negotiated. Three wireless losses reach this number; two further requests are
+/// refused and reported once. After a congestion loss the limit is reported again.
 #[test]
 fn growth_stops_at_what_was_negotiated_and_is_reported() {
     let judgement = LossClassifier::default();
@@ -205,8 +206,8 @@ fn names_make_what_they_say() {
     }
 }
 
-/// Any losses, retransmissions and timeouts: 1 to the negotiated number, and every selection is one
-/// of them.
+/// After any losses, retransmissions and timeouts, the number of streams is between 1 and the
+/// negotiated number, and every selected stream is in use.
 #[test]
 fn never_less_than_one_nor_more_than_negotiated() {
     let judgement = LossClassifier::default();

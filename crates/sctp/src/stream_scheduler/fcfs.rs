@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Discipline, QueueId, ServedData};
 
-/// Messages in the order of queuing: the queue of each message, oldest first.
+/// Queue of each message, oldest message first.
 #[derive(Debug, Default)]
 pub(crate) struct Fcfs(VecDeque<QueueId>);
 

@@ -6,12 +6,12 @@ use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 use crate::stream_table::StreamTable;
 
-/// Selects the stream with the smallest value that has messages; streams with equal values are
-/// selected round robin. Values are initially 0, as is that of messages without a stream.
+/// Selects the nonempty stream with the smallest value, and round robin among streams with equal
+/// values. The initial value is 0, also for messages without a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Priority {
     values: StreamTable<u16>,
-    /// Only nonempty rings.
+    /// Rings by value; each ring is nonempty.
     rings: BTreeMap<u16, Ring>,
 }
 

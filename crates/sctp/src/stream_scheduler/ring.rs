@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::QueueId;
 
-/// Queues with messages, each once; the front queue is next.
+/// Nonempty queues, each once; the front queue is served next.
 #[derive(Debug, Default)]
 pub(super) struct Ring(VecDeque<QueueId>);
 
@@ -14,7 +14,7 @@ impl Ring {
         self.0.front().copied()
     }
 
-    /// The front queue, if there is no other.
+    /// The front queue, if it is the only one.
     #[inline]
     pub fn only(&self) -> Option<QueueId> {
         if self.0.len() == 1 {
@@ -29,8 +29,8 @@ impl Ring {
         self.0.push_back(queue_id);
     }
 
-    /// The front queue was served and has `waiting` messages left. Returns whether the queue is at
-    /// the front again.
+    /// Moves the served front queue to the end; `waiting` is the number of its remaining messages.
+    /// Returns whether the same queue is at the front again.
     #[inline]
     pub fn rotate(&mut self, queue_id: QueueId, waiting: usize) -> bool {
         debug_assert_eq!(self.front(), Some(queue_id));
@@ -45,7 +45,7 @@ impl Ring {
     }
 
     pub fn remove(&mut self, queue_id: QueueId) {
-        // The queue is usually at the front, so that the other queues need no check.
+        // The queue is usually at the front, so check that first.
         match self.front() == Some(queue_id) {
             true => drop(self.0.pop_front()),
             false => self.0.retain(|it| *it != queue_id),
@@ -64,7 +64,7 @@ impl Ring {
         self.0.clear();
     }
 
-    /// Removes streams from `streams` on and adds them to `forgotten`.
+    /// Removes all streams from number `streams` on, and adds them to `forgotten`.
     pub fn forget_from(&mut self, streams: u16, forgotten: &mut Vec<u16>) {
         self.0.retain(|queue_id| match *queue_id {
             QueueId::Stream(stream) if stream >= streams => {

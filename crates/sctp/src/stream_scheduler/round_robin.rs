@@ -3,7 +3,8 @@
 use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 
-/// One message of each stream, round robin, or one fragment if messages are interleaved.
+/// Selects one message of each stream in turn, or one fragment of each stream if messages are
+/// interleaved.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobin(Ring);
 

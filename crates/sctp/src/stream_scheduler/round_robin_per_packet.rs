@@ -1,13 +1,13 @@
-//! Round robin per packet (RFC 8260 §3.3): the loss of a packet should delay one stream only.
+//! Round robin per packet (RFC 8260 §3.3), so that the loss of a packet delays only one stream.
 
 use super::ring::Ring;
 use super::{Discipline, QueueId, ServedData};
 
-/// One stream in each packet, round robin.
+/// Fills each packet from one stream, round robin.
 #[derive(Debug, Default)]
 pub(crate) struct RoundRobinPerPacket {
     ring: Ring,
-    /// The queue of the current packet.
+    /// Queue from which the current packet is filled.
     of_packet: Option<QueueId>,
 }
 

@@ -1,11 +1,11 @@
-//! Schedulers alone, over queues of fragments of given sizes.
+//! Tests of schedulers without a sender, with queues of fragments of given sizes.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Streams with endless messages of these sizes, and values: the share of each in a hundred bytes
-/// after many rounds.
+/// Share of each stream per hundred bytes after many rounds. Each stream has a message size, a
+/// value, and an unlimited number of messages.
 fn shares(kind: SchedulerKind, streams: &[(usize, u16)]) -> Vec<u64> {
     let mut scheduler = Scheduler::new(kind);
     for (stream, (_, value)) in streams.iter().enumerate() {
@@ -45,7 +45,7 @@ fn schedulers_divide_bytes_among_streams_that_always_have_messages() {
     assert_eq!(shares(Priority, &[(10, 3), (30, 3), (5, 4)]), [25, 75, 0]);
 }
 
-/// A stream that was idle gets its share from then on, without credit for idle time.
+/// A stream that was idle gets its share afterwards, without credit for the idle time.
 #[test]
 fn idleness_saves_up_nothing() {
     for kind in [SchedulerKind::FairCapacity, SchedulerKind::WeightedFair] {
@@ -85,7 +85,8 @@ fn a_value_changes_what_waits() {
     assert_eq!(scheduler.pick(), Some(QueueId::Stream(4)));
 }
 
-/// A packet has one stream, even if that has no more data, and the next packet the next stream.
+/// Each packet contains one stream, even if that stream has no more data, and the next packet
+/// contains the next stream.
 #[test]
 fn one_stream_in_each_packet() {
     let mut scheduler = Scheduler::new(SchedulerKind::RoundRobinPerPacket);
@@ -108,7 +109,7 @@ fn one_stream_in_each_packet() {
     assert_eq!(scheduler.pick(), Some(QueueId::Stream(1)));
 }
 
-/// Every scheduler lists exactly the queues with messages, after any sequence of operations.
+/// After any sequence of operations, every scheduler lists exactly the nonempty queues.
 #[test]
 fn the_queues_are_those_that_have_messages() {
     for &kind in SchedulerKind::ALL {

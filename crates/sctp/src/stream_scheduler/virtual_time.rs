@@ -1,5 +1,5 @@
-//! Start-time fair queueing (Goyal, Vin and Cheng 1996): the queue with the least weighted service
-//! is next.
+//! Start-time fair queueing (Goyal, Vin and Cheng 1996): the queue that received the least service
+//! relative to its weight is next.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,16 +8,16 @@ use std::marker::PhantomData;
 use super::{Discipline, QueueId, ServedData};
 use crate::stream_table::StreamTable;
 
-/// Cost of a byte of a stream with weight 1.
+/// Virtual time of one byte of a stream with weight 1.
 const UNIT: u64 = 1 << 16;
 
-/// Weights of streams.
+/// Mapping from stream values to weights.
 pub(crate) trait Weights: Debug + Default {
-    /// The weight of a stream with that value.
+    /// Weight of a stream with this value.
     fn weight(value: u16) -> u16;
 }
 
-/// Equal weights.
+/// All streams have the same weight.
 #[derive(Debug, Default)]
 pub(crate) struct Equal;
 
@@ -27,7 +27,7 @@ impl Weights for Equal {
     }
 }
 
-/// Weights by value; a value that was never set, or is 0, counts as 1.
+/// The value is the weight; 0 or no value counts as 1.
 #[derive(Debug, Default)]
 pub(crate) struct ByValue;
 
@@ -37,23 +37,24 @@ impl Weights for ByValue {
     }
 }
 
-/// State of a queue.
+/// Scheduling state of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    /// Start time of its next message, in its virtual time.
+    /// Virtual start time of its next message.
     time: u64,
-    /// The queue has messages, and waits under this number with that time.
+    /// Sequence number under which the queue is in `waiting`; `None` if it has no messages.
     place: Option<u64>,
     value: u16,
 }
 
-/// Queues by virtual time, which advances with service, faster for lower weights. A queue that
-/// becomes active starts at the time of the last one served, so idle time gives no credit.
+/// Queues by virtual time, which advances with the bytes sent, divided by the weight. A queue that
+/// becomes active starts at the virtual time of the queue served last, so idle time gives no
+/// credit.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualTime<W> {
     streams: StreamTable<Account>,
     spread: Account,
-    /// Queues with messages, by time, and then by order of arrival.
+    /// Nonempty queues, by virtual time and then by order of activation.
     waiting: BTreeMap<(u64, u64), QueueId>,
     clock: u64,
     arrivals: u64,

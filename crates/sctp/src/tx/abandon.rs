@@ -1,8 +1,9 @@
 //! Abandonment of messages: selection, timing, and the FORWARD TSN to the peer (RFC 3758 §3.5, RFC
 //! 7496).
 //!
-//! A message is examined when it would be started, continued or retransmitted. Data in flight that
-//! is not found lost may still arrive, and is left alone.
+//! The policy of a message is checked when the message would be started, continued or
+//! retransmitted. Data in flight that is not considered lost may still arrive, and is not
+//! abandoned.
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::serial::{Fsn, Mid};
@@ -22,7 +23,7 @@ use crate::pr_sctp::{
 use crate::stream_scheduler::QueueId;
 
 impl Sender {
-    /// Sets whether messages may be abandoned: both ends support partial reliability.
+    /// Sets whether messages may be abandoned, because both ends support partial reliability.
     pub(crate) fn set_partial_reliability(&mut self, spoken: bool) {
         let cumulative = self.outstanding.cumulative_point();
         self.queue.take_begun();
@@ -45,7 +46,7 @@ impl Sender {
             self.check_stream(stream)?;
         }
         let queue_id = stream.map_or(QueueId::Unassigned, QueueId::Stream);
-        // Before the handshake it is unknown whether the peer supports it.
+        // Before the handshake it is unknown whether the peer supports partial reliability.
         let may_matter = self.streams == 0 || self.abandoning.is_some();
         let terms = options.terms(now).filter(|_| may_matter);
         let terms = match receipt {
@@ -90,7 +91,7 @@ impl Sender {
         self.abandoning.is_some()
     }
 
-    /// Messages abandoned by `policy`, of one stream or of all.
+    /// Number of messages abandoned by `policy`, of one stream or of all.
     pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
         let Some(abandoning) = &self.abandoning else {
             return AbandonedCount::default();
@@ -101,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// The next abandoned message to report to the user.
+    /// Next abandoned message to report to the user.
     pub(crate) fn next_abandoned(&mut self) -> Option<AbandonedMessage> {
         let message = self.abandoning.as_mut()?.next_news()?;
         if let Some(stream) = message.stream {
@@ -116,7 +117,8 @@ impl Sender {
         self.forward_due
     }
 
-    /// Chunk `tsn` is sent for the first time: records the message if it has options.
+    /// Called when chunk `tsn` is sent for the first time: records the message if it has a policy
+    /// or a receipt.
     #[cold]
     pub(super) fn note_terms(&mut self, tsn: Tsn) {
         self.note_receipt(tsn);
@@ -147,7 +149,7 @@ impl Sender {
         }
     }
 
-    /// The policy that forbids the retransmission of the marked chunk `tsn`, if any.
+    /// Policy that forbids the retransmission of the marked chunk `tsn`, if any.
     #[inline]
     pub(super) fn forbids(&self, now: Nanos, tsn: Tsn) -> Option<AbandonPolicy> {
         let abandoning = self.abandoning.as_ref()?;
@@ -156,7 +158,7 @@ impl Sender {
         record.terms.forbids(now, chunk.transmissions)
     }
 
-    /// Whether the lifetime of the next message, which is unsent, is over.
+    /// Whether the lifetime of the next unsent message has expired.
     #[inline]
     pub(super) fn next_is_over(&self, now: Nanos) -> bool {
         self.abandoning.is_some() && self.next_is_over_at(now)
@@ -168,7 +170,8 @@ impl Sender {
         next.is_some_and(|terms| terms.is_over(now))
     }
 
-    /// Abandons messages that are next and must not be (re)transmitted.
+    /// Abandons messages whose chunks would be sent or retransmitted next, but whose policy forbids
+    /// it.
     #[inline]
     pub(crate) fn abandon_due(&mut self, now: Nanos, paths: &mut Paths) {
         if self.abandoning.is_some() {
@@ -176,7 +179,8 @@ impl Sender {
         }
     }
 
-    /// A chunk that would be retransmitted next, and the policy that forbids it.
+    /// Chunk that would be retransmitted next, and the policy that forbids it; `None` if it is
+    /// allowed.
     fn next_forbidden(&self, now: Nanos, paths: &Paths) -> Option<(Tsn, AbandonPolicy)> {
         let forbidden = |tsn| Some((tsn, self.forbids(now, tsn)?));
         match self.uses_paths_at_once() {
@@ -213,8 +217,8 @@ impl Sender {
         }
     }
 
-    /// Frees space in the queue for `length` bytes of a message with `terms`, if others have a
-    /// lower priority. Returns whether it fits now.
+    /// Abandons unsent messages of lower priority until `length` bytes of a message with policy
+    /// `terms` fit into the send buffer. Returns whether they fit.
     fn make_room(&mut self, length: usize, terms: &PrPolicy) -> bool {
         while self.queue.bytes() > 0 && self.queue.bytes() + length > self.send_buffer {
             let priority = terms.priority.filter(|_| self.abandoning.is_some());
@@ -250,7 +254,7 @@ impl Sender {
         self.answer_all(receipt, DeliveryStatus::Abandoned(policy));
     }
 
-    /// Abandons all of a partly sent message (RFC 3758 §3.5 A2, A3).
+    /// Abandons a partly sent message with all its chunks (RFC 3758 §3.5 A2, A3).
     fn abandon(&mut self, message: MessageId, policy: AbandonPolicy, paths: &mut Paths) {
         let Some(abandoning) = &mut self.abandoning else {
             return;
@@ -291,8 +295,8 @@ impl Sender {
             receipts.abandoned(number, tsns.last().copied(), policy);
         }
         if unended {
-            // Uses a TSN for an end that is never sent, so that the receiver should see a hole, not
-            // a message within another.
+            // Reserves a TSN for the last fragment, which is never sent. The receiver then sees a
+            // gap, and not the start of another message within this one.
             abandoning.go_on(message, self.outstanding.next_tsn(), true);
         }
         abandoning.given_up(message);
@@ -310,7 +314,7 @@ impl Sender {
             .saturating_sub(self.in_flight_for_window());
     }
 
-    /// A TSN that is never sent.
+    /// Uses a TSN for a fragment that is never sent.
     #[inline(never)]
     fn skip_one(&mut self, fragment: Fragment) {
         let tsn = self.outstanding.next_tsn();
@@ -329,7 +333,7 @@ impl Sender {
         self.outstanding.abandon(tsn);
     }
 
-    /// A chunk with this state is no longer in flight or marked.
+    /// Removes an abandoned chunk from the bytes in flight or marked.
     fn release(&mut self, tsn: Tsn, standing: &Standing, paths: &mut Paths) {
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(standing.length),
@@ -367,16 +371,16 @@ impl Sender {
         }
     }
 
-    /// Whether abandoned messages let the peer advance beyond the cumulative TSN that it has
-    /// acknowledged, so that a FORWARD TSN is due.
+    /// Whether a FORWARD TSN can move the peer's cumulative TSN forward, because abandoned chunks
+    /// follow the cumulative TSN that it has acknowledged.
     pub(super) fn forward_pending(&self) -> bool {
         let cumulative = self.outstanding.cumulative_point();
         let pending = |it: &PrSctpSender| it.point().gt(cumulative);
         self.abandoning.as_deref().is_some_and(pending)
     }
 
-    /// The peer's cumulative TSN has passed an abandoned chunk: it is alive, and received the
-    /// FORWARD TSN.
+    /// Records that the peer's cumulative TSN has passed an abandoned chunk, which shows that the
+    /// peer is alive and has received the FORWARD TSN.
     #[cold]
     pub(super) fn passed_abandoned(&mut self, newly: &mut Newly) {
         newly.chunks += 1;
@@ -387,7 +391,8 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement was processed (RFC 3758 §3.5 C1 to C3).
+    /// Called after each acknowledgment: advances the Advanced.Peer.Ack.Point (RFC 3758 §3.5 C1 to
+    /// C3).
     #[inline]
     pub(super) fn follow_acknowledgement(
         &mut self,
@@ -420,7 +425,7 @@ impl Sender {
         }
     }
 
-    /// Adds the due FORWARD TSN to a packet for path `id`, if it fits.
+    /// Adds a FORWARD TSN that is due on path `id` to a packet, if it fits.
     pub(crate) fn push_forward_tsn(
         &mut self,
         now: Nanos,
@@ -453,8 +458,8 @@ impl Sender {
         }
     }
 
-    /// T3-rtx of path `id` expired without data in flight on the path, so the timer may cover a
-    /// FORWARD TSN (RFC 3758 §3.5 A5).
+    /// Called when T3-rtx of path `id` expired while no data was in flight on this path; the timer
+    /// may have been started for a FORWARD TSN, which is then sent again (RFC 3758 §3.5 A5).
     pub(super) fn repeat_forward_tsn(
         &mut self,
         now: Nanos,

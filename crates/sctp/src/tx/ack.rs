@@ -1,4 +1,5 @@
-//! SACK processing: acknowledged data, RTO, T3-rtx and the windows (RFC 9260 §6.2.1, §6.3.2, §7.2).
+//! SACK processing: acknowledged data, RTT, T3-rtx, cwnd and the peer's window (RFC 9260 §6.2.1,
+//! §6.3.2, §7.2).
 
 use anabranch_congestion::AckSample;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -12,57 +13,58 @@ use crate::compact_option::OptionalNanos;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
-/// Reneged chunks that one SACK puts back in flight, under the switch `reneged_at_once`.
+/// Maximum number of reneged chunks that one SACK puts back in flight (switch `reneged_at_once`).
 const MAX_RENEGED_AT_ONCE: usize = 64;
 
-/// Changes by a SACK (or the cumulative TSN of a SHUTDOWN).
+/// Effects of a SACK, or of the cumulative TSN of a SHUTDOWN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackOutcome {
-    /// The SACK was older than the known state and was ignored.
+    /// Whether the SACK was older than the current state, and was ignored.
     pub stale: bool,
-    /// The SACK acknowledged a TSN that was never sent and was ignored. RFC 9260 does not specify
-    /// the response; an ABORT with the cause Protocol Violation is appropriate.
+    /// Whether the SACK acknowledged a TSN that was never sent, and was ignored. RFC 9260 does not
+    /// specify the response; an ABORT with the cause Protocol Violation is appropriate.
     pub protocol_violation: bool,
-    /// The cumulative TSN advanced.
+    /// Whether the cumulative TSN advanced.
     pub cumulative_advanced: bool,
-    /// Bytes newly acknowledged by the cumulative TSN and by gap blocks, as cwnd counts them.
+    /// Number of bytes newly acknowledged by the cumulative TSN and Gap Ack Blocks, as cwnd counts
+    /// them.
     pub newly_acked_bytes: u64,
-    /// Chunks newly acknowledged.
+    /// Number of newly acknowledged chunks.
     pub newly_acked_chunks: u32,
-    /// The association's error count is reset (§8.1): the cumulative TSN advanced, or a gap ack
-    /// block reported a TSN for the first time. A repeated report after reneging is no new
-    /// information.
+    /// Whether the error count of the association must be reset (§8.1): the cumulative TSN
+    /// advanced, or a Gap Ack Block reported a TSN for the first time. A repeated report after
+    /// reneging does not count.
     pub alive: bool,
-    /// Chunks found lost by missing reports.
+    /// Number of chunks that were marked as lost by missing reports.
     pub fast_retransmitted: u32,
-    /// Paths (bit `n` for [`PathId`] `n`) that were inactive and are active again.
+    /// Paths that were inactive and are active again (bit `n` for [`PathId`] `n`).
     pub paths_restored: u32,
 }
 
-/// Result of one acknowledgement for one path; scratch data.
+/// Effects of one SACK on one path; scratch data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathAck {
     pub bytes: u64,
     pub chunks: u32,
-    /// Packets whose first chunk is among them.
+    /// Number of packets whose first chunk was acknowledged.
     pub packets: u32,
-    /// An acknowledged chunk proves the path alive: it was sent on this path alone, and not in
-    /// doubt after a timeout (if the profile requires that).
+    /// Whether an acknowledged chunk shows that the path is alive: it was sent only on this path,
+    /// and (if the profile requires it) was not timed out.
     pub alive: bool,
-    /// The cumulative TSN passed a chunk, if that restarts T3-rtx.
+    /// Whether the cumulative TSN passed a chunk, if that restarts T3-rtx.
     pub passed: bool,
     pub rtt: Option<Nanos>,
-    /// More than the bytes of each chunk is needed.
+    /// Whether details of each acknowledged chunk are needed, not only its bytes.
     pub watched: bool,
-    /// Transmission time of the newest chunk that was sent only once.
+    /// Transmission time of the newest acknowledged chunk that was sent only once.
     pub latest_sent: Option<Nanos>,
     pub flight_before: u64,
     pub earliest_before: Option<Tsn>,
-    /// The receiver reneged on a chunk, which is in flight again.
+    /// Whether the receiver has reneged on a chunk, which is in flight again.
     pub withdrawn: bool,
-    /// Chunks marked by missing reports.
+    /// Number of chunks marked by missing reports.
     pub lost: u32,
-    /// The highest TSN among them, if there are any.
+    /// Highest marked TSN, if `lost` is not 0.
     pub highest: Tsn,
 }
 
@@ -104,14 +106,14 @@ impl Sender {
         self.acknowledge(now, cumulative_tsn, None, paths, trace)
     }
 
-    /// Outcome of a SACK that is older than another (RFC 9260 §6.2.1 D i), or whose `highest` TSN
-    /// was never sent.
+    /// Outcome of a SACK that must be ignored: it is outdated (RFC 9260 §6.2.1 D i), or its
+    /// `highest` TSN was never sent.
     fn refuse(&mut self, now: Nanos, cumulative: Tsn, highest: Tsn) -> Option<SackOutcome> {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
             self.statistics.seldom().stale_sacks += 1;
             if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
-                // In ns-2.35 it has no information, yet is a send opportunity.
+                // In ns-2.35 an outdated SACK is still a send opportunity.
                 let carried = self.burst.carried && self.outstanding.first_marked().is_some();
                 self.burst.restart(now);
                 self.burst.carried = carried;
@@ -178,7 +180,7 @@ impl Sender {
             fast_retransmitted,
             ..SackOutcome::default()
         };
-        // The acknowledgement with a mark grows no window, as in recovery (RFC 3168 §6.1.2).
+        // A SACK with an ECN mark does not increase cwnd, as in recovery (RFC 3168 §6.1.2).
         let no_growth = still_recovering || std::mem::take(&mut self.echoed);
         self.settle_paths(now, advanced, no_growth, &mut outcome, paths, trace);
         if !still_recovering {
@@ -215,7 +217,7 @@ impl Sender {
         outcome
     }
 
-    /// Updates the free space of the peer's `window` after an acknowledgement; `news`: the SACK
+    /// Updates the peer's free window after a SACK that advertised `window`; `news`: the SACK
     /// acknowledged new data.
     #[inline(always)]
     pub(super) fn note_peer_window(&mut self, now: Nanos, window: u64, news: bool) {
@@ -269,8 +271,8 @@ impl Sender {
                     Self::note_reported(chunk.path, chunk.begins_packet, false, paths);
                 }
             }
-            // The next burst could be large, because the retransmission released many chunks (RFC
-            // 9260 §6.1 D).
+            // Limit the next burst, because the acknowledged retransmission may have released many
+            // chunks (RFC 9260 §6.1 D).
             self.burst.armed |= chunk.fast_retransmitted;
         }
     }
@@ -296,8 +298,7 @@ impl Sender {
         }
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
-        // ns-2.35 examines no chunk without blocks: an older SACK without blocks reneges on no
-        // chunk.
+        // ns-2.35 does not detect reneging by a SACK without Gap Ack Blocks.
         let looks = self.profile.reneged_at_once && !blocks.is_empty();
         if looks && self.any_reneged() {
             let first = self.withdrawn().take(MAX_RENEGED_AT_ONCE).collect();
@@ -305,8 +306,8 @@ impl Sender {
         }
     }
 
-    /// A gap ack block reports `tsn`. Returns whether that resets errors: it is the first report,
-    /// or reneged chunks count as retransmitted.
+    /// Processes a TSN in a Gap Ack Block. Returns whether it resets errors: this is the first
+    /// report, or reneged chunks count as retransmitted.
     pub(super) fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) -> bool {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;
@@ -323,8 +324,9 @@ impl Sender {
     }
 
     /// Records whether the receiver has reneged on reported chunks (RFC 9260 §6.2.1 D iii). The
-    /// chunks are not examined, because a peer could report and renege on tens of thousands with
-    /// each SACK. The chunks are marked when T3-rtx expires, or individually by missing reports.
+    /// chunks are not examined here, because a peer could report and renege on tens of thousands of
+    /// chunks with each SACK. They are marked when T3-rtx expires, or individually by missing
+    /// reports.
     fn note_reneged(&mut self) {
         self.reneged_on = None;
         if self.any_reneged() {
@@ -335,12 +337,12 @@ impl Sender {
     }
 
     pub(super) fn any_reneged(&self) -> bool {
-        // Abandoned chunks may have arrived, and are covered by blocks then.
+        // Abandoned chunks may have arrived and be covered by Gap Ack Blocks, so count them, too.
         let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
         self.outstanding.gap_acked() > 0 && reported > gap_blocks::covered(&self.gaps)
     }
 
-    /// TSNs that a gap ack block has reported and the last SACK does not.
+    /// TSNs that earlier Gap Ack Blocks reported, but the last SACK does not.
     fn withdrawn(&self) -> impl Iterator<Item = Tsn> + '_ {
         let ring = &self.outstanding;
         let at = |offset: u32| ring.cumulative_point().add(offset);
@@ -429,7 +431,7 @@ impl Sender {
         }
     }
 
-    /// Grows the windows, measures the round trip, and stops or restarts T3-rtx, path by path.
+    /// Increases cwnd, measures the round-trip time, and stops or restarts T3-rtx, for each path.
     fn settle_paths(
         &mut self,
         now: Nanos,
@@ -459,7 +461,7 @@ impl Sender {
         }
     }
 
-    /// One path of [`Self::settle_paths`]; `PLAIN`: the path is the only path, chunks were
+    /// Updates one path for [`Self::settle_paths`]. `PLAIN`: it is the only path, chunks were
     /// acknowledged, and tracing is disabled.
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
     #[inline(always)]
@@ -491,8 +493,9 @@ impl Sender {
         }
     }
 
-    /// If marked chunks count as in flight, T3-rtx covers them too. The timer stops only when an
-    /// acknowledgement finds the path empty, not when the last chunk moved to another path.
+    /// Whether T3-rtx must be started or stopped in profiles whose timer also covers marked chunks.
+    /// There the timer stops only when a SACK finds no chunk on the path, not when the last chunk
+    /// moves to another path.
     fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
         let is_empty = entry.flightsize + entry.marked_bytes == 0;
         self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty
@@ -513,7 +516,7 @@ impl Sender {
         let entry = paths.get_mut(id);
         if PLAIN || ack.chunks > 0 {
             entry.most_in_flight = OptionalNanos::NONE;
-            // Tracing is usually disabled, and the controller need not be queried.
+            // If tracing is disabled, the congestion control need not be queried.
             let looks = !PLAIN && (trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh));
             let before = if looks { window(entry) } else { (0, 0) };
             let sample = AckSample {
@@ -559,25 +562,25 @@ impl Sender {
     }
 }
 
-/// The chunks that a SACK newly acknowledged.
+/// Chunks newly acknowledged by a SACK.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newly {
     pub chunks: u32,
-    /// A gap ack block reported a chunk of the path for the first time.
+    /// Whether a Gap Ack Block reported a chunk of the path for the first time.
     pub alive: bool,
     pub highest: Option<Tsn>,
-    /// The lowest, if the cumulative TSN brought none.
+    /// Lowest TSN reported by a Gap Ack Block, if the cumulative TSN acknowledged no new chunk.
     pub lowest_by_gap: Option<Tsn>,
 }
 
 impl Newly {
-    /// A SACK's chunks are counted from the lowest to the highest.
+    /// Counts a newly acknowledged chunk; must be called in ascending order of TSNs.
     pub(super) fn count(&mut self, tsn: Tsn) {
         self.chunks += 1;
         self.highest = Some(tsn);
     }
 
-    /// Like [`Self::count`], for a chunk reported by a gap ack block.
+    /// Like [`Self::count`], for a chunk reported by a Gap Ack Block.
     pub(super) fn count_by_gap(&mut self, tsn: Tsn) {
         if self.chunks == 0 {
             self.lowest_by_gap = Some(tsn);

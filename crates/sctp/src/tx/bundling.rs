@@ -1,5 +1,5 @@
-//! Bundling of DATA into a packet: retransmissions first, then new chunks as cwnd, the peer's
-//! window and Max.Burst allow (RFC 9260 §6.1, §6.10).
+//! Bundling of DATA into a packet: retransmissions first, then new chunks as permitted by cwnd, the
+//! peer's window and Max.Burst (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::Data;
@@ -11,9 +11,10 @@ use crate::compact_option::OptionalNanos;
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, MaxBurst};
 
-/// Marked chunks for other paths that are skipped in search of more chunks for a packet.
+/// Maximum number of marked chunks for other paths that are skipped while more chunks for a packet
+/// are searched.
 const MAX_PASSED_OVER: u32 = 64;
-/// Minimum user data of a first fragment in the remaining space of a packet, bytes.
+/// Minimum user data in bytes of a first fragment that fills the remaining space of a packet.
 const MIN_BEGINNING: usize = 64;
 
 impl Sender {
@@ -80,7 +81,7 @@ impl Sender {
         again + new
     }
 
-    /// A packet with `bytes` of DATA, as cwnd counts them, is sent on a path.
+    /// Updates the path for a sent packet with `bytes` bytes of DATA, as cwnd counts them.
     #[inline(always)]
     pub(super) fn note_packet(&self, now: Nanos, bytes: u64, entry: &mut PathEntry) {
         if entry.t3_deadline.is_none() {
@@ -98,7 +99,7 @@ impl Sender {
         }
     }
 
-    /// Whether cwnd may have changed.
+    /// Reduces cwnd if the path was idle. Returns whether cwnd may have changed.
     fn decay_if_idle(
         &mut self,
         now: Nanos,
@@ -129,7 +130,8 @@ impl Sender {
         let mut next = self.first_to_go_again(id, paths);
         while let Some(tsn) = next {
             if self.forbids(now, tsn).is_some() {
-                // The message is abandoned once its TSN is the lowest.
+                // The message of this chunk will be abandoned when its TSN is the lowest marked
+                // one.
                 next = self.outstanding.next_marked(tsn.next());
                 continue;
             }
@@ -140,8 +142,8 @@ impl Sender {
                 if !self.keys.join(self.keys.of(tsn), count == 0) {
                     break;
                 }
-                // The path MTU has decreased since it was fragmented: it is sent alone and
-                // fragmented by IP (RFC 9260 §6.9).
+                // The path MTU has decreased since the message was fragmented. The chunk is sent
+                // alone, and IP fragments the packet (RFC 9260 §6.9).
                 let length = (chunk.fragment.user_data.len() + self.header).next_multiple_of(4);
                 if packet.is_empty() && length > packet.room() {
                     packet.make_room(length);
@@ -181,8 +183,8 @@ impl Sender {
         count
     }
 
-    /// A marked chunk was added to a packet for path `id`: it is in flight again, and covered by
-    /// T3-rtx.
+    /// Updates a marked chunk that was added to a packet for path `id`: it is in flight again, and
+    /// T3-rtx covers it.
     fn retransmitted(
         &mut self,
         now: Nanos,
@@ -235,7 +237,7 @@ impl Sender {
                 .is_none_or(|earliest| tsn.lt(earliest))
         };
         if was_earliest && old.t3_deadline.is_some() {
-            // RFC 9260 §7.2.4 (4), §6.3.2: the timer follows the earliest chunk.
+            // The timer follows the earliest outstanding chunk (RFC 9260 §7.2.4 (4), §6.3.2).
             if from != id && old.flightsize + old.marked_bytes == 0 {
                 if !self.profile.flight_counts_marked {
                     old.t3_deadline = None;
@@ -260,7 +262,8 @@ impl Sender {
         }
     }
 
-    /// Retransmissions count towards the burst, and may exceed it by one under ns-2.35's rule.
+    /// Counts a retransmission in the burst. Under ns-2.35's rule, retransmissions may exceed the
+    /// burst limit by one.
     fn count_burst_of_retransmission(&mut self) {
         match self.profile.max_burst_applies {
             MaxBurst::Off => {}
@@ -274,14 +277,16 @@ impl Sender {
                     self.gate_closed = self.outstanding.first_marked().is_some();
                 }
                 self.burst.packets += 1;
-                // The count ends with new data, which is not sent while chunks are marked.
+                // The count continues until new data is sent, which does not happen while chunks
+                // are marked.
                 self.burst.carried = self.timed_out || self.outstanding.first_marked().is_some();
             }
             MaxBurst::AfterFastRetransmit => {}
         }
     }
 
-    /// `shared`: after retransmissions; `known`: new data may be sent on `id`.
+    /// Adds new chunks to a packet for path `id`. `shared`: the packet contains retransmissions.
+    /// `known`: it was already checked that new data may be sent on `id`.
     #[expect(clippy::too_many_arguments, reason = "one step of fill")]
     fn fill_new(
         &mut self,
@@ -357,9 +362,9 @@ impl Sender {
         count
     }
 
-    /// User data of the next chunk, at most `most` bytes, in a packet with `room`, `behind` another
-    /// chunk. The limit is less than that of a full packet if a message that must be fragmented
-    /// anyway can begin in the packet.
+    /// Length in bytes of the user data of the next chunk, at most `most`, for a packet with `room`
+    /// bytes left. `behind`: other chunks precede it. If a message must be fragmented anyway, its
+    /// first fragment may be shorter, so that it fills the packet.
     #[inline(always)]
     pub(super) fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
@@ -378,7 +383,8 @@ impl Sender {
         }
         self.burst.packets += 1;
         let full = self.burst.packets >= self.profile.max_burst;
-        // Under ns-2.35's rule the limit is exhausted once it has blocked a packet.
+        // Under ns-2.35's rule the burst limit applies once: when it has blocked a packet, it is
+        // over.
         if self.burst.armed
             && full
             && self.path_allows_new(id, paths)
@@ -427,9 +433,9 @@ impl Sender {
 #[derive(Clone, Copy, Default)]
 struct Sent {
     user_data: u64,
-    /// The size as the windows count it.
+    /// Bytes as the receiver window counts them.
     rwnd: u64,
     cwnd: u64,
-    /// Complete chunks with header and padding.
+    /// Bytes of complete chunks with header and padding.
     carried: u64,
 }

@@ -1,31 +1,32 @@
-//! Burst limit: packets per send opportunity.
+//! Burst limit: maximum number of packets per send opportunity.
 
 use anabranch_transport::Nanos;
 
 use super::Sender;
 use crate::profile::MaxBurst;
 
-/// Packet count of one send opportunity (RFC 9260 §6.1 D).
+/// Packet counters of one send opportunity (RFC 9260 §6.1 D).
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub(super) packets: u32,
-    /// Packets allowed on this opportunity.
+    /// Number of packets allowed on this opportunity.
     pub(super) allowed: u32,
-    /// The caller has taken all packets that could be sent since the opportunity began.
+    /// Whether the caller has taken all packets that could be sent on this opportunity.
     pub(super) taken_out: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the
-    /// limit is active.
+    /// Whether the limit is active; under
+    /// [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit).
     pub(super) armed: bool,
-    /// The limit was reached with more data to send; no data is sent before the next SACK.
+    /// Whether the limit was reached while more data could be sent. No data is then sent before the
+    /// next SACK.
     pub(super) stopped: bool,
     pub(super) began: Nanos,
-    /// The user queued a message, which is a separate opportunity at a later time.
+    /// Whether the user has queued a message, which is a separate opportunity at a later time.
     pub(super) message_given: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit):
-    /// retransmissions count towards the next SACK's opportunity: after a timeout, and while more
-    /// was marked than sent.
+    /// Whether retransmissions count towards the opportunity of the next SACK: after a timeout, and
+    /// while chunks are still marked. Under
+    /// [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit).
     pub(super) carried: bool,
-    /// Retransmissions have begun on this opportunity.
+    /// Whether retransmissions were sent on this opportunity.
     pub(super) retransmitting: bool,
 }
 
@@ -42,8 +43,8 @@ impl Burst {
         };
     }
 
-    /// A SACK is an opportunity for `packets`. Several SACKs that are processed before data can be
-    /// sent add up.
+    /// Starts an opportunity of `packets` packets because of a SACK. If several SACKs are processed
+    /// before data can be sent, their packets are added.
     pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
         self.restart(now);
         self.allowed = self.allowed.saturating_add(packets);
@@ -63,18 +64,19 @@ impl Sender {
         limited && self.burst.packets >= self.burst.allowed.max(self.profile.max_burst)
     }
 
-    /// Packets allowed by a SACK that newly acknowledged `newly_acked` packets: Max.Burst for every
-    /// two. A receiver acknowledges every second packet (RFC 9260 §6.2), but one that processes
-    /// batches acknowledges many by one SACK. Max.Burst limits the packets sent in one burst for
-    /// two acknowledged packets, not the packets in flight (§6.1 D).
+    /// Number of packets allowed by a SACK that newly acknowledged `newly_acked` packets: Max.Burst
+    /// for every two of them. Usually a receiver acknowledges every second packet (RFC 9260 §6.2),
+    /// but a receiver that processes batches acknowledges many packets by one SACK. Max.Burst
+    /// limits the packets sent in one burst for two acknowledged packets, not the packets in flight
+    /// (§6.1 D).
     pub(super) fn burst_for(&self, newly_acked: u32) -> u32 {
         self.profile
             .max_burst
             .saturating_mul((newly_acked / 2).max(1))
     }
 
-    /// An acknowledgement of `packets` packets arrived: new data is no longer blocked, and a burst
-    /// is allowed.
+    /// Called when a SACK acknowledged `packets` packets: new data is no longer blocked, and a
+    /// burst is allowed.
     #[inline(always)]
     pub(super) fn let_go_on(&mut self, now: Nanos, packets: u32) {
         self.one_packet = false;
@@ -87,15 +89,15 @@ impl Sender {
         }
     }
 
-    /// Pacing allows the next packet: a separate opportunity, because spaced packets are no burst,
-    /// whether a SACK arrives meanwhile or not.
+    /// Starts a separate opportunity when pacing permits the next packet, because paced packets are
+    /// no burst, even if no SACK arrives between them.
     pub(crate) fn on_pacing_timeout(&mut self, now: Nanos) {
         if self.profile.max_burst_applies == MaxBurst::EachSack {
             self.burst.restart(now);
         }
     }
 
-    /// The caller has taken all packets that could be sent.
+    /// Records that the caller has taken all packets that could be sent.
     pub(crate) fn taken_out(&mut self) {
         self.burst.taken_out = true;
     }

@@ -1,7 +1,7 @@
 //! Concurrent multipath transfer (CMT): new data uses all active paths at the same time (J.
 //! Iyengar, P. Amer and R. Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over
-//! Independent End-to-End Paths", IEEE/ACM Transactions on Networking, 2006). Each switch has its
-//! own file. Without the setting `cmt` a sender has no such state.
+//! Independent End-to-End Paths", IEEE/ACM Transactions on Networking, 2006). Each part that can be
+//! switched off has a separate file. The state exists only with the setting `cmt`.
 
 mod buffer_splitting;
 mod coupling;
@@ -26,28 +26,28 @@ pub(super) struct Cmt {
     delayed_ack: bool,
     buffers: BufferSplit,
     pub(super) send_buffer: u64,
-    /// Packets that the current SACK reports to acknowledge; 0 if not reported.
+    /// Number of packets that the flags of the current SACK report (DAC); 0 if not reported.
     reported: u8,
     each: Vec<Each>,
 }
 
-/// State of each path.
+/// State of concurrent multipath transfer for each path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Each {
-    /// Fast recovery of the path: until all its TSNs up to this one are acknowledged or sent
-    /// elsewhere.
+    /// Exit point of the path's fast recovery, which lasts until all its TSNs up to this one are
+    /// acknowledged or sent on another path.
     recovery_until: Option<Tsn>,
-    /// Lower bound of the unacknowledged chunks first sent here and sent only once.
+    /// Lower bound of the unacknowledged TSNs that were sent once, on this path.
     fresh_from: Option<Tsn>,
-    /// The lowest such chunk before the current SACK.
+    /// Lowest such TSN before the current SACK.
     fresh_before: Option<Tsn>,
-    /// Bytes last sent here that only gap ack blocks have reported: the receiver may still buffer
-    /// them.
+    /// Number of bytes last sent here that only Gap Ack Blocks have reported, so that the receiver
+    /// may still buffer them.
     gap_acked: u64,
 }
 
 impl Cmt {
-    /// The state required by `config`.
+    /// State for `config`; `None` if the setting `cmt` is off.
     pub(super) fn of(config: &Config) -> Option<Box<Self>> {
         config.cmt.then(|| {
             Box::new(Self {
@@ -65,8 +65,8 @@ impl Cmt {
 
 impl Sender {
     /// Like [`Sender::wants_to_send`], if chunks wait for retransmission and several paths are in
-    /// use: a path with a full window should not block others. Each path retransmits before it
-    /// sends new data.
+    /// use. A path whose cwnd is full does not block other paths, and each path sends
+    /// retransmissions before new data.
     #[cold]
     pub(super) fn wants_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.sends_again_on(now, paths) {
@@ -76,7 +76,7 @@ impl Sender {
         new.then(|| self.new_concurrently(now, paths)).flatten()
     }
 
-    /// The path of the lowest chunk to be retransmitted whose path allows it.
+    /// Path of the lowest chunk to be retransmitted on a path that permits it.
     fn sends_again_on(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let allowed = |&(_, to): &(u32, PathId)| {
             self.one_packet || (!self.gate_closed && paths.get(to).may_go(now))
@@ -85,19 +85,20 @@ impl Sender {
         waiting.min().map(|(_, to)| to)
     }
 
-    /// Whether all paths are used at the same time.
+    /// Whether all paths are used at the same time (setting `cmt`).
     pub(super) fn uses_paths_at_once(&self) -> bool {
         self.cmt.is_some()
     }
 
-    /// The lowest marked chunk of each path.
+    /// Lowest marked chunk of each path.
     pub(super) fn next_on_each(&self, paths: &Paths) -> impl Iterator<Item = Tsn> {
         let first = self.outstanding.cumulative_point().next();
         let lowest = move |(id, _)| self.outstanding.next_marked_on(id, first);
         paths.iter().filter_map(lowest)
     }
 
-    /// The same chunks, as distance from the first in the ring and destination path.
+    /// The chunks of [`Self::next_on_each`], as distance from the first outstanding chunk, with
+    /// their destination paths.
     fn waiting_to_go_again(&self, paths: &Paths) -> impl Iterator<Item = (u32, PathId)> {
         let first = self.outstanding.cumulative_point().next();
         self.next_on_each(paths).filter_map(move |tsn| {
@@ -106,7 +107,7 @@ impl Sender {
         })
     }
 
-    /// The chunk to be retransmitted first on `id`. Marked chunks for other paths do not hide it.
+    /// Chunk to be retransmitted next on `id`. Marked chunks for other paths are skipped.
     pub(super) fn first_to_go_again(&self, id: PathId, paths: &Paths) -> Option<Tsn> {
         if !self.uses_paths_at_once() {
             return self.outstanding.first_marked();
@@ -123,8 +124,8 @@ impl Sender {
         self.cmt.is_some() && self.waiting_to_go_again(paths).all(|(_, to)| to != id)
     }
 
-    /// The path for new data, if data may be sent: the next path with space after the path last
-    /// used for new data.
+    /// Path for new data, if data may be sent: the next path with space in its cwnd, after the path
+    /// that was last used for new data.
     pub(super) fn new_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let newest = self.outstanding.get(self.outstanding.next_tsn().prev());
         let last = newest.map_or(0, |chunk| usize::from(chunk.path.0) + 1);
@@ -138,7 +139,7 @@ impl Sender {
             .find(|&id| self.may_send_new(now, id, paths))
     }
 
-    /// All TSNs restarted; no data is outstanding.
+    /// Resets the state because all TSNs were reset; no data is outstanding.
     pub(super) fn restart_concurrently(&mut self) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each.fill(Each::default());
@@ -146,8 +147,8 @@ impl Sender {
         }
     }
 
-    /// Whether new data may be sent on `id`: with several paths in use, on every active path within
-    /// its share of the buffers.
+    /// Whether new data may be sent on `id`. With several paths in use, every active path may send
+    /// within its share of the buffers.
     pub(super) fn takes_new(&self, id: PathId, paths: &Paths) -> bool {
         let active = |id: PathId| paths.get(id).state == PathState::Active;
         match &self.cmt {

@@ -1,4 +1,4 @@
-//! Data that shows whether packets of a size arrive (RFC 8899 §4.3).
+//! Selection of chunks whose acknowledgment shows that packets of a size arrive (RFC 8899 §4.3).
 
 use std::ops::RangeInclusive;
 
@@ -8,8 +8,8 @@ use super::Sender;
 use super::outstanding::ChunkState;
 use crate::path::PathId;
 
-/// Maximum number of examined chunks, because chunks that are retransmitted after a timeout are
-/// among the lowest.
+/// Maximum number of examined chunks. The lowest are sufficient, because they are retransmitted
+/// first after a timeout.
 const MAX_COMPARED: usize = 8;
 
 impl Sender {
@@ -31,7 +31,7 @@ impl Sender {
         all.filter(has_size).take(MAX_COMPARED).collect()
     }
 
-    /// Whether any of these chunks was acknowledged. With partial reliability, one that the
+    /// Whether any of these chunks was acknowledged. With partial reliability, a chunk that the
     /// cumulative TSN has passed may not have arrived.
     #[cold]
     pub(crate) fn any_arrived(&self, tsns: &[Tsn]) -> bool {

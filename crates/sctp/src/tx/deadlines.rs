@@ -6,7 +6,7 @@ use super::Sender;
 use crate::path::{PathId, Paths};
 
 impl Sender {
-    /// The earliest deadline of loss detection and of the probe of a closed window.
+    /// Earliest deadline of loss detection and of the window probe.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
         if self.watch.is_some() {
             return self.timed_deadline(paths);
@@ -14,10 +14,11 @@ impl Sender {
         self.untimed_deadline(paths)
     }
 
-    /// The earliest deadline of T3-rtx and of the probe of a closed window.
+    /// Earliest deadline of T3-rtx and of the window probe.
     pub(super) fn untimed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let t3 = paths.next_t3();
-        // Called after every packet. While data is in flight T3-rtx runs, and no window is probed.
+        // Called after every packet. While data is in flight, T3-rtx is running and no window probe
+        // is due.
         if self.queue.is_empty() || self.in_flight_for_window() > 0 {
             return t3;
         }
@@ -26,8 +27,8 @@ impl Sender {
             .min()
     }
 
-    /// When a closed window must be probed. It checks all conditions of [`Sender::wants_to_send`],
-    /// because a deadline at which no data may be sent would immediately be due again.
+    /// Time at which a closed window must be probed. All conditions of [`Sender::wants_to_send`]
+    /// are checked, because a deadline at which no data may be sent would immediately be due again.
     fn window_probe_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let waits = self.profile.zero_window_probe_delay
             && self.outstanding.first_marked().is_none()
@@ -54,7 +55,7 @@ impl Sender {
         alarms.min()
     }
 
-    /// When a closed window may be probed on `path`.
+    /// Earliest time at which a closed window may be probed on `path`.
     pub(super) fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
         if self.profile.zero_window_probe_delay {
             self.quiet_since.saturating_add(paths.get(path).rto.rto())
@@ -63,13 +64,13 @@ impl Sender {
         }
     }
 
-    /// The earliest deadline of the sender, [`Nanos::MAX`] if there is none, if only T3-rtx and the
-    /// stream allocation have deadlines: no pacing, no optional recovery, and no closed window to
-    /// be probed. Called after every packet.
+    /// Earliest deadline of the sender ([`Nanos::MAX`] for none), if only T3-rtx and the stream
+    /// allocation can have deadlines. `None` with pacing, optional recovery algorithms, or a closed
+    /// window to be probed. Called after every packet.
     #[inline]
     pub(crate) fn plain_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let probes_no_window = self.queue.is_empty() || self.in_flight_for_window() > 0;
-        // An algorithm may compute a rate even if no setting requires it.
+        // The congestion control may compute a rate even if the setting `pacing` is off.
         let paced = paths
             .iter()
             .any(|(_, it)| it.pacer.as_ref().is_some_and(|it| it.deadline().is_some()));

@@ -2,9 +2,8 @@
 //! the upper layer; RFC 6458 only has a notification that all data is acknowledged,
 //! SCTP_SENDER_DRY_EVENT, §6.1.9).
 //!
-//! A message is acknowledged when the cumulative TSN has passed its last chunk. Gap ack blocks do
-//! not count, because the receiver may still renege on them (RFC 9260 §6.2), and a receipt is
-//! final.
+//! A message is acknowledged when the cumulative TSN has passed its last chunk. Gap Ack Blocks do
+//! not count, because a receipt is final and the receiver may still renege on them (RFC 9260 §6.2).
 
 use std::collections::VecDeque;
 
@@ -13,15 +12,15 @@ use anabranch_wire::Tsn;
 use super::Sender;
 use crate::pr_sctp::AbandonPolicy;
 
-/// Outcome of a message with a requested receipt.
+/// Final delivery status of a message with a requested receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeliveryStatus {
-    /// The peer's SCTP has finally acknowledged all of it: the cumulative TSN has passed it. The
-    /// peer's application may not have read it.
+    /// The cumulative TSN has passed the last chunk of the message, so the peer's SCTP stack has
+    /// received all of it. The peer's application may not have read it yet.
     Acknowledged,
-    /// The message was abandoned by this policy. If all of it was sent, it may still have reached
-    /// the peer.
+    /// The message was abandoned because of this policy. If all its chunks were sent, it may still
+    /// have reached the peer.
     Abandoned(AbandonPolicy),
     /// The message was cancelled before any chunk was sent
     /// ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
@@ -31,16 +30,17 @@ pub enum DeliveryStatus {
     NoSuchStream,
 }
 
-/// The receipts of messages in flight, and receipts to be reported.
+/// Receipts of messages in flight, and receipts that were not reported yet.
 #[derive(Debug, Default)]
 pub(super) struct Receipts {
-    /// The last TSNs of completely sent messages and their receipt numbers. TSNs ascend.
+    /// Last TSNs of completely sent messages with their receipt numbers, in ascending order of
+    /// TSNs.
     ends: VecDeque<(Tsn, u64)>,
     news: VecDeque<(u64, DeliveryStatus)>,
 }
 
 impl Receipts {
-    /// The peer has acknowledged all up to `cumulative`.
+    /// Reports messages that the cumulative TSN `cumulative` acknowledges.
     #[inline]
     pub fn acknowledged(&mut self, cumulative: Tsn) {
         while let Some(&(last, number)) = self.ends.front()
@@ -51,7 +51,8 @@ impl Receipts {
         }
     }
 
-    /// A message with the highest sent TSN `last` was abandoned.
+    /// Reports an abandoned message. `last` is its highest sent TSN, or `None` if no chunk was
+    /// sent.
     pub fn abandoned(&mut self, number: u64, last: Option<Tsn>, policy: AbandonPolicy) {
         if let Some(last) = last {
             let at = self.ends.partition_point(|(tsn, _)| tsn.lt(last));
@@ -65,14 +66,14 @@ impl Receipts {
 }
 
 impl Sender {
-    /// The next receipt to report to the user.
+    /// Next receipt to report to the user.
     #[inline]
     pub(crate) fn next_receipt(&mut self) -> Option<(u64, DeliveryStatus)> {
         self.receipts.as_mut()?.news.pop_front()
     }
 
-    /// Chunk `tsn` was sent for the first time: records the message if this is its end and a
-    /// receipt is requested.
+    /// Called when chunk `tsn` was sent for the first time: records the message if the chunk is its
+    /// last and a receipt is requested.
     pub(super) fn note_receipt(&mut self, tsn: Tsn) {
         if let Some(receipts) = &mut self.receipts
             && let Some(number) = self.queue.take_ended()
@@ -81,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// Reports the same outcome for all these messages.
+    /// Reports the same status for all messages in `numbers`.
     pub(super) fn answer_all(
         &mut self,
         numbers: impl IntoIterator<Item = u64>,

@@ -1,4 +1,4 @@
-//! Sender response to ECN marks: one reduction per window of data and destination (RFC 4960
+//! Sender response to ECN marks: cwnd is reduced once per window of data and destination (RFC 4960
 //! Appendix A, RFC 3168 §6.1.2).
 
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -7,20 +7,20 @@ use anabranch_wire::Tsn;
 use super::{Sender, trace_window, window};
 use crate::path::{CongestionEvent, PathId, Paths};
 
-/// Maximum age of a TSN in an ECNE: older TSNs were answered long ago, or never sent.
+/// Maximum age of a TSN in an ECNE, in TSNs. Older TSNs were already answered, or were never sent.
 const MAX_AGO: u32 = 1 << 16;
 
 /// Outcome of an ECNE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// The ECNE names a TSN that was never sent, or was sent long ago.
+    /// The TSN in the ECNE was never sent, or was sent too long ago.
     Impossible,
-    /// The window was reduced for it, now or before: a CWR must be sent.
+    /// cwnd was reduced because of this ECNE, now or earlier, so a CWR must be sent.
     Answered,
 }
 
 impl Sender {
-    /// The peer reports that the packet with `tsn` was marked.
+    /// Processes an ECNE of the peer, which reports that the packet with `tsn` was marked.
     pub(crate) fn handle_ecne(
         &mut self,
         now: Nanos,
@@ -32,7 +32,7 @@ impl Sender {
         if ago == 0 || ago > MAX_AGO || u64::from(ago) > self.statistics.chunks_sent {
             return Heard::Impossible;
         }
-        // The accompanying SACK should not grow a window.
+        // The SACK in the same packet must not increase cwnd.
         self.echoed = true;
         let chunk = self.outstanding.get(tsn);
         let id = chunk.map_or_else(|| paths.choose_for_new_data(), |chunk| chunk.path);
@@ -49,15 +49,16 @@ impl Sender {
         Heard::Answered
     }
 
-    /// The window of a path was reduced.
+    /// Records that cwnd of a path was reduced, by a mark or a loss.
     pub(super) fn note_reduction(&self, id: PathId, by_mark: bool, paths: &mut Paths) {
         let highest = self.outstanding.next_tsn().prev();
         paths.get_mut(id).reduction = Some(CongestionEvent::new(highest, by_mark));
     }
 
-    /// Whether the lowest marked chunk of a path was sent in the window of data for which a mark
-    /// has reduced cwnd: the loss is then the same congestion event (RFC 3168 §6.1.2). The loss of
-    /// a retransmission is a new congestion event (RFC 5681 §4.3).
+    /// Whether a loss on a path belongs to the congestion event of an earlier ECN mark, so that
+    /// cwnd is not reduced again: the lowest chunk marked for retransmission was sent in the window
+    /// of data for which the ECN mark has reduced cwnd (RFC 3168 §6.1.2). The loss of a
+    /// retransmission is a new congestion event (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
         let Some(last) = paths.get(id).reduction.filter(CongestionEvent::is_by_mark) else {
             return false;
@@ -69,8 +70,8 @@ impl Sender {
         lost.is_some_and(|lost| last.answers(lost) && first_loss(lost))
     }
 
-    /// Packets of DATA so far that must not be ECN-capable: packets with retransmissions (RFC 3168
-    /// §6.1.5), and probes of a closed window (§6.1.6).
+    /// Number of DATA packets so far that must not be ECN-capable: packets with retransmissions
+    /// (RFC 3168 §6.1.5), and window probes (§6.1.6).
     pub(crate) fn never_marked(&self) -> u64 {
         let counted = self.statistics.told();
         counted.chunks_retransmitted + counted.window_probes

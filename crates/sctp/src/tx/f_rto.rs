@@ -3,12 +3,12 @@
 //!
 //! After a timeout only the first packet is retransmitted until the cumulative TSN passes its first
 //! chunk. Then up to two packets of new data are sent, and the next SACK decides. If it
-//! acknowledges a chunk that was not retransmitted since, the data was late and the remaining data
-//! will also arrive: no further data is retransmitted, and the window is restored (RFC 4015). If
-//! the SACK acknowledges the new data instead, the remaining data was lost.
+//! acknowledges a chunk that was not retransmitted, the timeout was spurious: the data was delayed
+//! and not lost. No further data is then retransmitted, and cwnd is restored (RFC 4015). If the
+//! SACK acknowledges the new data instead, the remaining data was lost.
 //!
-//! RFC 4138 warns of retransmissions to another address, whose SACK may overtake those of the
-//! original data. F-RTO is not used in that case or with several paths in use.
+//! F-RTO is not used if retransmissions go to another address, because their SACK may overtake the
+//! SACKs of the original data (RFC 4138). It is not used with several paths in use, either.
 
 use anabranch_congestion::recovery::Transmission;
 use anabranch_transport::{Nanos, Trace};
@@ -19,47 +19,47 @@ use super::{MAX_OUTSTANDING, Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths, Sending};
 
-/// Number of packets of new data that show whether the remaining data was lost.
+/// Number of packets of new data, after which it is known whether the remaining data was lost.
 const NEW_PACKETS: u32 = 2;
 
 /// Progress of F-RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The first packet is retransmitted (step 2 of RFC 5682 §3.1).
+    /// The first packet has been retransmitted (step 2 of RFC 5682 §3.1).
     Again,
-    /// This number of packets of new data remains (step 3).
+    /// This number of packets of new data may still be sent (step 3).
     New(u32),
 }
 
-/// State since a timeout.
+/// State of F-RTO after a timeout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FRtoAttempt {
     step: Step,
     path: PathId,
-    /// When T3-rtx expired: retransmissions have later times.
+    /// Time at which T3-rtx expired. Chunks sent later are retransmissions or new.
     at: Nanos,
-    /// The first retransmission, and the highest TSN sent before the timeout.
+    /// TSN of the first retransmission, and highest TSN sent before the timeout.
     first: Tsn,
     recover: Tsn,
-    /// The window before the timeout.
+    /// cwnd before the timeout, in bytes.
     cwnd: f64,
     ssthresh: u64,
-    /// The current SACK acknowledges a chunk that was not retransmitted since the timeout, or one
-    /// sent after it.
+    /// Whether the current SACK acknowledges a chunk that was not retransmitted since the timeout,
+    /// or was sent after it for the first time.
     late: bool,
     beyond: bool,
 }
 
-/// F-RTO, if enabled.
+/// F-RTO state of a sender, if enabled.
 #[derive(Debug, Default)]
 pub(super) struct FRto {
     under_way: Option<FRtoAttempt>,
-    /// The highest TSN sent at the last timeout.
+    /// Highest TSN sent at the last timeout.
     recover: Option<Tsn>,
 }
 
 impl FRto {
-    /// A chunk last sent at `sent_at` was newly acknowledged.
+    /// Processes a newly acknowledged chunk, whose last transmission was at `sent_at`.
     pub fn on_acknowledged(&mut self, tsn: Tsn, sent_at: Nanos) {
         if let Some(attempt) = &mut self.under_way {
             attempt.beyond |= tsn.gt(attempt.recover);
@@ -81,13 +81,14 @@ impl Sender {
         self.f_rto_mut()?.under_way.as_mut()
     }
 
-    /// Whether F-RTO examines a timeout.
+    /// Whether F-RTO is examining a timeout.
     pub(super) fn examines_timeout(&self) -> bool {
         self.attempt().is_some()
     }
 
-    /// T3-rtx of a path with this window has expired and marked chunks, `first` first. F-RTO does
-    /// not start if data of an examined timeout is still unacknowledged (step 1).
+    /// Starts F-RTO after T3-rtx of a path has expired and marked chunks; `first` is the lowest
+    /// marked TSN. F-RTO does not start if data of an examined timeout is still unacknowledged
+    /// (step 1).
     pub(super) fn begin_f_rto(
         &mut self,
         now: Nanos,
@@ -121,7 +122,7 @@ impl Sender {
         self.timed_out = true;
     }
 
-    /// Ends F-RTO: the timeout is handled like any other from now on.
+    /// Ends F-RTO; from now on, the timeout is handled like any other.
     fn end_f_rto(&mut self) -> Option<FRtoAttempt> {
         let attempt = self.f_rto_mut()?.under_way.take()?;
         if matches!(attempt.step, Step::New(1..)) {
@@ -130,7 +131,7 @@ impl Sender {
         Some(attempt)
     }
 
-    /// All TSNs restart.
+    /// Ends F-RTO because all TSNs restart.
     pub(super) fn forget_f_rto(&mut self) {
         self.end_f_rto();
         if let Some(recovery) = self.f_rto_mut() {
@@ -138,7 +139,7 @@ impl Sender {
         }
     }
 
-    /// A SACK was counted.
+    /// Advances F-RTO after a SACK was processed.
     pub(super) fn step_f_rto(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let Some(attempt) = self.attempt_mut() else {
             return;
@@ -166,21 +167,21 @@ impl Sender {
         }
     }
 
-    /// Neither marked chunks nor new data are sent before the next SACK, except by F-RTO.
+    /// Blocks marked chunks and new data until the next SACK, except new data sent by F-RTO.
     fn wait_for_sack(&mut self) {
         self.gate_closed = true;
         self.timed_out = true;
     }
 
-    /// The path for new data that tests the timeout.
+    /// Path for the new data of F-RTO, if it may be sent.
     pub(super) fn path_for_f_rto(&self, paths: &Paths) -> Option<PathId> {
         let attempt = self.attempt()?;
         let due = matches!(attempt.step, Step::New(1..));
         (due && self.may_send_for_f_rto(attempt.path, paths)).then_some(attempt.path)
     }
 
-    /// Whether there is new data for the path that fits the peer's window even if all marked data
-    /// arrives.
+    /// Whether there is new data that may be sent on the path for F-RTO. It must fit into the
+    /// peer's window even if all marked data arrives.
     fn may_send_for_f_rto(&self, id: PathId, paths: &Paths) -> bool {
         let marked = match self.profile.flight_counts_marked {
             true => 0, // its window is not given back
@@ -194,7 +195,7 @@ impl Sender {
             && self.may_use(id, paths)
     }
 
-    /// A packet of new data was sent.
+    /// Records that a packet of new data was sent.
     pub(super) fn sent_for_f_rto(&mut self) {
         if let Some(attempt) = self.attempt_mut()
             && let Step::New(left @ 1..) = attempt.step
@@ -206,16 +207,16 @@ impl Sender {
         }
     }
 
-    /// The timeout was spurious: data sent before it is still in flight. The window is restored,
-    /// but to at most the data in flight plus the newly acknowledged data, of which at most an
-    /// initial window counts (RFC 4015 §3.2). The timer stays backed off until a round trip is
+    /// Undoes a spurious timeout, because the data sent before it is still in flight. cwnd is
+    /// restored, but to at most the data in flight plus the newly acknowledged data, of which at
+    /// most an initial cwnd counts (RFC 4015 §3.2). The RTO stays doubled until a round trip is
     /// measured, because it was too short.
     fn undo_timeout(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let Some(attempt) = self.end_f_rto() else {
             return;
         };
-        // The next timeout may also be spurious, regardless of the data outstanding at this timeout
-        // (RFC 5682 §3.1, end).
+        // The next timeout may be examined even if data outstanding at this timeout is
+        // unacknowledged (RFC 5682 §3.1, end).
         let point = self.outstanding.cumulative_point();
         if let Some(recovery) = self.f_rto_mut() {
             recovery.recover = Some(point);
@@ -246,8 +247,8 @@ impl Sender {
         initial.bytes(unit, entry.path.remote.is_ipv6())
     }
 
-    /// Puts chunks marked by the timeout that were not retransmitted back in flight, except chunks
-    /// that were found lost before.
+    /// Puts chunks back in flight that the timeout has marked and that were not retransmitted,
+    /// except chunks that were considered lost before.
     fn take_back_marked(&mut self, id: PathId, paths: &mut Paths) {
         let mut restored = Vec::new();
         let mut next = self
@@ -280,7 +281,7 @@ impl Sender {
                 transmission: Transmission { sent_at, number },
             });
         }
-        // RACK removed them when they were marked.
+        // RACK had removed these transmissions when the chunks were marked.
         if let Some(state) = &mut paths.get_mut(id).rack {
             for sending in restored.into_iter().rev() {
                 state.sent.push_front(sending);

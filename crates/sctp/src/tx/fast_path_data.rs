@@ -1,8 +1,7 @@
-//! Transmit fast path for DATA: a packet of new DATA only.
-//!
-//! While no retransmission is pending, no recovery option or partial reliability is in use, and
-//! tracing is disabled, most checks are settled in advance. The result must equal that of
-//! [`Sender::fill`], which handles every other case.
+//! Transmit fast path for packets that contain only new DATA.
+//! If no retransmission is pending, no optional recovery algorithm or partial reliability is in
+//! use, and tracing is disabled, most checks are not needed. The result must equal that of
+//! [`Sender::fill`], which handles all other cases.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::PacketBuilder;
@@ -29,8 +28,8 @@ impl Sender {
             && !self.queue.has_courses()
     }
 
-    /// Whether a further message cannot be sent now, because other messages are queued before it
-    /// and the window of the only path is full.
+    /// Whether a further message cannot be sent now, because earlier messages are queued and cwnd
+    /// of the only path is full.
     #[inline]
     pub fn waits_for_room(&self, paths: &Paths) -> bool {
         !self.queue.is_empty()
@@ -41,8 +40,8 @@ impl Sender {
             && !paths.get(PathId(0)).has_room()
     }
 
-    /// Like [`Sender::fill`], if only new DATA may be sent, in chunks of that type, without
-    /// tracing: see [`Sender::is_plain`].
+    /// Like [`Sender::fill`], if only new DATA can be sent, and tracing is disabled; see
+    /// [`Sender::is_plain`].
     #[inline(always)]
     pub fn fill_fast_path(
         &mut self,
@@ -57,7 +56,7 @@ impl Sender {
         let entry = paths.get_mut(id);
         let rwnd_counts = self.profile.rwnd_counts;
         let length = self.next_piece(most, packet.room(), false);
-        // Idle time may reduce the window, and a closed window is probed.
+        // cwnd may have to be reduced because the path was idle, or a closed window must be probed.
         if entry.decay_at.has_come(now) || rwnd_counts.bytes(length) > self.peer_rwnd {
             return self.fill(now, id, packet, paths, trace);
         }
@@ -92,8 +91,8 @@ impl Sender {
         sent.count as usize
     }
 
-    /// Adds unfragmented messages to the packet, as long as all queued messages belong to one
-    /// stream. Returns whether the slow path may add more.
+    /// Adds unfragmented messages to the packet, while all queued messages belong to one stream.
+    /// Returns whether the slow path may be able to add more chunks.
     #[inline(always)]
     fn fill_wholes(
         &mut self,
@@ -130,7 +129,7 @@ impl Sender {
         wholes.end(most)
     }
 
-    /// Adds chunks of any kind to the packet.
+    /// Adds chunks of any kind to the packet, one by one.
     #[inline(always)]
     fn fill_pieces(
         &mut self,

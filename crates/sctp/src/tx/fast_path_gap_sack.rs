@@ -15,7 +15,8 @@ use crate::path::{PathId, Paths};
 use crate::profile::IdleDecay;
 
 impl Sender {
-    /// Like [`Sender::handle_sack`], if the SACK has this form and arrives on the only path.
+    /// Like [`Sender::handle_sack`], if the SACK has this form and there is only one path. Returns
+    /// `None` if the slow path must process it.
     #[inline(never)]
     pub(crate) fn handle_fast_path_gap_sack<B: AsRef<[u8]>>(
         &mut self,
@@ -77,8 +78,8 @@ impl Sender {
         Some(outcome)
     }
 
-    /// The TSNs that the blocks report beyond those of the last SACK, if nothing else is new: the
-    /// last block is extended (`true`), or one is added.
+    /// TSNs that the SACK reports in addition to the last SACK, if the other blocks are unchanged.
+    /// `true`: the last block is extended; `false`: one block is added.
     #[inline(always)]
     fn news_of<B: AsRef<[u8]>>(&self, sack: &Sack<B>) -> Option<(TsnRange, bool)> {
         let mut blocks = sack.gap_blocks().map(|block| TsnRange {
@@ -107,7 +108,7 @@ impl Sender {
         }
     }
 
-    /// Records the state of the only path before the acknowledgement is counted.
+    /// Records the state of the only path before the SACK is processed.
     #[inline(always)]
     fn begin_alone(&mut self, now: Nanos, paths: &mut Paths) {
         let entry = paths.get_mut(PathId(0));

@@ -1,9 +1,9 @@
 //! SACK fast path: no gaps, the cumulative TSN advances, and all outstanding data is in flight on
 //! the only path.
 //!
-//! Most checks of a SACK are then settled in advance, because nothing is missing, marked, abandoned
-//! or reneged, no recovery is under way, and tracing is disabled. The result must equal that of
-//! [`Sender::handle_sack`], which handles every other case.
+//! Most checks are then not needed, because no chunk is missing, marked, abandoned or reneged, no
+//! recovery is in progress, and tracing is disabled. The result must equal that of
+//! [`Sender::handle_sack`], which handles all other cases.
 
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::chunk::Sack;
@@ -14,7 +14,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::{IdleDecay, Summed};
 
 impl Sender {
-    /// Like [`Sender::handle_sack`], if the fast path applies.
+    /// Like [`Sender::handle_sack`], if the fast path can be used.
     #[inline(never)]
     pub(crate) fn handle_fast_path_sack<B: AsRef<[u8]>>(
         &mut self,
@@ -53,14 +53,15 @@ impl Sender {
         let how = (true, no_growth);
         self.settle::<true>(now, PathId(0), &ack, how, &mut outcome, paths, trace);
         self.let_go_on(now, ack.packets);
-        // No chunk is reported by gap ack blocks or abandoned.
+        // No chunk is reported by Gap Ack Blocks or abandoned, so the limit of unacknowledged data
+        // is simple.
         let window = self.a_rwnd.min(self.most_unacknowledged);
         self.note_peer_window(now, window, true);
         Some(outcome)
     }
 
-    /// Whether a SACK needs no check except its acknowledgement, in addition to
-    /// [`Sender::is_plain`].
+    /// Whether the state of the sender permits the SACK fast path; [`Sender::is_plain`] is required
+    /// in addition.
     #[inline(always)]
     fn is_undisturbed(&self) -> bool {
         self.gaps.is_empty()
@@ -70,7 +71,7 @@ impl Sender {
             && self.probe.is_none()
     }
 
-    /// The next `count` chunks are acknowledged. Returns the result for the path.
+    /// Removes the next `count` chunks, which are acknowledged. Returns the effects on the path.
     #[inline(always)]
     fn take_in_flight(&mut self, now: Nanos, count: u32, paths: &mut Paths) -> PathAck {
         let entry = paths.get_mut(PathId(0));
@@ -98,7 +99,8 @@ impl Sender {
             chunks.add(chunk.fragment.user_data.len());
             ack.packets += u32::from(chunk.begins_packet);
             resent |= chunk.fast_retransmitted;
-            // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
+            // Karn's rule: only a chunk that was sent once yields a measurement (RFC 9260 §6.3.1
+            // C5).
             let timed = entry.timed == Some(tsn);
             if chunk.transmissions == 1 {
                 if timed || each_measures {
@@ -117,8 +119,8 @@ impl Sender {
         entry.flightsize -= ack.bytes;
         self.rwnd_in_flight -= rwnd_counts.of_all(chunks);
         self.statistics.bytes_acknowledged += chunks.user_data;
-        // The next burst could be large, because the retransmission released many chunks at once
-        // (RFC 9260 §6.1 D).
+        // Limit the next burst, because the acknowledged retransmission may have released many
+        // chunks (RFC 9260 §6.1 D).
         self.burst.armed |= resent;
         ack
     }

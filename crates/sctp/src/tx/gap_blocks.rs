@@ -1,18 +1,18 @@
-//! Gap ack blocks of the last SACK, as runs of TSNs.
+//! Gap Ack Blocks of the last SACK, as ranges of TSNs.
 
 use anabranch_wire::chunk::GapAckBlock;
 
 use super::tsn_set::step;
 
-/// A run of TSNs as offsets from the cumulative TSN, both ends inclusive, `0 < start <= end`.
+/// Range of TSNs as offsets from the cumulative TSN, both ends inclusive, `0 < start <= end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TsnRange {
     pub start: u32,
     pub end: u32,
 }
 
-/// Reads a SACK's blocks into `runs`: ascending, with at least one TSN between them. Invalid blocks
-/// (end before start, or adjacent to the cumulative TSN) are ignored.
+/// Reads the Gap Ack Blocks of a SACK into `runs`, in ascending order and with at least one TSN
+/// between them. Invalid blocks (end before start, or adjacent to the cumulative TSN) are ignored.
 pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut Vec<TsnRange>) {
     runs.clear();
     let mut in_order = true;
@@ -41,9 +41,9 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
     }
 }
 
-/// Moves `runs` to a cumulative TSN that is `advance` higher and removes passed ones. A TSN right
-/// after the new cumulative TSN is removed too, because a peer that had it would have advanced
-/// further.
+/// Adjusts `runs` to a cumulative TSN that has advanced by `advance`, and removes the ranges that
+/// it has passed. A TSN directly after the new cumulative TSN is removed, too, because a peer that
+/// has it would have advanced further.
 pub(super) fn advance(runs: &mut Vec<TsnRange>, advance: u32) {
     if advance == 0 {
         return;
@@ -59,7 +59,7 @@ pub(super) fn advance(runs: &mut Vec<TsnRange>, advance: u32) {
     });
 }
 
-/// Number of TSNs in disjoint runs.
+/// Number of TSNs in disjoint ranges.
 pub(super) fn covered(runs: &[TsnRange]) -> usize {
     runs.iter()
         .map(|run| (run.end - run.start + 1) as usize)

@@ -1,4 +1,4 @@
-//! Sender part of interleaving: type and size of chunks with user data ([`crate::interleaving`]).
+//! Sender side of interleaving: type and size of chunks with user data ([`crate::interleaving`]).
 
 use anabranch_wire::extension::IData;
 
@@ -7,8 +7,8 @@ use crate::mtu::DATA_HEADER;
 use crate::path::Paths;
 
 impl Sender {
-    /// Sets whether messages are interleaved: both ends support I-DATA. Called before anything is
-    /// sent.
+    /// Sets whether messages are interleaved, because both ends support I-DATA. Called before any
+    /// data is sent.
     pub(crate) fn set_interleaving(&mut self, spoken: bool) {
         if self.outstanding.is_empty() {
             self.interleaving = spoken;
@@ -27,7 +27,7 @@ impl Sender {
         self.queue.set_value(stream, value);
     }
 
-    /// Maximum user data of a new chunk.
+    /// Maximum length in bytes of the user data of a new chunk.
     #[inline]
     pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
         paths.max_user_data() + DATA_HEADER - self.header

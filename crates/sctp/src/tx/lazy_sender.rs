@@ -1,5 +1,5 @@
-//! Lazily created sender of an association, because many associations are established for long and
-//! never send a message.
+//! Sender of an association that is created on first use, because many associations never send a
+//! message.
 
 use std::ops::RangeInclusive;
 
@@ -13,23 +13,24 @@ use crate::path::{PathId, Paths};
 use crate::stats::SenderStatistics;
 use crate::stream_allocation::AllocationKind;
 
-/// A [`Sender`] or its initial parameters. Queries before its creation are answered as for a sender
-/// with nothing to send.
+/// A [`Sender`], or the parameters to create it. Before its creation, all queries are answered as
+/// if the sender had no data to send.
 #[derive(Debug, Default)]
 pub(crate) struct LazySender {
     made: Option<Box<Sender>>,
-    /// Handshake results before its creation, the peer's window and the negotiated streams: 0
-    /// before that.
+    /// Results of the handshake, stored until the sender is created: the peer's window in bytes,
+    /// and the number of negotiated streams. 0 before the handshake.
     a_rwnd: u32,
     streams: u16,
-    /// Properties checked for each packet: messages are interleaved, and may be abandoned.
+    /// Properties that are checked for each packet: whether messages are interleaved, and whether
+    /// they may be abandoned.
     interleaving: bool,
     gives_up: bool,
 }
 
 impl LazySender {
-    /// Creates a sender for these settings. The sender exists at once if it acts on its own
-    /// (several paths in use, an adaptive number of streams) or uses optional recovery algorithms
+    /// Sender for these settings. It is created immediately if it can act before the first message
+    /// (several paths in use, an adaptive number of streams), or uses optional recovery algorithms
     /// ([`OptionalRecovery`]).
     #[inline(always)] // for each association a call and copies less
     pub(crate) fn new(config: &Config, initial_tsn: Tsn) -> Self {
@@ -42,19 +43,19 @@ impl LazySender {
         }
     }
 
-    /// The sender if it exists.
+    /// The sender, if it was created.
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&Sender> {
         self.made.as_deref()
     }
 
-    /// The mutable sender if it exists.
+    /// Mutable access to the sender, if it was created.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self) -> Option<&mut Sender> {
         self.made.as_deref_mut()
     }
 
-    /// The sender, created on first use; `config` and `initial_tsn` are the association's.
+    /// The sender, created if necessary. `config` and `initial_tsn` are those of the association.
     #[inline(always)]
     pub(crate) fn make(&mut self, config: &Config, initial_tsn: Tsn) -> &mut Sender {
         let (a_rwnd, streams) = (self.a_rwnd, self.streams);
@@ -71,8 +72,8 @@ impl LazySender {
         0
     }
 
-    /// The handshake has negotiated interleaving and partial reliability: with either, the sender
-    /// exists from now on.
+    /// Applies the negotiated interleaving and partial reliability. With either of these, the
+    /// sender is created now.
     pub(crate) fn speak(
         &mut self,
         config: &Config,
@@ -106,7 +107,7 @@ impl LazySender {
         self.get()?.wants_to_send(now, paths)
     }
 
-    /// Like [`Sender::taken_out`]: a sender that does not exist has no send opportunity to end.
+    /// Like [`Sender::taken_out`]. Has no effect before the sender is created.
     #[inline(always)]
     pub(crate) fn taken_out(&mut self) {
         if let Some(sender) = &mut self.made {
@@ -154,7 +155,7 @@ impl LazySender {
         self.get().is_some_and(Sender::has_news)
     }
 
-    /// Like [`Sender::streams_in_use`]: all streams, if it does not exist before the first message.
+    /// Like [`Sender::streams_in_use`]; before the sender is created, all streams.
     pub(crate) fn streams_in_use(&self) -> u16 {
         match self.get() {
             Some(sender) => sender.streams_in_use(),
@@ -213,7 +214,7 @@ impl LazySender {
         }
     }
 
-    /// Like [`Sender::handle_t3`]: no T3-rtx runs before data was sent.
+    /// Like [`Sender::handle_t3`]. Before data was sent, no T3-rtx is running.
     pub(crate) fn handle_t3(
         &mut self,
         now: Nanos,
@@ -264,7 +265,7 @@ impl LazySender {
     }
 }
 
-/// Whether its creation may wait until there is something to do.
+/// Whether the sender can be created later, for the first message.
 #[inline(always)]
 fn may_wait(config: &Config) -> bool {
     #[cfg(test)]
@@ -276,7 +277,7 @@ fn may_wait(config: &Config) -> bool {
         && !OptionalRecovery::is_wanted(config)
 }
 
-/// Creates the sender after the handshake, or before: `streams` is 0 then.
+/// Creates the sender. Before the handshake, `streams` is 0.
 #[cold]
 #[inline(never)]
 fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Sender> {
@@ -289,7 +290,7 @@ fn begun(config: &Config, initial_tsn: Tsn, a_rwnd: u32, streams: u16) -> Box<Se
 
 fn made(config: &Config, initial_tsn: Tsn) -> Box<Sender> {
     let kit = SenderComponents::of(config);
-    // All that can fail is done, so that it is constructed in its allocation and not moved.
+    // No later step can fail, so the sender is constructed in its allocation and need not be moved.
     let block = Box::new_uninit();
     let mut sender = Box::write(block, Sender::with(config, initial_tsn, kit));
     sender.set_up(config);
@@ -317,11 +318,11 @@ mod tests {
     const PORT: u16 = 5_000;
 
     thread_local! {
-        /// Creates every sender and receiver at once.
+        /// Test switch: creates every sender and receiver immediately.
         pub(crate) static EARLY: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Two endpoints, the packets in flight to each, and their observed events.
+    /// Two endpoints, packets in flight to each of them, and observed events.
     struct World {
         now: Nanos,
         ends: [Endpoint; 2],
@@ -367,7 +368,7 @@ mod tests {
             self.ends[0] = end;
         }
 
-        /// The user of the second endpoint shortens the SACK delay.
+        /// The user of the second endpoint reduces the SACK delay.
         fn hurry(&mut self) {
             if let Some(id) = self.id(1)
                 && let Some(association) = self.ends[1].association_mut(id)
@@ -435,7 +436,7 @@ mod tests {
             }
         }
 
-        /// The next packet arrives, or the next timer expires.
+        /// Advances to the next arrival of a packet or the next timer.
         fn go_on(&mut self) {
             let arrivals = self.wires.iter().filter_map(|it| it.front()).map(|it| it.0);
             let times = self.ends.iter().filter_map(Transport::poll_timeout);
@@ -463,7 +464,8 @@ mod tests {
     fn scenario(seed: u64, early: bool) -> Vec<String> {
         EARLY.set(early);
         let mut world = World::new(seed);
-        // Some send before the association is established, some late, some never.
+        // Depending on the seed, data is sent before the association is established, late, or
+        // never.
         let quiet = 20 * (seed % 5);
         for step in 0..80 {
             if step >= quiet && world.draw(3) == 0 {

@@ -17,7 +17,7 @@ use crate::stats::SenderCounters;
 use crate::stream_allocation::StreamsInUse;
 use crate::stream_scheduler::Scheduler;
 
-/// Components of a sender that may allocate, built before it.
+/// Components of a sender that need allocations, created before the sender itself.
 pub(super) struct SenderComponents {
     scheduler: Scheduler,
     in_use: StreamsInUse,
@@ -26,7 +26,7 @@ pub(super) struct SenderComponents {
 }
 
 impl SenderComponents {
-    /// The components for these settings.
+    /// Creates the components for these settings.
     pub(super) fn of(config: &Config) -> Self {
         Self {
             scheduler: Scheduler::new(config.scheduler),
@@ -38,7 +38,7 @@ impl SenderComponents {
 }
 
 impl Sender {
-    /// A sender whose first chunk will have `initial_tsn`. The sender sends no data before
+    /// Sender whose first chunk will have TSN `initial_tsn`. No data is sent before
     /// [`Sender::set_peer`].
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
         let mut sender = Self::with(config, initial_tsn, SenderComponents::of(config));
@@ -46,8 +46,8 @@ impl Sender {
         sender
     }
 
-    /// Constructs the sender in place, because no step can fail. [`Self::set_up`] must be called
-    /// next.
+    /// Constructs the sender in place, because no step can fail. The caller must call
+    /// [`Self::set_up`] next.
     #[inline(always)]
     pub(super) fn with(config: &Config, initial_tsn: Tsn, kit: SenderComponents) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Sender {
         }
     }
 
-    /// Applies uncommon settings.
+    /// Applies settings that most associations do not use.
     pub(super) fn set_up(&mut self, config: &Config) {
         let values = config.stream_values.iter().flat_map(|it| &it.0);
         for (stream, value) in (0..=u16::MAX).zip(values) {

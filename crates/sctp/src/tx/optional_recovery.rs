@@ -16,40 +16,40 @@ use super::spurious_retransmission::ReductionUndo;
 use crate::config::Config;
 use crate::path::{PathId, Paths, Sending};
 
-/// A tail loss probe to be sent.
+/// Tail loss probe that must be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeDue {
     pub path: PathId,
-    /// The chunk that it repeats; otherwise it is new data.
+    /// Chunk that the probe retransmits; `None`: the probe is new data.
     pub repeats: Option<Tsn>,
 }
 
-/// State that does not belong to a single path.
+/// State of these algorithms that is common to all paths.
 #[derive(Debug)]
 pub(super) struct OptionalRecovery {
-    /// RACK: losses are detected by time.
+    /// Whether losses are detected by time (RACK).
     pub rack: bool,
-    /// TLP: a probe follows a silent tail.
+    /// Whether tail loss probes are sent (TLP).
     pub probes: bool,
-    /// Maximum delay of the peer's SACKs.
+    /// Maximum delay of the peer's SACKs, in nanoseconds.
     pub most_delay: Nanos,
-    /// A probe to be sent.
+    /// Tail loss probe that must be sent, if any.
     pub due: Option<ProbeDue>,
     /// TSNs that the current SACK reports as duplicates.
     pub duplicates: Vec<Tsn>,
-    /// A chunk is marked for retransmission without being considered lost.
+    /// Whether the current chunk is marked for retransmission without being considered lost.
     pub no_loss: bool,
-    /// PRR: fast recovery reduces in proportion to delivered data.
+    /// Whether fast recovery sends in proportion to delivered data (PRR).
     pub proportional: bool,
-    /// Reductions are undone if all retransmissions were duplicates.
+    /// Whether reductions of cwnd are undone if all retransmissions were duplicates.
     pub undoes: bool,
     pub reduction_undo: Option<ReductionUndo>,
-    /// F-RTO: timeouts are examined.
+    /// F-RTO state, if timeouts are examined.
     pub f_rto: Option<FRto>,
 }
 
 impl OptionalRecovery {
-    /// Whether `config` needs this state, including rate samples for its controllers.
+    /// Whether `config` needs this state, for example for rate samples of the congestion control.
     pub fn is_wanted(config: &Config) -> bool {
         config.rack
             || config.proportional_rate_reduction
@@ -58,7 +58,7 @@ impl OptionalRecovery {
             || config.samples_rates()
     }
 
-    /// The state required by `config`.
+    /// State for `config`; `None` if it is not needed.
     pub fn of(config: &Config) -> Option<Box<Self>> {
         Self::is_wanted(config).then(|| {
             Box::new(Self {
@@ -82,18 +82,20 @@ impl OptionalRecovery {
 }
 
 impl Sender {
-    /// Whether losses are detected by time.
+    /// Whether losses are detected by time (RACK).
     pub(super) fn finds_by_time(&self) -> bool {
         self.watch.as_ref().is_some_and(|it| it.rack)
     }
 
-    /// Number of a sent chunk: 0 for the first of the association. The number does not wrap.
+    /// Number of a sent chunk, which does not wrap around: 0 for the first chunk of the
+    /// association.
     pub(super) fn number_of(&self, tsn: Tsn) -> u64 {
         let behind = self.outstanding.next_tsn().distance_from(tsn);
         self.statistics.chunks_sent.saturating_sub(behind.into())
     }
 
-    /// Chunk `tsn` is sent on path `id`, with `flight` bytes in flight including it.
+    /// Records that chunk `tsn` is sent on path `id`. `flight`: bytes in flight including this
+    /// chunk.
     fn note_sending(&mut self, now: Nanos, tsn: Tsn, id: PathId, flight: u64, paths: &mut Paths) {
         let transmission = Transmission {
             sent_at: now,
@@ -113,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// A chunk is retransmitted.
+    /// Records that a chunk is retransmitted.
     #[cold]
     pub(super) fn note_sent_again(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
         let flight = paths.get(id).flightsize;
@@ -121,7 +123,8 @@ impl Sender {
         self.count_sent_again(tsn);
     }
 
-    /// A packet of `bytes` was sent on path `id` with this number of retransmitted and new chunks.
+    /// Records that a packet of `bytes` bytes was sent on path `id`, with these numbers of
+    /// retransmitted and new chunks.
     #[cold]
     pub(super) fn note_filled(
         &mut self,
@@ -161,8 +164,8 @@ impl Sender {
         }
     }
 
-    /// A chunk was acknowledged: path and time of its last transmission, and number of
-    /// transmissions.
+    /// Records that a chunk was acknowledged, with path and time of its last transmission, and its
+    /// number of transmissions.
     #[cold]
     pub(super) fn note_delivered(
         &mut self,
@@ -186,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// A chunk is taken out of flight for retransmission.
+    /// Records that a chunk is considered lost and no longer in flight.
     #[cold]
     pub(super) fn note_lost(&mut self, tsn: Tsn, paths: &mut Paths) {
         let number = self.number_of(tsn);
@@ -208,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// The current SACK reports duplicates.
+    /// Records the duplicate TSNs in the current SACK.
     pub(super) fn note_duplicates(&mut self, duplicates: impl Iterator<Item = Tsn>) {
         if let Some(watch) = &mut self.watch {
             watch.duplicates.clear();
@@ -216,7 +219,8 @@ impl Sender {
         }
     }
 
-    /// A SACK was counted that newly acknowledged `chunks` chunks; `gaps`: it reports gaps.
+    /// Called after a SACK that newly acknowledged `chunks` chunks was processed. `gaps`: the SACK
+    /// reports gaps.
     #[cold]
     pub(super) fn follow_sack(
         &mut self,
@@ -248,8 +252,8 @@ impl Sender {
         }
     }
 
-    /// The window of a path is about to be reduced for a loss, with `flight` bytes in flight, lost
-    /// or not.
+    /// Called before cwnd of a path is reduced for a loss. `flight`: bytes sent and not
+    /// acknowledged, including lost ones.
     #[cold]
     pub(super) fn note_cut(&mut self, now: Nanos, id: PathId, flight: u64, paths: &mut Paths) {
         self.remember_window(id, paths);

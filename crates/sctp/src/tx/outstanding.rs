@@ -1,5 +1,5 @@
-//! Chunks sent and not cumulatively acknowledged: a ring indexed by the distance from the
-//! cumulative TSN.
+//! Chunks that are sent and not cumulatively acknowledged, in a ring indexed by the distance from
+//! the cumulative TSN.
 
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
@@ -14,44 +14,45 @@ use super::tsn_set::{TsnSets, step};
 use crate::path::PathId;
 use crate::shrinking_queue::Queue;
 
-/// Without outstanding data, sets for at most this number of chunks keep their memory.
+/// Maximum capacity in TSNs of the bit sets that is kept when no data is outstanding.
 const KEPT: usize = 1024;
 
-/// State of a chunk.
+/// State of an outstanding chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkState {
-    /// Sent, and counted in flightsize.
+    /// The chunk was sent, and counts in flightsize.
     InFlight,
-    /// Considered lost; waits for retransmission. `timed_out`: by T3-rtx, not by missing reports.
+    /// The chunk is considered lost and waits for retransmission. `timed_out`: because of T3-rtx,
+    /// not of missing reports.
     Marked { timed_out: bool },
-    /// Reported by a gap ack block; the receiver may still renege (RFC 9260 §6.2.1).
+    /// The chunk was reported by a Gap Ack Block; the receiver may still renege (RFC 9260 §6.2.1).
     GapAcked,
-    /// Abandoned, which counts as acknowledged (RFC 3758 §3.5 A2).
+    /// The chunk was abandoned, which counts as acknowledged (RFC 3758 §3.5 A2).
     Abandoned,
 }
 
-/// A DATA chunk in the ring.
+/// Outstanding DATA chunk.
 #[derive(Clone, Debug)]
 pub(super) struct OutstandingChunk {
     pub fragment: Fragment,
     pub state: ChunkState,
     /// Path of the last transmission.
     pub path: PathId,
-    /// The chunk was sent on another path before.
+    /// Whether the chunk was sent on another path before.
     pub moved: bool,
     /// Time of the last transmission.
     pub sent_at: Nanos,
     pub transmissions: u32,
-    /// The chunk was the first of its packet at the last transmission.
+    /// Whether the chunk was the first of its packet at the last transmission.
     pub begins_packet: bool,
     pub missing_reports: u32,
-    /// The chunk was fast retransmitted once (RFC 9260 §7.2.4 (5)).
+    /// Whether the chunk was fast retransmitted once (RFC 9260 §7.2.4 (5)).
     pub fast_retransmitted: bool,
-    /// A gap ack block has reported it; the receiver may have reneged since.
+    /// Whether a Gap Ack Block has reported the chunk, even if the receiver has reneged since.
     pub reported: bool,
 }
 
-/// State of a chunk without its data.
+/// State of an outstanding chunk, without its user data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub state: ChunkState,
@@ -62,12 +63,12 @@ pub(super) struct Standing {
     pub begins_packet: bool,
     pub fast_retransmitted: bool,
     pub reported: bool,
-    /// Bytes of user data.
+    /// Number of bytes of user data.
     pub length: usize,
 }
 
 impl OutstandingChunk {
-    /// A chunk sent for the first time on `path`.
+    /// Chunk that is sent for the first time, on `path`.
     #[inline(always)]
     pub fn first(fragment: Fragment, path: PathId, now: Nanos, begins_packet: bool) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl OutstandingChunk {
         }
     }
 
-    /// The DATA chunk for the wire; it borrows the data without a reference count.
+    /// DATA chunk to encode. Borrows the user data, which avoids a reference count.
     #[inline]
     pub fn to_data(&self, tsn: Tsn) -> Data<&[u8]> {
         Data {
@@ -115,7 +116,7 @@ impl OutstandingChunk {
         }
     }
 
-    /// The I-DATA chunk for the wire.
+    /// I-DATA chunk to encode.
     pub fn to_i_data(&self, tsn: Tsn) -> IData<&[u8]> {
         let Fragment { ppid, fsn, .. } = self.fragment;
         IData {
@@ -135,9 +136,8 @@ impl OutstandingChunk {
     }
 }
 
-/// The ring. The first element is the TSN after the cumulative TSN.
-///
-/// Additional sets allow lookups without a walk over all chunks, because a peer chooses the TSNs
+/// Ring of outstanding chunks. The first element has the TSN after the cumulative TSN.
+/// Bit sets of TSNs allow lookups without a scan of all chunks, because a peer chooses the TSNs
 /// that it acknowledges and must not control the cost.
 #[derive(Debug)]
 pub(super) struct Outstanding {
@@ -145,16 +145,16 @@ pub(super) struct Outstanding {
     ring: Queue<OutstandingChunk>,
     sets: TsnSets,
     marked: usize,
-    /// Nonzero if chunks are marked or several paths are in use: the next chunk and its path must
-    /// then be determined.
+    /// Nonzero if chunks are marked or several paths are in use. The next chunk and its path must
+    /// then be determined by a full check.
     look: usize,
-    /// The lowest marked TSN while any is marked.
+    /// Lowest marked TSN, if any chunk is marked.
     first_marked: Tsn,
     gap_acked: usize,
-    /// User data of these, bytes.
+    /// Number of bytes of user data in the chunks that `gap_acked` counts.
     gap_acked_bytes: usize,
     abandoned: usize,
-    /// Chunks whose missing reports are ignored until they are retransmitted.
+    /// Number of chunks whose missing reports are ignored until they are retransmitted.
     judged: u32,
     payloads: FragmentedMessages,
 }
@@ -177,14 +177,14 @@ impl Outstanding {
         }
     }
 
-    /// The next chunk to be added is the last fragment of the message `whole`.
+    /// Records that the next chunk to be added is the last fragment of the message `whole`.
     #[inline(never)]
     pub fn will_end(&mut self, whole: Bytes) {
         let tsn = self.next_tsn();
         self.payloads.keep(tsn, whole);
     }
 
-    /// Unacknowledged chunks that were not abandoned, and the fragmented messages.
+    /// Unacknowledged chunks that were not abandoned, and the stored fragmented messages.
     pub fn into_parts(self) -> (impl Iterator<Item = (Tsn, Fragment)>, FragmentedMessages) {
         let first = self.first;
         let chunks = self.ring.into_iter().enumerate();
@@ -193,12 +193,12 @@ impl Outstanding {
         (parts, self.payloads)
     }
 
-    /// The last cumulatively acknowledged TSN.
+    /// Cumulative TSN that the peer has acknowledged.
     pub fn cumulative_point(&self) -> Tsn {
         self.first.prev()
     }
 
-    /// The TSN of the next new chunk.
+    /// TSN of the next new chunk.
     pub fn next_tsn(&self) -> Tsn {
         self.first.add(self.ring.len() as u32)
     }
@@ -211,17 +211,18 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
-    /// Chunks that a gap ack block has reported, reneged or not.
+    /// Number of chunks reported by Gap Ack Blocks, including reneged ones.
     pub fn gap_acked(&self) -> usize {
         self.gap_acked
     }
 
-    /// User data counted by [`Self::gap_acked`], bytes: the receiver may still request it.
+    /// Number of bytes of user data in the chunks counted by [`Self::gap_acked`], which may have to
+    /// be retransmitted.
     pub fn gap_acked_bytes(&self) -> usize {
         self.gap_acked_bytes
     }
 
-    /// Abandoned chunks that are not cumulatively acknowledged.
+    /// Number of abandoned chunks that are not cumulatively acknowledged.
     pub fn abandoned(&self) -> usize {
         self.abandoned
     }
@@ -237,7 +238,7 @@ impl Outstanding {
         self.index(tsn).map(|index| &self.ring[index])
     }
 
-    /// Adds a chunk in flight with the TSN [`Outstanding::next_tsn`]. Returns its reference.
+    /// Adds a chunk in flight with TSN [`Outstanding::next_tsn`]. Returns a reference to it.
     #[inline(always)]
     pub fn push(&mut self, chunk: OutstandingChunk) -> &OutstandingChunk {
         if self.ring.is_full() {
@@ -250,7 +251,7 @@ impl Outstanding {
         &self.ring[at]
     }
 
-    /// Like [`Self::push`], if the ring is full. The sets have the same capacity as the ring.
+    /// Like [`Self::push`], if the ring is full. The bit sets have the same capacity as the ring.
     #[cold]
     #[inline(never)]
     fn push_full(&mut self, chunk: OutstandingChunk) -> &OutstandingChunk {
@@ -262,8 +263,7 @@ impl Outstanding {
         self.push(chunk)
     }
 
-    /// Removes the chunk after the cumulative TSN, if its TSN is not past `up_to`. Returns its
-    /// state.
+    /// Removes the chunk after the cumulative TSN if its TSN is at most `up_to`. Returns its state.
     #[inline]
     pub fn pop_up_to(&mut self, up_to: Tsn) -> Option<(Tsn, Standing)> {
         if !self.first.le(up_to) {
@@ -297,8 +297,8 @@ impl Outstanding {
         self.marked + self.gap_acked + self.abandoned == 0
     }
 
-    /// Like [`Self::pop_up_to`] for the next `count` chunks, all in flight on the only path; calls
-    /// `each` in order.
+    /// Like [`Self::pop_up_to`] for the next `count` chunks, which are all in flight on the only
+    /// path. Calls `each` for them in order.
     #[inline(always)]
     pub fn pop_in_flight(&mut self, count: u32, mut each: impl FnMut(Tsn, &OutstandingChunk)) {
         let begin = self.first;
@@ -320,7 +320,7 @@ impl Outstanding {
         }
     }
 
-    /// Chunk `tsn`, which was not in flight, is removed.
+    /// Updates the counters and sets after the removal of chunk `tsn`, which was not in flight.
     fn no_longer_out(&mut self, tsn: Tsn, chunk: &Standing) {
         match chunk.state {
             ChunkState::GapAcked => {
@@ -350,15 +350,16 @@ impl Outstanding {
         self.abandoned -= 1;
     }
 
-    /// Abandons a chunk and releases its user data. Returns its former state; `None` if it is not
-    /// in the ring or abandoned already. The chunk stays abandoned until the cumulative TSN passes
-    /// it.
+    /// Abandons a chunk and releases its user data. Returns its previous state; `None` if it is not
+    /// in the ring or already abandoned. The chunk stays in the ring until the cumulative TSN
+    /// passes it.
     pub fn abandon(&mut self, tsn: Tsn) -> Option<Standing> {
         let before = self.get(tsn)?.standing();
         if before.state == ChunkState::Abandoned {
             return None;
         }
-        // No search for unacknowledged chunks finds it from now on.
+        // In the sets it counts as acknowledged, so that no search for unacknowledged chunks finds
+        // it.
         self.set_state(tsn, ChunkState::GapAcked);
         self.gap_acked -= 1;
         self.gap_acked_bytes -= before.length;
@@ -375,7 +376,7 @@ impl Outstanding {
         Some(before)
     }
 
-    /// Sets the state of a chunk. Returns the former state; `None` if the TSN is not in the ring.
+    /// Sets the state of a chunk. Returns the previous state; `None` if the TSN is not in the ring.
     pub fn set_state(&mut self, tsn: Tsn, state: ChunkState) -> Option<ChunkState> {
         let index = self.index(tsn)?;
         let chunk = &mut self.ring[index];
@@ -420,7 +421,7 @@ impl Outstanding {
         self.index(tsn).map(|index| &mut self.ring[index])
     }
 
-    /// An unacknowledged chunk is sent on `path`.
+    /// Records that an unacknowledged chunk is sent on `path`.
     pub fn move_to(&mut self, tsn: Tsn, path: PathId) {
         let Some(chunk) = self.get_mut(tsn) else {
             return;
@@ -432,7 +433,7 @@ impl Outstanding {
         }
     }
 
-    /// Sets whether missing reports of a chunk count.
+    /// Sets whether missing reports for a chunk count.
     pub fn set_reportable(&mut self, tsn: Tsn, counts: bool) {
         if self.index(tsn).is_none() {
             return;
@@ -448,7 +449,7 @@ impl Outstanding {
         }
     }
 
-    /// `tsn` is no longer marked: finds the next lowest one.
+    /// Finds the next lowest marked TSN, because `tsn` is no longer marked.
     fn unmarked(&mut self, tsn: Tsn) {
         let (word, bit) = self.sets.word(tsn);
         word.marked &= !bit;
@@ -459,7 +460,7 @@ impl Outstanding {
         }
     }
 
-    /// The later of `from` and the first TSN of the ring.
+    /// `from`, or the first TSN of the ring if that is later.
     #[inline]
     fn at_least_first(&self, from: Tsn) -> Tsn {
         if from.lt(self.first) {
@@ -469,64 +470,64 @@ impl Outstanding {
         }
     }
 
-    /// The lowest marked TSN from `from` on.
+    /// Lowest marked TSN from `from` on.
     pub fn next_marked(&self, from: Tsn) -> Option<Tsn> {
         let (from, end) = (self.at_least_first(from), self.next_tsn());
         self.sets.next(from, end, |word| word.marked)
     }
 
-    /// The lowest marked TSN from `from` on that was last sent on `path`.
+    /// Lowest marked TSN from `from` on that was last sent on `path`.
     pub fn next_marked_on(&self, path: PathId, from: Tsn) -> Option<Tsn> {
         let from = self.at_least_first(from);
         self.sets.next_marked_on(path, from, self.next_tsn())
     }
 
-    /// Several paths are in use.
+    /// Sets that several paths are in use.
     pub fn use_paths_at_once(&mut self) {
         self.look += 1;
     }
 
-    /// Chunks other than new data may be next, so a full check is required.
+    /// Requests a full check, because chunks other than new data may be next.
     pub fn look_closer(&mut self) {
         self.look += 1;
     }
 
-    /// These chunks were sent, or need not be sent any more.
+    /// Reverts [`Self::look_closer`].
     pub fn look_no_more(&mut self) {
         self.look -= 1;
     }
 
-    /// Whether the next chunk may be other than new data, or on another path than the path for new
-    /// data.
+    /// Whether the next chunk may be a retransmission, or new data for a path other than the usual
+    /// one.
     #[inline]
     pub fn takes_a_look(&self) -> bool {
         self.look > 0
     }
 
-    /// The lowest marked TSN.
+    /// Lowest marked TSN.
     pub fn first_marked(&self) -> Option<Tsn> {
         (self.marked > 0).then_some(self.first_marked)
     }
 
-    /// The highest TSN sent that does not wait for retransmission.
+    /// Highest sent TSN that is not marked for retransmission.
     pub fn highest_unmarked(&self) -> Option<Tsn> {
         self.sets
             .last(self.first, self.next_tsn(), |word| !word.marked)
     }
 
-    /// The lowest unacknowledged TSN last sent on `path`, from `bound` on.
+    /// Lowest unacknowledged TSN that was last sent on `path`, from `bound` on.
     pub fn earliest_on(&self, path: PathId, bound: Tsn) -> Option<Tsn> {
         self.sets
             .next_on(path, self.at_least_first(bound), self.next_tsn())
     }
 
-    /// The lowest TSN in `from..end` not reported by a gap ack block.
+    /// Lowest TSN in `from..end` that no Gap Ack Block has reported.
     pub fn next_unacked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         debug_assert!(end.le(self.next_tsn()), "what was never sent is in no set");
         self.sets.next(from, end, |word| !word.acked)
     }
 
-    /// The lowest TSN in `from..end` reported by a gap ack block.
+    /// Lowest TSN in `from..end` that a Gap Ack Block has reported.
     pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.sets
             .next(from, end, |word| word.acked & !word.abandoned)
@@ -538,7 +539,7 @@ impl Outstanding {
         self.sets.next_reportable_on(path, from, end)
     }
 
-    /// The lowest TSN in `from..end` whose missing reports count.
+    /// Lowest TSN in `from..end` whose missing reports count.
     pub fn next_reportable(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         let next_tsn = self.next_tsn();
         let end = if end.lt(next_tsn) { end } else { next_tsn };

@@ -9,29 +9,30 @@ use super::Sender;
 use crate::path::{PathId, PathState, Paths};
 use crate::stream_scheduler::SchedulerKind;
 
-/// Keys of chunks: a packet has one AUTH chunk, and therefore one key.
+/// Authentication keys of chunks. A packet has one AUTH chunk, so all its chunks have the same key.
 #[derive(Debug, Default)]
 pub(super) struct ChunkAuthKeys(Option<Box<SelectedKeys>>);
 
-/// Allocated once a user has selected a key.
+/// State that is allocated once the user has selected a key.
 #[derive(Debug, Default)]
 struct SelectedKeys {
     /// Key of the current packet; `None` for the active key.
     packet: Option<u16>,
-    /// Keys of chunks in flight that were not signed by the active key, in the order of their TSNs:
-    /// they also apply to retransmissions.
+    /// Keys of chunks in flight that do not use the active key, in the order of their TSNs.
+    /// Retransmissions use the same keys.
     chunks: VecDeque<(Tsn, u16)>,
 }
 
 impl ChunkAuthKeys {
-    /// Starts a packet.
+    /// Starts a new packet.
     pub fn begin_packet(&mut self) {
         if let Some(chosen) = &mut self.0 {
             chosen.packet = None;
         }
     }
 
-    /// Whether a chunk with this key may be added to the packet; its `first` chunk decides.
+    /// Whether a chunk with this key may be added to the packet. The first chunk of the packet
+    /// (`first`) determines the key.
     pub fn join(&mut self, key: Option<u16>, first: bool) -> bool {
         if self.0.is_none() && key.is_none() {
             return true;
@@ -43,7 +44,7 @@ impl ChunkAuthKeys {
         chosen.packet == key
     }
 
-    /// A new chunk was added to the packet.
+    /// Records the key of a new chunk that was added to the packet.
     #[inline]
     pub fn note(&mut self, tsn: Tsn, cumulative: Tsn) {
         let Some(chosen) = &mut self.0 else {
@@ -58,7 +59,7 @@ impl ChunkAuthKeys {
         }
     }
 
-    /// The key of a chunk in flight.
+    /// Key of a chunk in flight.
     pub fn of(&self, tsn: Tsn) -> Option<u16> {
         let chunks = &self.0.as_ref()?.chunks;
         let at = chunks.partition_point(|(chunk, _)| chunk.lt(tsn));
@@ -68,12 +69,12 @@ impl ChunkAuthKeys {
 }
 
 impl Sender {
-    /// The key for the packet filled last; `None` for the active key.
+    /// Key for the packet that was filled last; `None` for the active key.
     pub(crate) fn packet_key(&self) -> Option<u16> {
         self.keys.0.as_ref()?.packet
     }
 
-    /// Replaces the scheduler, with these stream values.
+    /// Replaces the scheduler, and sets its stream values.
     pub(crate) fn set_scheduler(
         &mut self,
         kind: SchedulerKind,
@@ -82,8 +83,8 @@ impl Sender {
         self.queue.set_scheduler(kind, values);
     }
 
-    /// The path for new data: the path requested for the next message while it is active, as on
-    /// Linux; otherwise the usual path.
+    /// Path for new data: the path requested for the next message if that is active, as on Linux,
+    /// else the usual path.
     #[inline(always)]
     pub(super) fn path_for_new(&self, paths: &Paths) -> PathId {
         let wanted = self.queue.next_course().and_then(|it| it.address);
@@ -93,8 +94,8 @@ impl Sender {
             .unwrap_or_else(|| paths.choose_for_new_data())
     }
 
-    /// Whether the next message may be added to the packet for `id`, which has no data yet if
-    /// `alone`.
+    /// Whether the next message may be added to a packet for path `id`. `alone`: the packet has no
+    /// data so far.
     #[cold]
     pub(super) fn joins(&mut self, id: PathId, alone: bool, paths: &Paths) -> bool {
         let course = self.queue.next_course().unwrap_or_default();

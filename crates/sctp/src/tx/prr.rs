@@ -1,13 +1,13 @@
-//! Proportional rate reduction (RFC 6937): fast recovery sends in proportion to delivered data from
-//! its beginning on, instead of a burst at its end.
+//! Proportional rate reduction (RFC 6937): fast recovery sends data in proportion to delivered
+//! data, instead of a burst at its end.
 
 use super::Sender;
 use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths};
 
 impl Sender {
-    /// A SACK was counted: sets the limit in flight until the next one, on each path in such a
-    /// recovery.
+    /// Sets the limit of bytes in flight until the next SACK, on each path that is in a recovery
+    /// with PRR. Called after a SACK was processed.
     pub(super) fn spread_reductions(&mut self, paths: &mut Paths) {
         let cumulative = self.outstanding.cumulative_point();
         for index in 0..paths.len() {

@@ -16,8 +16,8 @@ use super::outstanding::ChunkState;
 use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
 impl Sender {
-    /// A gap ack block reports a chunk, the `first` of its packet or not, or the cumulative TSN
-    /// passes a reported one.
+    /// Updates the number of packets reported by Gap Ack Blocks. `first`: the chunk is the first of
+    /// its packet. `is`: it was reported now, else the cumulative TSN has passed it.
     #[cold]
     pub(super) fn note_reported(id: PathId, first: bool, is: bool, paths: &mut Paths) {
         if let Some(state) = &mut paths.get_mut(id).rack
@@ -31,8 +31,8 @@ impl Sender {
         }
     }
 
-    /// Marks chunks on every path that are lost according to their transmission times. Returns how
-    /// much of it is a new loss.
+    /// Marks chunks on all paths that are lost according to their transmission times. Returns the
+    /// new losses.
     #[cold]
     pub(super) fn find_lost(
         &mut self,
@@ -59,7 +59,8 @@ impl Sender {
         let recovering = self.recovers_on(id, cumulative, paths);
         let entry = paths.get_mut(id);
         if self.examines_timeout() {
-            // A retransmission has arrived, which is no evidence about data that may be late.
+            // While F-RTO examines a timeout, no loss is detected, because an acknowledged
+            // retransmission does not show whether other data was lost or is late.
             if let Some(state) = &mut entry.rack {
                 state.deadline = None;
             }
@@ -94,7 +95,7 @@ impl Sender {
         found
     }
 
-    /// Whether the transmission is still in flight.
+    /// Whether this transmission is still in flight.
     fn flies(&self, sending: &Sending, id: PathId) -> bool {
         self.outstanding.get(sending.tsn).is_some_and(|chunk| {
             chunk.state == ChunkState::InFlight
@@ -103,8 +104,8 @@ impl Sender {
         })
     }
 
-    /// Marks a chunk as lost. Returns whether that is congestion without a response yet. A lost
-    /// retransmission is (RFC 5681 §4.3); data sent before a timeout is not.
+    /// Marks a chunk as lost. Returns whether the loss is a new congestion event. The loss of a
+    /// retransmission is one (RFC 5681 §4.3), but not the loss of data sent before a timeout.
     fn lose(
         &mut self,
         now: Nanos,
@@ -131,8 +132,7 @@ impl Sender {
         news
     }
 
-    /// Whether a path is in recovery, fast or after a timeout, given that all up to `cumulative` is
-    /// acknowledged.
+    /// Whether a path is in fast or timeout recovery, if `cumulative` is the cumulative TSN.
     pub(super) fn recovers_on(&self, id: PathId, cumulative: Tsn, paths: &Paths) -> bool {
         let split = self.cmt.as_ref().is_some_and(|cmt| self.recovers(cmt, id));
         let fast = self
@@ -146,7 +146,8 @@ impl Sender {
         fast || split || timed_out
     }
 
-    /// A SACK was counted that newly acknowledged `chunks` chunks; `gaps`: it reports gaps.
+    /// Updates the timers of all paths after a SACK that newly acknowledged `chunks` chunks.
+    /// `gaps`: the SACK reports gaps.
     pub(super) fn follow_by_time(
         &mut self,
         now: Nanos,
@@ -191,8 +192,8 @@ impl Sender {
         }
     }
 
-    /// Whether silence of the path would be a tail loss (RFC 8985 §7.2): data is in flight, none is
-    /// reported, and no recovery is under way.
+    /// Whether a tail loss probe is useful on the path (RFC 8985 §7.2): data is in flight, no gap
+    /// is reported, and no recovery is in progress.
     fn may_probe(&self, entry: &PathEntry) -> bool {
         let state = entry.rack.as_ref();
         self.watch.as_ref().is_some_and(|it| it.probes)
@@ -220,7 +221,7 @@ impl Sender {
         }
     }
 
-    /// A packet was sent on path `id`; `again`: it contains retransmissions.
+    /// Called after a packet was sent on path `id`. `again`: it contains retransmissions.
     pub(super) fn follow_filled(&mut self, now: Nanos, id: PathId, again: bool, paths: &mut Paths) {
         if self.forget_probe() != Some(id) {
             return self.arm_probe(now, id, paths);
@@ -239,14 +240,14 @@ impl Sender {
         }
     }
 
-    /// Drops a due probe without data to carry. Returns whether there was one, because it would
-    /// otherwise stay due forever and delay HEARTBEATs.
+    /// Cancels a due probe for which there is no data. Returns whether there was one. The probe
+    /// would otherwise stay due and delay HEARTBEATs.
     #[cold]
     pub(crate) fn drops_probe(&mut self) -> bool {
         self.forget_probe().is_some()
     }
 
-    /// Cancels a due probe. Returns its path.
+    /// Cancels a due probe, and returns its path.
     pub(super) fn forget_probe(&mut self) -> Option<PathId> {
         let due = self.watch.as_mut()?.due.take();
         if due.is_some() {
@@ -255,20 +256,20 @@ impl Sender {
         due.map(|it| it.path)
     }
 
-    /// Path of a due probe.
+    /// Path on which a probe is due.
     #[cold]
     pub(super) fn probe_due(&self) -> Option<PathId> {
         Some(self.watch.as_ref()?.due?.path)
     }
 
-    /// The path probed by a retransmission of chunk `tsn`.
+    /// Path on which a retransmission of chunk `tsn` is due as a probe.
     #[cold]
     pub(super) fn probed_by(&self, tsn: Tsn) -> Option<PathId> {
         let due = self.watch.as_ref()?.due?;
         (due.repeats == Some(tsn)).then_some(due.path)
     }
 
-    /// The RACK-TLP timers of all paths, in addition to T3-rtx.
+    /// Earliest RACK-TLP timer of all paths; T3-rtx is not included.
     #[cold]
     pub(super) fn timed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let timers = paths
@@ -277,7 +278,7 @@ impl Sender {
         timers.chain(self.untimed_deadline(paths)).min()
     }
 
-    /// Handles due reordering and probe timers.
+    /// Handles reordering timers and probe timers that have expired.
     pub(crate) fn handle_timed(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         if !self.finds_by_time() {
             return;
@@ -302,8 +303,8 @@ impl Sender {
         }
     }
 
-    /// The probe timer has expired: sends one packet of new data, or retransmits the last chunk
-    /// (TLP_send_probe).
+    /// Sends a tail loss probe after its timer has expired: one packet of new data, or else the
+    /// last chunk again (TLP_send_probe).
     fn probe_tail(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
         let may = paths
             .get(id)
@@ -329,7 +330,7 @@ impl Sender {
             self.one_packet = true;
         }
         self.burst.restart(now);
-        // A due probe of another path is cancelled, because T3-rtx covers its data.
+        // Cancel a due probe on another path, because T3-rtx covers its data.
         self.forget_probe();
         if let Some(watch) = &mut self.watch {
             watch.due = Some(ProbeDue { path: id, repeats });
@@ -350,8 +351,8 @@ impl Sender {
         None
     }
 
-    /// T3-rtx of a path has expired: marks its lowest chunk and overdue ones (RFC 8985 §6.3). The
-    /// rest may be in flight, and later arrivals show which of it is lost.
+    /// Marks the lowest chunk and overdue chunks of a path after T3-rtx expired (RFC 8985 §6.3).
+    /// The other chunks may be in flight; later arrivals show which of them are lost.
     #[cold]
     pub(super) fn mark_overdue(
         &mut self,

@@ -14,7 +14,7 @@ use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst, RecoveryWaits};
 use crate::stream_allocation::LossEvents;
 
-/// Outcome of an expiry of T3-rtx.
+/// Outcome of [`Sender::handle_t3`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum T3Outcome {
     /// The timer had not expired, or no data was outstanding on the path.
@@ -29,9 +29,9 @@ pub enum T3Outcome {
 }
 
 impl Sender {
-    /// The path for the retransmission of a marked chunk. A tail loss probe uses its own path,
-    /// regardless of the path of retransmissions: two paths would otherwise alternate, restart
-    /// T3-rtx each time, and never expire.
+    /// Path for the retransmission of a marked chunk. A tail loss probe stays on the path that it
+    /// probes. If it used the usual path of retransmissions, two paths could alternate and restart
+    /// T3-rtx each time, so that the timer would never expire.
     pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
         if let Some(path) = self.watch.as_ref().and_then(|_| self.probed_by(tsn)) {
             return Some(path);
@@ -41,8 +41,8 @@ impl Sender {
         Some(paths.choose_for_retransmission(chunk.path, timed_out))
     }
 
-    /// Counts one report for each TSN that the SACK shows missing, and marks TSNs that reach the
-    /// threshold. Returns the number of marked chunks.
+    /// Counts one missing report for each TSN that the SACK shows to be missing, and marks TSNs
+    /// that reach the threshold. Returns the number of marked chunks.
     #[expect(
         clippy::too_many_arguments,
         reason = "one step of the SACK's processing"
@@ -73,8 +73,8 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        // A remembered limit can lie beyond the blocks of a SACK that was overtaken on another
-        // path.
+        // A limit kept from an earlier SACK may lie beyond the blocks of this SACK, which was
+        // overtaken on another path.
         let beyond = TsnRange {
             start: limit.distance_from(cumulative),
             end: limit.distance_from(cumulative),
@@ -96,10 +96,10 @@ impl Sender {
         marked
     }
 
-    /// Keeps the highest newly acknowledged TSN, as far as the profile remembers it.
+    /// Stores the highest newly acknowledged TSN for later SACKs, if the profile requires it.
     fn remember_newly_acked(&mut self, newly: &Newly, advanced: bool) -> Option<Tsn> {
         if let Some(tsn) = newly.highest {
-            // A cumulative advance replaces the value, even by a lower one.
+            // If the cumulative TSN advances, the stored value is replaced even by a lower one.
             let higher = self.highest_newly_acked.is_none_or(|known| tsn.gt(known));
             if higher || advanced {
                 self.highest_newly_acked = Some(tsn);
@@ -108,7 +108,7 @@ impl Sender {
         self.highest_newly_acked
     }
 
-    /// TSNs below this count a report: the HTNA rule of RFC 9260 §7.2.4.
+    /// TSN below which missing TSNs count a report (HTNA rule of RFC 9260 §7.2.4).
     fn report_limit(
         &self,
         advanced: bool,
@@ -130,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// Counts `times` reports for one missing TSN. Returns true if that marks it.
+    /// Counts `times` reports for one missing TSN. Returns `true` if the chunk is now marked.
     pub(super) fn report_missing(
         &mut self,
         now: Nanos,
@@ -166,13 +166,14 @@ impl Sender {
         true
     }
 
-    /// Whether missing reports can no longer cause a retransmission of the chunk (RFC 9260 §7.2.4
+    /// Whether missing reports can no longer cause a fast retransmit of the chunk (RFC 9260 §7.2.4
     /// (5)).
     fn is_spent(&self, chunk: &OutstandingChunk) -> bool {
         chunk.fast_retransmitted && self.profile.fast_retransmit_once
     }
 
-    /// A marked chunk was retransmitted, or its reports restart at 0: they count again.
+    /// Counts missing reports for a chunk again, because it was retransmitted or its count restarts
+    /// at 0.
     pub(super) fn count_reports_again(&mut self, tsn: Tsn) {
         let spent = self
             .outstanding
@@ -183,8 +184,8 @@ impl Sender {
         }
     }
 
-    /// Takes a chunk out of flight for retransmission and gives its bytes back to the peer's window
-    /// (RFC 9260 §6.2.1 C).
+    /// Marks a chunk for retransmission: it is no longer in flight, and its bytes are available in
+    /// the peer's window again (RFC 9260 §6.2.1 C).
     pub(super) fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
         let Some(before) = self
             .outstanding
@@ -212,7 +213,7 @@ impl Sender {
                     self.peer_rwnd += rwnd;
                 }
             }
-            // The receiver has reneged on it.
+            // The receiver has reneged on this chunk.
             ChunkState::GapAcked => {
                 entry.watch(tsn);
                 withdrawn = Some((path, length));
@@ -234,15 +235,15 @@ impl Sender {
         }
     }
 
-    /// Missing reports have marked chunks: reduces the windows as the profile requires, and allows
-    /// one packet.
+    /// Enters fast retransmit after missing reports have marked chunks: reduces cwnd as the profile
+    /// requires, and permits one packet.
     pub(super) fn enter_fast_retransmit(
         &mut self,
         now: Nanos,
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        // Pacing spreads the waiting data over the round trip, so that it causes no burst.
+        // With pacing, the waiting chunks are spread over the round trip and do not cause a burst.
         let computes_rate = || paths.iter().any(|(_, it)| it.cc.pacing_rate().is_some());
         let may_wait = match self.profile.fast_retransmit_in_recovery_waits {
             RecoveryWaits::Never => false,
@@ -290,8 +291,8 @@ impl Sender {
         }
     }
 
-    /// One reduction for each path with a marked chunk above the recovery point. Each reduction
-    /// advances the point.
+    /// Reduces cwnd of each path that has a marked chunk above its recovery point, and advances the
+    /// point (ns-2.35).
     fn cut_past_recovery_point(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         let mut cut = [false; Paths::MAX];
         let mut from = self.outstanding.cumulative_point().next();
@@ -346,7 +347,7 @@ impl Sender {
         trace_window(now, id, entry, before, trace);
     }
 
-    /// A HEARTBEAT of the path that carries data was not answered, and that counts as a loss.
+    /// Treats a missing answer to a HEARTBEAT on the path that carries data as a loss.
     pub(crate) fn on_heartbeat_lost(
         &mut self,
         now: Nanos,
@@ -360,7 +361,8 @@ impl Sender {
         trace_window(now, id, entry, before, trace);
     }
 
-    /// Handles T3-rtx of a path (RFC 9260 §6.3.3). Has no effect before its time.
+    /// Handles the expiration of T3-rtx of a path (RFC 9260 §6.3.3). Has no effect before the
+    /// expiration time.
     pub fn handle_t3(
         &mut self,
         now: Nanos,
@@ -382,7 +384,7 @@ impl Sender {
             return self.repeat_forward_tsn(now, id, paths, trace);
         };
         let answered = self.probe.is_some_and(|probe| probe.answered);
-        // The peer keeps its window closed, which is no loss and changes no window (RFC 9260 §6.1
+        // The peer keeps its window closed. This is no loss, so cwnd does not change (RFC 9260 §6.1
         // A).
         let is_loss = !(answered && self.profile.zero_window_probe_delay);
         if is_loss {
@@ -423,7 +425,8 @@ impl Sender {
         } else {
             self.mark_path(id, earliest, paths);
         }
-        // Later data is still in flight, and covered even if no marked chunk is retransmitted here.
+        // Later data is still in flight and must be covered by T3-rtx, even if no marked chunk is
+        // retransmitted on this path.
         let entry = paths.get_mut(id);
         if entry.flightsize > 0 {
             entry.start_t3(now);
@@ -441,7 +444,7 @@ impl Sender {
         }
     }
 
-    /// A timeout restarts slow start and ends the current recovery.
+    /// Restarts slow start after a timeout, and ends the current fast recovery.
     fn restart_after_timeout(&mut self, now: Nanos, id: PathId) {
         self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
@@ -456,8 +459,8 @@ impl Sender {
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
     }
 
-    /// No data in flight on a path can arrive any more: handles this case as a timeout. With RACK,
-    /// recent transmissions that the timeout does not mark are marked as lost too.
+    /// Handles a path on which data in flight can no longer arrive, like a timeout. With RACK,
+    /// recent transmissions that a timeout would not mark are marked as lost, too.
     pub fn lose_path(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
         let entry = paths.get_mut(id);
         if entry.t3_deadline.is_none() {
@@ -473,9 +476,9 @@ impl Sender {
         }
     }
 
-    /// The peer's window has opened after it dropped a probe: retransmits the probe now instead of
-    /// after its timeout, which has doubled with every probe. A probe younger than a round trip may
-    /// still be answered.
+    /// Retransmits a window probe that the peer has dropped, because its window is now open.
+    /// Waiting for the timeout would take long, because the RTO has doubled with every probe. A
+    /// probe younger than a round trip may still be answered and is not retransmitted.
     pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {
         let Some(probe) = self.probe.filter(|_| self.profile.zero_window_probe_delay) else {
             return;
@@ -495,8 +498,8 @@ impl Sender {
         }
     }
 
-    /// Transmissions of the earliest chunk that waits for an acknowledgement on path `id`; 0 if
-    /// there is none.
+    /// Number of transmissions of the earliest unacknowledged chunk on path `id`; 0 if there is
+    /// none.
     pub(crate) fn times_sent(&self, id: PathId, paths: &Paths) -> u32 {
         let earliest = |bound| self.outstanding.earliest_on(id, bound);
         let tsn = paths.get(id).earliest.and_then(earliest);
@@ -504,9 +507,9 @@ impl Sender {
             .map_or(0, |chunk| chunk.transmissions)
     }
 
-    /// The MTU of path `id` has decreased: larger chunks in flight there were lost for that reason.
-    /// Such chunks are retransmitted without a change of cwnd and fragmented by IP (RFC 9260 §6.9,
-    /// §7.3).
+    /// Marks chunks in flight on path `id` that are larger than its decreased MTU permits, because
+    /// they were lost for this reason. They are retransmitted without a reduction of cwnd, and
+    /// fragmented by IP (RFC 9260 §6.9, §7.3).
     pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
         let extra = paths.max_user_data() - self.most_user_data(paths);
         let most = paths.get(id).max_user_data() - extra;
@@ -523,7 +526,7 @@ impl Sender {
         }
     }
 
-    /// Marks every unacknowledged chunk of the path (RFC 9260 §6.3.3 E3).
+    /// Marks all unacknowledged chunks of the path (RFC 9260 §6.3.3 E3).
     fn mark_path(&mut self, id: PathId, earliest: Tsn, paths: &mut Paths) {
         let mut next = Some(earliest);
         while let Some(tsn) = next {

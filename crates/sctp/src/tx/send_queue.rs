@@ -1,4 +1,4 @@
-//! Send queue: messages not yet fragmented into chunks, one queue per stream, and a scheduler.
+//! Send queue: messages that are not sent yet, in one queue per stream, and a scheduler.
 
 mod deferred_messages;
 mod interleaved;
@@ -18,31 +18,32 @@ use crate::stream_table::StreamTable;
 use deferred_messages::DeferredMessages;
 use interleaved::Paused;
 
-/// A message to be sent.
+/// Message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// Payload Protocol Identifier, passed to the peer's user.
     pub ppid: u32,
-    /// Unordered delivery.
+    /// Whether the message is delivered unordered.
     pub unordered: bool,
-    /// The user data; not empty.
+    /// User data; not empty.
     pub payload: Bytes,
 }
 
-/// A message or the next fragment of one, ready for a DATA chunk.
+/// Complete message or next fragment of a message, for one DATA chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub stream: u16,
     pub ssn: Ssn,
     /// Number of the message among the ordered or unordered messages of its stream, and number of
-    /// the fragment in the message.
+    /// the fragment within the message.
     pub mid: Mid,
     pub fsn: Fsn,
     pub ppid: u32,
     pub unordered: bool,
     pub beginning: bool,
     pub ending: bool,
-    /// The user requests an immediate SACK of the message, and this is its end.
+    /// Whether this is the last fragment of a message for which the user requests an immediate
+    /// SACK.
     pub immediate: bool,
     /// The user's context value of the message.
     pub context: u32,
@@ -50,18 +51,18 @@ pub(super) struct Fragment {
 }
 
 impl Fragment {
-    /// The message of the fragment.
+    /// Identifier of the fragment's message.
     pub fn message(&self) -> MessageId {
         (self.stream, self.unordered, self.mid.0)
     }
 
-    /// Whether the chunk is the last of several fragments.
+    /// Whether this is the last fragment of a fragmented message.
     #[inline(always)]
     pub fn ends_several(&self) -> bool {
         self.ending && !self.beginning
     }
 
-    /// An unfragmented message with its numbers.
+    /// Fragment that contains a whole message.
     #[inline(always)]
     fn whole(
         stream: u16,
@@ -85,14 +86,14 @@ impl Fragment {
     }
 }
 
-/// A queued message, and whether its user requests an immediate SACK.
+/// Queued message; `immediate`: its user requests an immediate SACK.
 #[derive(Debug)]
 struct Queued {
     message: Message,
     immediate: bool,
     /// The user's context value.
     context: u32,
-    /// Rule for abandoning the message, and its receipt.
+    /// Abandonment policy and receipt of the message.
     terms: Option<Box<PrPolicy>>,
     course: Option<Box<MessageRoute>>,
 }
@@ -100,15 +101,15 @@ struct Queued {
 #[derive(Debug, Default)]
 struct OutStream {
     messages: Queue<Queued>,
-    /// Bytes of the queued messages and of the message in progress.
+    /// Number of bytes in queued messages and in the message in progress.
     bytes: usize,
     next_ssn: Ssn,
-    /// The numbers of the next ordered and the next unordered message.
+    /// Numbers of the next ordered and the next unordered message.
     next_mid: [Mid; 2],
 }
 
 impl OutStream {
-    /// The numbers of a message that starts.
+    /// Returns the numbers of the next message and advances them.
     #[inline]
     fn number(&mut self, unordered: bool) -> (Ssn, Mid) {
         let ssn = self.next_ssn;
@@ -122,7 +123,8 @@ impl OutStream {
     }
 }
 
-/// A partly sent message: its stream sends no other data before its end (RFC 9260 §6.9).
+/// Partly sent message. Without interleaving, its stream sends no other data before its last
+/// fragment (RFC 9260 §6.9).
 #[derive(Debug)]
 struct Started {
     stream: u16,
@@ -134,69 +136,71 @@ struct Started {
     immediate: bool,
     context: u32,
     untouched: bool,
-    /// The whole message.
+    /// User data of the whole message.
     whole: Bytes,
-    /// The whole message, if it may be abandoned, and when.
+    /// Abandonment policy and user data of the whole message, if it may be abandoned.
     terms: Option<Box<(PrPolicy, Bytes)>>,
     course: Option<Box<MessageRoute>>,
 }
 
 impl Started {
-    /// The receipt number, if requested.
+    /// Receipt number, if requested.
     fn receipt(&self) -> Option<u64> {
         self.terms.as_ref()?.0.receipt
     }
 }
 
-/// An unsent message removed from the queue.
+/// Unsent message that was removed from the queue.
 #[derive(Debug)]
 pub(super) struct Unsent {
     pub stream: Option<u16>,
     pub message: Message,
     /// The user's context value.
     pub context: u32,
-    /// The receipt number, if requested.
+    /// Receipt number, if requested.
     pub receipt: Option<u64>,
 }
 
-/// The queues of all streams. A stream uses memory only after its first use.
+/// Queues of all streams. A stream needs memory only after its first use.
 #[derive(Debug)]
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
-    /// Messages that are assigned a stream when they start.
+    /// Messages to which a stream is assigned when their transmission starts.
     unassigned: LazyBox<Queue<Queued>>,
     scheduler: Scheduler,
     started: Option<Started>,
-    /// Unsent bytes of the next message; 0 if there is none.
+    /// Number of unsent bytes of the next message; 0 if there is none.
     next: usize,
     bytes: usize,
     /// Number of queued messages, including partly sent and deferred ones.
     messages: usize,
     /// Messages that are deferred while streams are being reset.
     deferred: Option<Box<DeferredMessages>>,
-    /// Bytes of messages deferred by a reset.
+    /// Number of bytes in deferred messages.
     behind: usize,
-    /// The options of the message started last, and all its data, until taken.
+    /// Policy and user data of the message that was started last; cleared when read.
     begun: Option<Box<(PrPolicy, Bytes)>>,
-    /// The receipt number of the message whose last chunk was taken last, until taken.
+    /// Receipt number of the message whose last chunk was taken last; cleared when read.
     ended: Option<u64>,
-    /// The whole fragmented message whose last chunk was taken last, until taken.
+    /// User data of the whole fragmented message whose last chunk was taken last; cleared when
+    /// read.
     whole: Bytes,
-    /// While messages are interleaved: partly sent messages that are paused.
+    /// Paused messages that are partly sent; only with interleaving.
     paused: Option<Box<Paused>>,
-    /// A message had per-message options, so others may.
+    /// Whether any message so far had a destination address or key, so that each message must be
+    /// checked.
     has_courses: bool,
-    /// The user's context value for the next message.
+    /// User's context value for the next message.
     context: u32,
 }
 
 impl SendQueue {
-    /// Bytes of queued user data, including deferred messages.
+    /// Number of bytes of queued user data, including deferred messages.
     pub fn bytes(&self) -> usize {
         self.bytes + self.behind
     }
 
-    /// Bytes of user data queued for `stream`, including deferred messages.
+    /// Number of bytes of user data queued for `stream`, including deferred messages.
     pub fn bytes_of(&self, stream: u16) -> usize {
         let queued = self.streams.get(stream).map_or(0, |it| it.bytes);
         queued + self.bytes_behind(stream)
@@ -207,7 +211,7 @@ impl SendQueue {
         self.messages
     }
 
-    /// Whether no data may be sent.
+    /// Whether there is no data that may be sent.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -218,8 +222,8 @@ impl SendQueue {
         self.context = context;
     }
 
-    /// Queues a message for a stream or for any; `immediate`: the SACK of its end should not be
-    /// delayed.
+    /// Queues a message for a stream, or for any stream. `immediate`: the SACK of its last chunk
+    /// should not be delayed.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -279,14 +283,15 @@ impl SendQueue {
         }
     }
 
-    /// User data of the next chunk with at most `most` bytes; 0 if no message is queued.
+    /// Length in bytes of the user data of the next chunk, at most `most`; 0 if no message is
+    /// queued.
     #[inline]
     pub fn next_len(&self, most: usize) -> usize {
         debug_assert_eq!(self.next, self.find_next());
         self.next.min(most)
     }
 
-    /// Finds the next message. Returns its unsent bytes.
+    /// Finds the next message, and returns the number of its unsent bytes.
     fn find_next(&self) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
@@ -304,8 +309,8 @@ impl SendQueue {
         next.map_or(0, |message| message.payload.len())
     }
 
-    /// Takes the next chunk, with at most `most` bytes of user data; `any` selects the stream of a
-    /// message queued without one.
+    /// Takes the next chunk, with at most `most` bytes of user data. `any` selects a stream for a
+    /// message that was queued without one.
     #[inline(never)]
     pub fn pop(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
         self.pop_here(most, any)
@@ -362,8 +367,8 @@ impl SendQueue {
         Some(fragment)
     }
 
-    /// Takes the next message, if it has a stream and fits one chunk. Equivalent to starting and
-    /// ending it, but cheaper.
+    /// Takes the next message if it has a stream and fits into one chunk. The result is the same as
+    /// if the message were started and completed, at a lower cost.
     #[inline(always)]
     fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
         let queue_id @ QueueId::Stream(stream) = self.scheduler.pick()? else {
@@ -405,7 +410,7 @@ impl SendQueue {
         Some(Fragment::whole(stream, numbers, message, said))
     }
 
-    /// The packet is complete.
+    /// Notifies the scheduler that the packet is complete.
     #[inline]
     pub fn packet_ended(&mut self) {
         if self.scheduler.packet_ended() {
@@ -419,23 +424,23 @@ impl SendQueue {
         self.next = self.find_next();
     }
 
-    /// Takes the options and data of the message whose first chunk was taken last.
+    /// Returns policy and user data of the message whose first chunk was taken last.
     pub fn take_begun(&mut self) -> Option<Box<(PrPolicy, Bytes)>> {
         self.begun.take()
     }
 
-    /// Takes the receipt number of the message whose last chunk was taken last, if requested.
+    /// Returns the receipt number of the message whose last chunk was taken last, if requested.
     pub fn take_ended(&mut self) -> Option<u64> {
         self.ended.take()
     }
 
-    /// Takes the whole fragmented message whose last chunk was taken last.
+    /// Returns the user data of the whole fragmented message whose last chunk was taken last.
     #[inline]
     pub fn take_whole(&mut self) -> Bytes {
         std::mem::take(&mut self.whole)
     }
 
-    /// The options of the next message, if it is unsent.
+    /// Abandonment policy of the next message, if no part of it was sent.
     pub fn next_terms(&self) -> Option<&PrPolicy> {
         if self.started.is_some() {
             return None;
@@ -451,12 +456,12 @@ impl SendQueue {
         next?.terms.as_deref()
     }
 
-    /// The options of the message in progress.
+    /// Abandonment policy of the message in progress.
     pub fn started_terms(&self) -> Option<&PrPolicy> {
         Some(&self.under_way()?.terms.as_ref()?.0)
     }
 
-    /// The message that continues next, if it is partly sent.
+    /// Message that is continued next, if it is partly sent.
     fn under_way(&self) -> Option<&Started> {
         match &self.started {
             None if self.paused.is_some() => self.paused_of(self.scheduler.pick()?),
@@ -464,7 +469,7 @@ impl SendQueue {
         }
     }
 
-    /// The identity of the message that continues next, if it is partly sent.
+    /// Identifier of the message that is continued next, if it is partly sent.
     pub fn started_message(&self) -> Option<MessageId> {
         let started = self.under_way()?;
         Some((started.stream, started.message.unordered, started.mid.0))
@@ -483,14 +488,14 @@ impl SendQueue {
         }
     }
 
-    /// Removes the next message, which is unsent.
+    /// Removes the next message, of which no part was sent.
     pub fn drop_next(&mut self) -> Option<Unsent> {
         let queue_id = self.scheduler.pick()?;
         self.drop_at(queue_id, 0)
     }
 
-    /// Removes the unsent message of the lowest priority below `priority`: of the largest number,
-    /// the oldest first.
+    /// Removes the unsent message with the lowest priority below `priority`, that is, with the
+    /// largest number; the oldest of these first.
     pub fn drop_lower(&mut self, priority: u32) -> Option<Unsent> {
         let mut worst: Option<(u32, QueueId, usize)> = None;
         for queue_id in self.scheduler.queues() {
@@ -530,7 +535,7 @@ impl SendQueue {
         Some(dropped.unsent(stream))
     }
 
-    /// Lets the scheduler select a message, unless a message is in progress.
+    /// Starts the next message according to the scheduler, unless a message is in progress.
     fn start_next(&mut self, mut any: impl FnMut() -> u16) {
         if self.started.is_some() {
             return;

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use super::Sender;
 
 impl Sender {
-    /// Starts to record the streams on which data is sent.
+    /// Starts recording the streams on which data is sent.
     pub(crate) fn report_sent(&mut self) {
         self.sent_streams.get_or_insert_default();
     }
 
-    /// Data of the stream was sent for the first time, or a message of it was abandoned.
+    /// Records that data of the stream was sent for the first time, or that a message on it was
+    /// abandoned.
     #[inline]
     pub(super) fn note_sent(&mut self, stream: u16) {
         if let Some(streams) = &mut self.sent_streams {
@@ -19,16 +20,16 @@ impl Sender {
         }
     }
 
-    /// Whether streams are recorded that were not reported to the user yet.
+    /// Whether there are recorded streams that were not reported to the user yet.
     pub(crate) fn has_sent(&self) -> bool {
         self.sent_streams.as_ref().is_some_and(|it| !it.is_empty())
     }
 
-    /// The next stream on which data was sent.
+    /// Next recorded stream.
     pub(crate) fn next_sent(&mut self) -> Option<u16> {
         self.sent_streams.as_mut().and_then(|it| it.pop_first())
     }
 }
 
-/// Streams on which data was sent; `None` if not requested.
+/// Recorded streams; `None` if recording was not requested.
 pub(super) type SentStreams = Option<Box<BTreeSet<u16>>>;

@@ -1,4 +1,4 @@
-//! Undo of a window reduction after a spurious retransmission: all retransmitted data is reported
+//! Undo of a cwnd reduction after spurious retransmissions, if all retransmitted data is reported
 //! as duplicate (RFC 3708; SCTP reports Duplicate TSNs, RFC 9260 §3.3.4).
 
 use std::collections::VecDeque;
@@ -10,22 +10,22 @@ use super::{Sender, trace_window, window};
 use crate::compact_option::OptionalNanos;
 use crate::path::{PathId, Paths};
 
-/// Maximum number of retransmissions in a recovery that may be spurious.
+/// Maximum number of retransmissions in a recovery for which the reduction can be undone.
 const MAX_SENT_AGAIN: usize = 1024;
 
-/// The window before a reduction, and the retransmissions since.
+/// cwnd before a reduction, and retransmissions since then.
 #[derive(Debug)]
 pub(super) struct ReductionUndo {
     path: PathId,
     cwnd: f64,
     ssthresh: u64,
-    /// Retransmitted and not reported as a duplicate yet.
+    /// TSNs that were retransmitted and not yet reported as duplicates.
     doubtful: VecDeque<Tsn>,
 }
 
 impl Sender {
-    /// The window of a path is about to be reduced for a loss. A second reduction cannot be undone,
-    /// neither alone nor with the first.
+    /// Called before cwnd of a path is reduced for a loss. If cwnd is reduced a second time,
+    /// neither reduction can be undone.
     pub(super) fn remember_window(&mut self, id: PathId, paths: &Paths) {
         let Some(watch) = self.watch.as_mut().filter(|it| it.undoes) else {
             return;
@@ -39,14 +39,14 @@ impl Sender {
         });
     }
 
-    /// A timeout: duplicates do not show which data was lost.
+    /// Called after a timeout, after which duplicates no longer show whether data was lost.
     pub(super) fn forget_undo(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.reduction_undo = None;
         }
     }
 
-    /// A chunk was retransmitted.
+    /// Records that a chunk was retransmitted.
     pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
         let watch = self.watch.as_mut();
         if let Some(reduction_undo) = watch.and_then(|watch| watch.reduction_undo.as_mut()) {
@@ -57,8 +57,8 @@ impl Sender {
         }
     }
 
-    /// A SACK reports these duplicates. If all retransmissions were duplicates, no data had been
-    /// lost.
+    /// Processes the duplicates in a SACK. If all retransmissions were duplicates, no data was
+    /// lost, and the reduction is undone.
     pub(super) fn undo_if_spurious(
         &mut self,
         now: Nanos,

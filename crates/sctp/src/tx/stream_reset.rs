@@ -13,8 +13,8 @@ impl Sender {
         self.queue.hold(streams);
     }
 
-    /// The TSN up to which all messages queued for `streams` before the reset were sent, once that
-    /// is the case; `are` counts the streams known to be done.
+    /// Last TSN of the messages that were queued for `streams` before the reset; `None` until all
+    /// of them were sent. `are` is the number of streams that are known to be finished.
     pub(crate) fn through(&self, streams: Option<&[u16]>, are: &mut usize) -> Option<Tsn> {
         let through = self.queue.is_through(streams, are);
         through.then(|| self.outstanding.next_tsn().prev())
@@ -40,26 +40,26 @@ impl Sender {
         tsn.le(self.outstanding.cumulative_point())
     }
 
-    /// Releases deferred messages. `reset`: the streams restart with number 0.
+    /// Releases deferred messages. `reset`: the streams restart with stream sequence number 0.
     pub(crate) fn resume(&mut self, streams: Option<&[u16]>, reset: bool) {
         self.queue.release(streams, reset);
         self.burst.message_given = true;
     }
 
-    /// Sets the number of streams after some were added.
+    /// Sets the number of outbound streams, after streams were added.
     pub(crate) fn set_streams(&mut self, streams: u16) {
         self.streams = streams;
         self.in_use.added(streams);
     }
 
-    /// Accepts acknowledgements of TSNs that were not sent, because they are from before a reset,
-    /// or after a reset that this side does not know yet.
+    /// Accepts SACKs of TSNs that were not sent, because they may refer to TSNs from before a
+    /// reset, or from after a reset that this side does not know of yet.
     pub(crate) fn expect_strange_sacks(&mut self) {
         self.tsns_reset = true;
     }
 
-    /// The next chunk has the TSN `next`. No data is outstanding. Recorded sequence numbers
-    /// continue without a gap.
+    /// Sets the TSN of the next chunk, while no data is outstanding. TSN numbers in traces continue
+    /// without a gap.
     pub(crate) fn restart_tsns(&mut self, next: Tsn, paths: &mut Paths) {
         debug_assert!(self.outstanding.is_empty(), "the RFC's SACK would lose it");
         let sent = self.outstanding.next_tsn().distance_from(self.initial_tsn);

@@ -1,5 +1,5 @@
-//! Traces computed by hand, on one path with segments of 1448 bytes (1432 of user data), an MTU of
-//! 1480.
+//! Traces computed by hand, on one path with segments of 1448 bytes (user data: 1432) and an MTU of
+//! 1480 bytes.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -33,7 +33,7 @@ struct Rig {
     sender: Sender,
     paths: Paths,
     trace: Trace,
-    /// Offsets of the TSNs sent, in order, with the path; and packets.
+    /// Sent TSNs in order, as offsets, with their paths; and number of packets.
     sent: Vec<(u32, u8)>,
     packets: usize,
     start: Tsn,
@@ -77,7 +77,7 @@ impl Rig {
         }
     }
 
-    /// Sends all that is allowed. Returns the offsets of the TSNs.
+    /// Sends all data that is permitted. Returns the offsets of the sent TSNs.
     fn drain(&mut self) -> Vec<u32> {
         let before = self.sent.len();
         while let Some(id) = self.sender.wants_to_send(self.now, &self.paths) {
@@ -108,8 +108,8 @@ impl Rig {
         self.sent[before..].iter().map(|sent| sent.0).collect()
     }
 
-    /// A SACK: all below offset `next` arrived, and the blocks (offsets of TSNs from the start,
-    /// inclusive).
+    /// Processes a SACK: all TSNs below offset `next`, and the blocks (inclusive offsets), have
+    /// arrived.
     fn sack(&mut self, next: u32, blocks: &[(u32, u32)], a_rwnd: u32) -> SackOutcome {
         let cumulative = self.start.add(next).prev();
         let relative = |offset: u32| (offset + 1 - next) as u16;
@@ -128,7 +128,7 @@ impl Rig {
         };
         let sack = sack.to_sack();
         let (paths, trace) = (&mut self.paths, &mut self.trace);
-        // As the association does: by the fast path if possible.
+        // Use the fast path if possible, like the association.
         let (now, sender) = (self.now, &mut self.sender);
         let common = sender.handle_fast_path_sack(now, &sack, paths, trace);
         let short = common.or_else(|| sender.handle_fast_path_gap_sack(now, &sack, paths, trace));
@@ -176,7 +176,7 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
         let mut rig = Rig::new(&config(profile), 1000);
         rig.offer(100, MESSAGE);
         assert_eq!(rig.drain(), [0, 1], "{name}: two segments to begin with");
-        // Slow start, one SACK for each segment: two new ones for each.
+        // Slow start with one SACK per segment: two new segments for each.
         for acked in 1..=7u32 {
             assert_eq!(
                 rig.sack_and_drain(acked, &[]),
@@ -224,7 +224,7 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
             );
         }
         assert_eq!((rig.cwnd(), rig.flight()), (6516, 5 * SEGMENT), "{name}");
-        // The retransmission arrives and acknowledges 18 segments.
+        // The retransmission arrives, and the SACK acknowledges 18 segments.
         assert_eq!(
             rig.sack_and_drain(19, &[]),
             [23, 24],
@@ -245,7 +245,8 @@ fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
     }
 }
 
-/// Two losses of one window: RFC 2960 reduces twice if different SACKs find them, the others once.
+/// Two losses of one window: RFC 2960 reduces cwnd twice if different SACKs detect them, other
+/// profiles once.
 #[test]
 fn two_losses_of_one_window() {
     let windows = |fast_recovery: FastRecovery| {
@@ -256,7 +257,7 @@ fn two_losses_of_one_window() {
         rig.offer(100, MESSAGE);
         rig.drain();
         let mut cuts = vec![rig.cwnd()];
-        // 0 and 3 are lost.
+        // Segments 0 and 3 are lost.
         for blocks in [
             &[(1, 1)][..],
             &[(1, 2)],
@@ -290,7 +291,8 @@ fn two_losses_of_one_window() {
     );
 }
 
-/// HTNA: a SACK that newly acknowledges only a TSN below a hole does not report that hole.
+/// HTNA: a SACK that newly acknowledges only a TSN below a gap does not count as a report for that
+/// gap.
 #[test]
 fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
     let reports = |profile: Profile| {
@@ -304,7 +306,7 @@ fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
         rig.paths.get_mut(PathId(0)).cc.on_mtu(1448);
         rig.offer(10, 100);
         rig.drain();
-        // 9 arrives first, then 2, 4, 6, 8 below it: 1 is missing throughout.
+        // 9 arrives first, then 2, 4, 6 and 8 below it; 1 is missing throughout.
         rig.sack(1, &[(9, 9)], 65536);
         rig.sack(1, &[(2, 2), (9, 9)], 65536);
         rig.sack(1, &[(2, 3), (9, 9)], 65536);
@@ -330,8 +332,7 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     for highest in 1..=3 {
         grown.sack_and_drain(0, &[(1, highest)]);
     }
-    // Slow start continues until fast recovery (§7.2.1): 23 segments when it begins, halved; four
-    // more.
+    // Slow start continues until fast recovery (§7.2.1), which halves 23 segments; then four more.
     assert_eq!(
         (grown.cwnd(), grown.sender.recovery_until),
         (23 * SEGMENT / 2, Some(Tsn(24)))
@@ -340,7 +341,7 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     let mut rig = Rig::new(&config(profile), 1);
     rig.offer(100, MESSAGE);
     assert_eq!(rig.drain().len(), 20);
-    // 0 and 5 are lost; 0 is found lost by 1, 2, 3.
+    // 0 and 5 are lost; 1, 2 and 3 report 0 as missing.
     for highest in 1..=3 {
         rig.sack_and_drain(0, &[(1, highest)]);
     }
@@ -353,10 +354,10 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
         rig.sack_and_drain(0, &[(1, 4), (6, highest)]);
     }
     assert_eq!(rig.sent.iter().filter(|sent| sent.0 == 5).count(), 2);
-    // 0 arrives: a partial advance grows nothing.
+    // 0 arrives, but a partial acknowledgment does not increase cwnd.
     rig.sack_and_drain(5, &[(6, 15)]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // Past the exit point the window grows again, from slow start at cwnd == ssthresh.
+    // After the exit point cwnd grows again, in slow start at cwnd == ssthresh.
     let flight = rig.flight();
     assert!(flight >= rig.cwnd());
     rig.sack_and_drain(22, &[]);
@@ -389,7 +390,7 @@ fn a_lone_packet_that_went_again_is_acknowledged() {
     assert_eq!(rig.drain(), [1, 2]);
 }
 
-/// A -> 0, 1 -> nothing returns: T3 sends one packet and backs off; the rest follows SACK by SACK.
+/// No SACK returns: T3-rtx sends one packet and backs off; then each SACK releases more.
 #[test]
 fn a_timeout_marks_all_and_sends_one_packet() {
     for profile in [Profile::rfc9260(), Profile::rfc2960(), ns2_era()] {
@@ -432,8 +433,8 @@ fn a_timeout_marks_all_and_sends_one_packet() {
         );
         assert_eq!(rig.probe(Probe::Timeout), [0.0], "{name}");
         rig.now += 500 * MILLISECOND;
-        // The retransmission arrives; slow start from one segment: two may be in flight,
-        // retransmissions first.
+        // The retransmission arrives. Slow start from one segment: two in flight, retransmissions
+        // first.
         assert_eq!(rig.sack_and_drain(1, &[])[0], 1, "{name}");
         assert_eq!(
             rig.paths.get(PathId(0)).rto.srtt(),
@@ -548,11 +549,11 @@ fn losses_found_in_fast_recovery_wait_for_cwnd() {
         profile.initial_window = crate::profile::InitialCwnd::Units(40);
         profile.max_burst_applies = MaxBurst::Off;
         let config = config(profile).with(|it| it.pacing = pacing);
-        // Without a measurement nothing is paced; the rule follows the setting.
+        // Without a round-trip measurement no packet is paced; the rule depends on the setting.
         let mut rig = Rig::new(&config, 1);
         rig.offer(40, MESSAGE);
         rig.drain();
-        // 0 is lost, and 5: 40 are sent, cwnd decreases to 20, and the flight is far above it.
+        // 0 and 5 are lost. 40 are sent, cwnd falls to 20, and the flight is far above it.
         for highest in 1..=4 {
             rig.sack_and_drain(0, &[(1, highest)]);
         }

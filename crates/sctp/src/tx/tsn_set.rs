@@ -1,4 +1,4 @@
-//! Bit sets of outstanding TSNs, for lookups that do not walk the TSNs in between.
+//! Bit sets of outstanding TSNs, for lookups without a scan of the TSNs between.
 
 use std::fmt;
 
@@ -7,26 +7,27 @@ use anabranch_wire::serial::Tsn;
 use crate::path::PathId;
 use crate::work;
 
-/// Bits of 64 TSNs in each of four sets. A chunk in flight without further state, and a TSN that is
-/// not outstanding, are in no set, so most chunks do not change the sets.
+/// Bits of 64 TSNs in each of four sets. TSNs that are not outstanding are in no set. A chunk that
+/// is in flight and has no further state is in no set, either, so most chunks do not change the
+/// sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Word {
-    /// Reported by a gap ack block, or abandoned.
+    /// Chunks reported by a Gap Ack Block, or abandoned.
     pub acked: u64,
-    /// Waits for retransmission.
+    /// Chunks that wait for retransmission.
     pub marked: u64,
-    /// Missing reports are ignored until it is retransmitted.
+    /// Chunks whose missing reports are ignored until they are retransmitted.
     pub judged: u64,
-    /// Abandoned.
+    /// Abandoned chunks.
     pub abandoned: u64,
 }
 
-/// Sets of TSNs that lie within [`TsnSets::capacity`] of each other.
+/// Sets of TSNs, all of which lie within [`TsnSets::capacity`] of each other.
 #[derive(Default)]
 pub(super) struct TsnSets {
-    /// A power of two of them, or none.
+    /// Words of the sets; their number is 0 or a power of two.
     words: Vec<Word>,
-    /// Unacknowledged TSNs last sent on path 1, 2 and so on; all others are on path 0.
+    /// Unacknowledged TSNs last sent on path 1, 2 and so on; all others were sent on path 0.
     elsewhere: Vec<Vec<u64>>,
 }
 
@@ -36,7 +37,7 @@ pub(super) fn step() {
     work::count(1);
 }
 
-/// The contents follow from the chunks.
+/// Prints no contents, because they follow from the chunks.
 impl fmt::Debug for TsnSets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TsnSets")
@@ -50,7 +51,8 @@ impl TsnSets {
         self.words.len() * 64
     }
 
-    /// Grows to `capacity` consecutive TSNs, rounded up, and keeps the TSNs in `from..end`.
+    /// Increases the capacity to `capacity` consecutive TSNs, rounded up. Keeps the TSNs in
+    /// `from..end`.
     pub fn grow(&mut self, capacity: usize, from: Tsn, end: Tsn) {
         let words = capacity.div_ceil(64).next_power_of_two();
         let before = Self {
@@ -85,7 +87,7 @@ impl TsnSets {
         (tsn.0 as usize >> 6) & (self.words.len() - 1)
     }
 
-    /// The word of a TSN, and its bit.
+    /// Word of a TSN, and mask of its bit.
     #[inline]
     pub fn word(&mut self, tsn: Tsn) -> (&mut Word, u64) {
         let index = self.index(tsn);
@@ -93,7 +95,7 @@ impl TsnSets {
     }
 
     /// Clears `judged` for `count` TSNs from `from` on, which are no longer outstanding. Returns
-    /// how many were set.
+    /// the number of bits that were set.
     pub fn forget_judged(&mut self, from: Tsn, count: u32) -> u32 {
         let (mut at, mut left, mut were) = (from, count, 0);
         while left > 0 {
@@ -110,7 +112,7 @@ impl TsnSets {
         were
     }
 
-    /// An unacknowledged TSN was sent on path `path`.
+    /// Records that an unacknowledged TSN was last sent on `path`.
     #[inline]
     pub fn put_on(&mut self, path: PathId, tsn: Tsn) {
         if path != PathId(0) {
@@ -127,7 +129,7 @@ impl TsnSets {
         self.elsewhere[paths - 1][index] |= bit_of(tsn);
     }
 
-    /// A TSN is no longer unacknowledged on path `path`.
+    /// Removes a TSN that is no longer unacknowledged on `path`.
     #[inline]
     pub fn take_off(&mut self, path: PathId, tsn: Tsn) {
         if path != PathId(0) {
@@ -136,7 +138,7 @@ impl TsnSets {
         }
     }
 
-    /// The unacknowledged TSNs of a word that were last sent on `path`.
+    /// Unacknowledged TSNs of a word that were last sent on `path`.
     fn on_path(&self, path: PathId, index: usize) -> u64 {
         match usize::from(path.0) {
             0 => {
@@ -147,7 +149,7 @@ impl TsnSets {
         }
     }
 
-    /// The first unacknowledged TSN in `from..end` that was last sent on `path`.
+    /// First unacknowledged TSN in `from..end` that was last sent on `path`.
     pub fn next_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
         self.find(from, end, |index| self.on_path(path, index))
     }
@@ -166,7 +168,7 @@ impl TsnSets {
         })
     }
 
-    /// The first TSN in `from..end` in the set selected by `of`.
+    /// First TSN in `from..end` that is in the set `of`.
     #[inline]
     pub fn next(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
         self.find(from, end, |index| of(&self.words[index]))
@@ -195,7 +197,7 @@ impl TsnSets {
         }
     }
 
-    /// The last TSN in `from..end` in the set selected by `of`.
+    /// Last TSN in `from..end` that is in the set `of`.
     pub fn last(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
         let mut at = end;
         while from.lt(at) {
@@ -207,7 +209,7 @@ impl TsnSets {
             if found != 0 && skip <= at.distance_from(from) {
                 return Some(Tsn(at.0.wrapping_sub(skip)));
             }
-            // To the first bit of this word, or to the end of the search.
+            // Continue before the first bit of this word, or end the search.
             at = Tsn(at.0.wrapping_sub((63 - shift).min(at.distance_from(from))));
         }
         None
@@ -223,7 +225,7 @@ fn bit_of(tsn: Tsn) -> u64 {
 mod tests {
     use super::*;
 
-    /// Compares with a list, over windows at all positions around the wrap.
+    /// Compares with a list, for windows at all positions around the wrap-around of TSNs.
     #[test]
     fn a_tsn_set_equals_a_list() {
         let mut random = 0x2545_f491_u32;

@@ -18,7 +18,7 @@ use super::send_queue::{Fragment, Unsent};
 use super::{LazySender, Outstanding, Sender};
 use crate::pr_sctp::MessageId;
 
-/// A message that was not acknowledged: see [`UndeliveredMessage`](crate::UndeliveredMessage).
+/// Message that was not acknowledged: see [`UndeliveredMessage`](crate::UndeliveredMessage).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Returned {
     pub stream: Option<u16>,
@@ -32,14 +32,14 @@ pub(crate) struct Returned {
 /// Partly sent messages, in the order of their first unacknowledged chunks.
 #[derive(Default)]
 struct Begun {
-    /// Indices of the fragmented messages.
+    /// Indices of the fragmented messages in `all`.
     places: BTreeMap<MessageId, usize>,
     all: Vec<Returned>,
 }
 
 impl Begun {
-    /// Adds the next part of a message; `whole` is the message if the part ends it, and empty
-    /// otherwise.
+    /// Adds the next part of a message. `whole` is the whole message if this is its last part, else
+    /// empty.
     fn add(&mut self, part: Fragment, whole: Bytes) {
         let (places, all) = (&mut self.places, &mut self.all);
         let mut append = |payload| {
@@ -65,7 +65,7 @@ impl Begun {
         }
     }
 
-    /// Adds the sent and unacknowledged chunk `tsn`.
+    /// Adds chunk `tsn`, which was sent and is unacknowledged.
     fn add_sent(&mut self, tsn: Tsn, part: Fragment, payloads: &mut FragmentedMessages) {
         let whole = match (part.ends_several(), part.ending) {
             (true, _) => payloads.take(tsn),
@@ -75,8 +75,8 @@ impl Begun {
         self.add(part, whole);
     }
 
-    /// Returns the messages, except messages that were abandoned after their first chunk, which
-    /// have no end.
+    /// Returns the messages, except those that were abandoned after their first chunk, which have
+    /// no last chunk.
     fn into_messages(mut self) -> std::vec::IntoIter<Returned> {
         self.all.retain(|it| !it.payload.is_empty());
         self.all.into_iter()
@@ -97,8 +97,8 @@ impl Unsent {
 }
 
 impl Sender {
-    /// Drops messages queued on streams from `streams` on, which the peer did not accept. Returns
-    /// their number.
+    /// Drops messages queued on streams from number `streams` on, which the peer did not accept.
+    /// Returns their number.
     pub(super) fn forget_streams_from(&mut self, streams: u16) -> usize {
         let forgotten = self.queue.forget_streams_from(streams);
         let receipts = forgotten.iter().filter_map(|it| it.receipt);
@@ -112,15 +112,15 @@ impl Sender {
 }
 
 impl LazySender {
-    /// Takes the messages on streams that the peer did not grant.
+    /// Returns the messages on streams that the peer did not grant.
     pub(crate) fn take_not_granted(&mut self) -> impl Iterator<Item = Returned> {
         let unsent = self.get_mut().map(|it| it.not_granted.take());
         let unsent = unsent.unwrap_or_default();
         unsent.into_iter().map(Unsent::undelivered)
     }
 
-    /// Ends the sender: takes all undelivered messages. Messages abandoned before are not included,
-    /// because they were reported.
+    /// Removes and returns all undelivered messages when the sender is dropped. Messages that were
+    /// abandoned are not included, because they were already reported.
     pub(crate) fn take_undelivered(&mut self) -> impl Iterator<Item = Returned> {
         let (mut begun, mut first) = (Begun::default(), Vec::new());
         let mut sender = self.get_mut().filter(|it| !it.is_drained());

@@ -18,10 +18,10 @@ use crate::discard::{DiscardCounts, DiscardReason};
 use crate::event::Event;
 use crate::path::{PathId, PathState};
 
-/// Maximum number of bytes of an unrecognized parameter that are reported.
+/// Maximum number of bytes of an unrecognized parameter that an error cause repeats.
 const MAX_ECHOED: usize = 32;
 
-/// Why a request was refused.
+/// Why a request of the peer was refused.
 enum Refusal {
     LastAddress,
     NoRoom,
@@ -29,14 +29,14 @@ enum Refusal {
     /// The address is not usable here, or is not an address of the peer.
     Unresolvable,
     Unrecognized,
-    /// An earlier request of the same chunk was refused.
+    /// An earlier request in the same chunk was refused (RFC 5061 §5.3 F11).
     BehindAnother,
-    /// The settings do not allow it.
+    /// The setting `accept_address_changes` is off.
     NotAllowed,
 }
 
 impl Association {
-    /// Processes an ASCONF. The authentication of the chunk was already checked.
+    /// Processes an ASCONF whose AUTH was already verified.
     pub(in crate::association) fn on_asconf(
         &mut self,
         now: Nanos,
@@ -171,7 +171,7 @@ impl Association {
             }
             AsconfRequest::SetPrimary => {
                 let address = if wildcard { source } else { address };
-                // An unverified address is used once it is verified.
+                // An unverified address becomes the primary path once it is verified.
                 self.set_primary(now, address)
                     .then_some(())
                     .ok_or(Refusal::Unresolvable)
@@ -187,7 +187,7 @@ impl Association {
         if self.paths.find(address).is_some() {
             return Ok(());
         }
-        // Not from a local address that the peer has removed.
+        // Do not reply from a local address that is not configured here.
         let own = &self.config.addresses;
         let arrived = Some(path.local).filter(|it| own.is_empty() || own.contains(it));
         let local = self.config.local_address_for(address, arrived);
@@ -207,7 +207,7 @@ impl Association {
         Ok(())
     }
 
-    /// Removes the peer's address `id`: data in flight there is retransmitted elsewhere.
+    /// Removes the peer's address `id`. Data in flight to it is retransmitted on another path.
     pub(super) fn remove_path(&mut self, now: Nanos, id: PathId) {
         if self.paths.get(id).disowned {
             return;
@@ -234,8 +234,8 @@ impl Association {
         }
         if !self.paths.has_verified() {
             self.pending_control.set(ControlTask::NoVerifiedPath);
-            // This search also uses addresses that have not answered so far, because one of them
-            // must work.
+            // Probe all addresses, including inactive ones, because at least one must be verified
+            // before data can be sent.
             for other in self.path_ids() {
                 self.request_heartbeat(other);
             }

@@ -22,11 +22,11 @@ use crate::event::{CloseReason, Event, Violation};
 impl Association {
     /// Requests changes of this side's addresses from the peer, in this order and in one chunk (RFC
     /// 5061 §5.1); at most ten changes. [`Event::AddressChanged`] reports each outcome when the
-    /// peer has responded. Later requests wait.
+    /// peer has responded. Requests of later calls wait until then.
     ///
     /// A removed address is no longer used as a source immediately; an added address is used only
     /// after the peer has agreed. If one call removes the last address and adds another, only the
-    /// request is sent meanwhile, and data in flight is retransmitted afterwards. A path whose
+    /// ASCONF is sent until the peer has agreed; then data in flight is retransmitted. A path whose
     /// source address changes is reset to the RTO and cwnd of a new path.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Association {
         }
     }
 
-    /// Checks whether `changes` can be requested.
+    /// Checks whether `changes` can be requested now.
     fn judge_changes(&self, changes: &[AddressChange]) -> Result<(), AddressChangeError> {
         if !self.state.sends_data() {
             return Err(AddressChangeError::NotEstablished);
@@ -108,7 +108,7 @@ impl Association {
         Some(&mut self.address_changes_mut()?.asking)
     }
 
-    /// Sends waiting requests to the peer, if none is outstanding.
+    /// Sends queued requests to the peer, if no ASCONF is outstanding.
     fn advance_address_changes(&mut self) {
         if !self.may_send_asconf() {
             return;
@@ -146,7 +146,7 @@ impl Association {
         let retry = self.asking_mut()?.retry_mut()?;
         retry.path = id;
         retry.sent(now, rto);
-        // Without a source address the ASCONF waits for T-4.
+        // If no source address is available, retry at the next expiration of T-4.
         way?;
         let asconfs: Vec<_> = self
             .asking()?
@@ -155,7 +155,7 @@ impl Association {
             .collect();
         let limit = self.paths.get(id).max_packet - self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
-        // If the path MTU is very small, IP fragments the packet.
+        // A long ASCONF may exceed a very small path MTU; IP then fragments the packet.
         let all: usize = asconfs.iter().map(Encode::encoded_len).sum();
         packet.make_room(CookieAck.encoded_len() + all);
         self.push_cookie_ack_before(&mut packet);
@@ -175,11 +175,12 @@ impl Association {
         })
     }
 
-    /// Adds a COOKIE ACK before an ASCONF if no other chunks may be sent: the peer accepts no
-    /// ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have been lost.
-    /// The COOKIE ACK is sent without a COOKIE ECHO if the ASCONF was unanswered and the peer has
-    /// not acknowledged any data so far, because its COOKIE ECHO may go to an address that no
-    /// longer exists. An established peer discards it (§5.2.5).
+    /// Adds a COOKIE ACK before an ASCONF while no other chunks may be sent, because the peer
+    /// accepts no ASCONF before a COOKIE ACK (RFC 9260 §5.1 E), and the first COOKIE ACK may have
+    /// been lost. Usually a COOKIE ECHO triggers the COOKIE ACK. If the ASCONF was not answered and
+    /// no SACK was received so far, the COOKIE ACK is sent without one, because the peer may send
+    /// its COOKIE ECHO to an address that no longer exists. An established peer discards it
+    /// (§5.2.5).
     fn push_cookie_ack_before(&mut self, packet: &mut PacketBuilder<'_>) {
         if !self.is_mute() {
             return;
@@ -192,9 +193,9 @@ impl Association {
         }
     }
 
-    /// Adds responses to the peer's ASCONFs. Replies leave from an address that is not accepted yet
-    /// only together with an ASCONF (RFC 5061 §5.3 F1), because the peer may have no usable
-    /// address, either.
+    /// Adds responses to the peer's ASCONFs. They can leave from an address that the peer has not
+    /// accepted only together with an ASCONF (RFC 5061 §5.3 F1). They are needed there, because the
+    /// peer may also have no usable address.
     fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
         let waits = |reply: &Reply| match reply {
             Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),
@@ -203,8 +204,8 @@ impl Association {
         self.replies.change(|it| it.retain(waits));
     }
 
-    /// Records that a response to the peer's ASCONF is due: while no other chunks may be sent, the
-    /// ASCONF is retransmitted together with it.
+    /// Schedules a retransmission of the ASCONF together with a response to the peer's ASCONF,
+    /// because a response cannot be sent alone while no other chunks may be sent.
     pub(super) fn answer_beside_asconf(&mut self) {
         let flying = self.asking().is_some_and(|it| it.retry().is_some());
         if self.is_mute() && flying {
@@ -279,8 +280,7 @@ impl Association {
         }
         self.settle_sources(now);
         if !self.paths.get(retry.path).disowned {
-            // Only with the current or previous source address of the path: other routes are
-            // measured again.
+            // The RTT is not measured if the source address of the path changed in the meantime.
             if let Some(sent) = retry.sent_once_at {
                 let rtt = now.saturating_sub(sent);
                 let entry = self.paths.get_mut(retry.path);
@@ -306,8 +306,8 @@ impl Association {
         }
     }
 
-    /// Processes the peer's report that it does not know the type of `chunk`: if that is the
-    /// outstanding ASCONF, no more are sent (RFC 5061 §5.1 A9).
+    /// Processes the peer's report of an unrecognized `chunk`. If this is the outstanding ASCONF,
+    /// no further ASCONFs are sent (RFC 5061 §5.1 A9).
     pub(in crate::association) fn on_unrecognized_chunk(&mut self, now: Nanos, chunk: &[u8]) {
         let retry = self.asking().and_then(AsconfSender::retry);
         let unanswered = retry.is_some_and(|it| it.deadline.is_some());
@@ -317,7 +317,7 @@ impl Association {
         }
     }
 
-    /// Cancels all requests.
+    /// Cancels all outstanding and queued address changes.
     pub(in crate::association) fn give_up_address_changes(&mut self) {
         self.end_address_changes(false);
     }

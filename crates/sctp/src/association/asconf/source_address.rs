@@ -11,8 +11,8 @@ use crate::event::Event;
 use crate::path::{PathEntry, PathId, PathState};
 
 impl Association {
-    /// Local addresses known to the peer, oldest first: the announced addresses, or if none was
-    /// announced, the source addresses of packets. Empty if the operating system chooses the
+    /// Local addresses known to the peer, oldest first: the announced addresses, or the source
+    /// addresses of packets if none were announced. Empty if the operating system chooses the
     /// address.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         if let Some(changes) = self.address_changes().filter(|it| it.asking.has_begun()) {
@@ -46,19 +46,19 @@ impl Association {
         }
     }
 
-    /// Whether only an ASCONF may be sent.
+    /// Whether only ASCONFs may be sent, because no accepted source address is left.
     pub(in crate::association) fn is_mute(&self) -> bool {
         self.pending_control.has(ControlTask::NoSourceAddress)
     }
 
-    /// Whether neither data nor SACKs may be sent, because there is no source or destination
-    /// address.
+    /// Whether sending of data and SACKs is suspended, because there is no usable source or
+    /// destination address.
     pub(in crate::association) fn is_held(&self) -> bool {
         self.is_mute() || self.pending_control.has(ControlTask::NoVerifiedPath)
     }
 
-    /// Applies a change of the local addresses, done or requested: each path uses the nearest
-    /// permitted source address. A path without one is removed. If no path has one, only the ASCONF
+    /// Applies a requested or completed change of the local addresses. Each path uses the nearest
+    /// permitted source address; a path without one is removed. If no path has one, only the ASCONF
     /// is sent until the peer has accepted another address.
     pub(super) fn settle_sources(&mut self, now: Nanos) {
         let Some(asking) = self.asking_mut().filter(|it| it.has_begun()) else {
@@ -104,9 +104,9 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Changes the source address of packets to `id` to `local`. If no packet could be sent for
-    /// some time, data in flight is considered lost, because no answer arrived, and possibly none
-    /// could arrive.
+    /// Changes the source address of packets to `id` to `local`. If only ASCONFs could be sent
+    /// before (`was_mute`), data in flight is considered lost, because its SACKs may have been sent
+    /// to an unusable address.
     fn move_path(&mut self, now: Nanos, id: PathId, local: IpAddr, was_mute: bool) {
         let config = Arc::clone(&self.config);
         if was_mute {
@@ -125,8 +125,8 @@ impl Association {
         self.note_data_path(now);
     }
 
-    /// Restores peer addresses that were removed because no local address had their family, and
-    /// that `usable` can reach again. The new addresses must be verified.
+    /// Restores removed addresses of the peer that `usable` can reach again. They were removed
+    /// because no local address had their family, and must be verified again.
     fn regain_paths(&mut self, usable: &[IpAddr]) {
         let Some(asking) = self.asking_mut() else {
             return;
@@ -150,8 +150,9 @@ impl Association {
         }
     }
 
-    /// Destination and source address of the outstanding ASCONF: a source that it does not remove,
-    /// or else one that it adds (RFC 5061 §5.3 F1, F6); alternating after each timeout.
+    /// Destination and source address of the outstanding ASCONF: alternately an existing source
+    /// that it does not remove and a source that it adds (RFC 5061 §5.3 F1, F6), changing after
+    /// each timeout.
     pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
         let asking = &self.address_changes()?.asking;
         let retry = asking.retry()?;
@@ -168,8 +169,8 @@ impl Association {
         let all = || [first].into_iter().chain(self.path_ids());
         let ours = |id: &PathId| !self.paths.get(*id).disowned;
         let mut ways: Vec<_> = all().filter(ours).collect();
-        // If both ends have moved, there may be no verified path, because an end that may send only
-        // ASCONFs cannot verify a path.
+        // If both ends have moved, no path may be verified, because an end that may send only
+        // ASCONFs cannot verify paths.
         if ways.iter().any(|&id| self.paths.get(id).is_verified()) {
             ways.retain(|&id| self.paths.get(id).is_verified());
         }

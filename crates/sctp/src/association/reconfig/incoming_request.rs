@@ -14,11 +14,12 @@ use crate::reconfig::{
 };
 use crate::state::{EstablishedState, State, Tcb};
 
-/// Distance of the TSN that the receiver of an SSN/TSN reset selects (RFC 6525 §5.2.4 G1).
+/// Distance from the last TSN at which the receiver of an SSN/TSN reset selects the peer's next TSN
+/// (RFC 6525 §5.2.4 G1).
 const FAR: u32 = 1 << 31;
 
-/// Maximum number of listed streams that wait for their reset when the peer requests more, because
-/// the memory that a peer can occupy must be bounded.
+/// Maximum number of listed streams that may be waiting for their reset when the peer requests
+/// more. Bounds the memory that a peer can occupy.
 const MAX_WAITING: usize = 2_048;
 
 impl Association {
@@ -79,7 +80,7 @@ impl Association {
         }
     }
 
-    /// Processes a request; returns the response to send now.
+    /// Processes a request; returns the response that must be sent now.
     fn on_request(
         &mut self,
         now: Nanos,
@@ -159,7 +160,7 @@ impl Association {
         }
     }
 
-    /// Outgoing SSN Reset (RFC 6525 §5.2.2).
+    /// Processes an Outgoing SSN Reset (RFC 6525 §5.2.2).
     fn on_outgoing_reset(
         &mut self,
         now: Nanos,
@@ -200,7 +201,7 @@ impl Association {
         self.perform_incoming(now, &deferred)
     }
 
-    /// Performs a reset when all data sent before it has arrived.
+    /// Performs an incoming reset after all data sent before it has arrived.
     fn perform_incoming(&mut self, now: Nanos, reset: &DeferredReset) -> ReConfigResult {
         let Some(rx) = &mut self.rx else {
             return ReConfigResult::Denied;
@@ -222,9 +223,9 @@ impl Association {
         ReConfigResult::Performed
     }
 
-    /// Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the outgoing reset request is the response.
-    /// This method is used only if the request can be sent immediately, because otherwise two sides
-    /// that send such requests at the same time would wait for each other.
+    /// Processes an Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the outgoing reset request is the
+    /// response. That is possible only if the request can be sent immediately; with a delay, two
+    /// sides that send such requests at the same time would wait for each other.
     fn on_incoming_reset(&mut self, number: u32, streams: Streams) -> Option<ReConfigResult> {
         let most = self.most_listed(OUTGOING_HEADER);
         if !self.config.accept_stream_resets || !self.is_established() || streams.listed() > most {
@@ -271,13 +272,13 @@ impl Association {
         Some(ReConfigResult::Performed)
     }
 
-    /// SSN/TSN Reset (RFC 6525 §5.2.4). The reset loses no sent data: while data is in flight the
-    /// request is refused, and no new data is sent, so that the request can be performed when the
-    /// peer repeats it.
+    /// Processes an SSN/TSN Reset (RFC 6525 §5.2.4). The reset loses no sent data: while data is in
+    /// flight the request is refused, and no new data is sent, so that the request can be performed
+    /// when the peer repeats it.
     ///
     /// The response to a request number is final. TSNs continue (G2), so the peer cannot
-    /// distinguish data sent before the reset from data sent after it: it accepts the former until
-    /// it sends the request, and none until the response arrives. If a number had two responses,
+    /// distinguish data sent before the reset from data sent after it: it accepts data until it
+    /// sends the request, and no data until the response arrives. If a number had two responses,
     /// first "In progress" and then "Performed", a late "In progress" could make the peer accept
     /// data sent after the reset as data sent before it.
     fn on_ssn_tsn_reset(
@@ -314,7 +315,7 @@ impl Association {
             }
             return (ReConfigResult::AlreadyInProgress, None);
         }
-        // The reset also performs waiting requests of this side.
+        // The reset also completes this side's pending stream resets.
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
@@ -338,7 +339,7 @@ impl Association {
         (ReConfigResult::Performed, Some((next, peers)))
     }
 
-    /// Ends the hold of data for an association reset requested by the peer.
+    /// Stops deferring data for an association reset that the peer requested.
     pub(super) fn no_longer_quiet(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && reconfig.responses.quieting.take().is_some()
@@ -347,7 +348,7 @@ impl Association {
         }
     }
 
-    /// Add Outgoing Streams (RFC 6525 §5.2.5): the peer wants to send on more streams.
+    /// Processes Add Outgoing Streams (RFC 6525 §5.2.5): the peer wants to send on more streams.
     fn on_add_outgoing(&mut self, count: u16) -> ReConfigResult {
         let (State::Active(Tcb { reconfig, .. }), Some(rx)) = (&mut self.state, &mut self.rx)
         else {
@@ -367,7 +368,7 @@ impl Association {
         }
     }
 
-    /// Add Incoming Streams (RFC 6525 §5.2.6): the peer requests that this side sends on more
+    /// Processes Add Incoming Streams (RFC 6525 §5.2.6): the peer wants this side to send on more
     /// streams, so this side requests them.
     fn on_add_incoming(&mut self, count: u16) -> ReConfigResult {
         let there_are = self.outbound_streams;
@@ -391,8 +392,8 @@ impl Association {
         }
     }
 
-    /// At the end of a packet, continues a reset that waited for data, and a request that waited
-    /// for acknowledgments.
+    /// After each packet, continues a reset that waited for data, and a request that waited for
+    /// acknowledgments.
     #[inline(always)]
     pub(in super::super) fn follow_reconfiguration(
         &mut self,
@@ -430,9 +431,9 @@ impl Association {
         self.advance_reconfiguration();
     }
 
-    /// Defers DATA that cannot be interpreted before a reset is settled: on streams whose reset
+    /// Defers DATA whose numbers are ambiguous until a reset is completed: on streams whose reset
     /// waits for earlier data, and on all streams while it is unknown whether the peer has reset
-    /// all numbers.
+    /// its TSNs.
     pub(in super::super) fn holds_data(
         &mut self,
         (tsn, stream): (Tsn, u16),
@@ -452,13 +453,13 @@ impl Association {
         }
     }
 
-    /// Whether this side does not know if the peer has reset all numbers. A FORWARD TSN is then
-    /// ambiguous; it is ignored like DATA, and will be retransmitted.
+    /// Whether it is unknown if the peer has reset its TSNs. A FORWARD TSN is then ambiguous; it is
+    /// discarded, and will be retransmitted.
     pub(in super::super) fn is_unsure_of_numbers(&self) -> bool {
         self.reconfiguration().is_some_and(|it| it.is_unsure())
     }
 
-    /// Processes deferred DATA as soon as no reset requires it to wait.
+    /// Processes deferred DATA that no longer has to wait for a reset.
     pub(super) fn release_held(&mut self, now: Nanos, path: Path, discards: &mut DiscardCounts) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && !reconfig.is_unsure()

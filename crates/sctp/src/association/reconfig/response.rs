@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{ReconfigOutcome, Request, RequestKind, ResponseSent, StreamDirection};
 
-/// Outcome of a request according to its response; `None`: not decided yet.
+/// Outcome of a request according to the response's result; `None` if it is still in progress.
 fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
     match result {
         ReConfigResult::Performed | ReConfigResult::NothingToDo => Some(ReconfigOutcome::Performed),
@@ -38,7 +38,7 @@ impl Association {
         else {
             return discards.count(DiscardReason::BadReConfig);
         };
-        // A request that was never sent has no response.
+        // A request that was not sent yet cannot have a response.
         let sent = outstanding.deadline.is_some();
         let mut open = outstanding
             .requests
@@ -72,7 +72,7 @@ impl Association {
         self.paths.record_answer(now, path, &mut self.trace);
     }
 
-    /// Ends the outstanding request; the next request follows.
+    /// Ends the outstanding request if it is completed, and sends the next one.
     fn end_flight(&mut self) {
         if let Some(reconfig) = self.reconfiguration_mut()
             && let Some(outstanding) = &reconfig.outstanding
@@ -84,8 +84,8 @@ impl Association {
         self.advance_reconfiguration();
     }
 
-    /// Schedules a repetition, because the peer is still processing the request or has to finish
-    /// another one.
+    /// Schedules a retransmission, because the peer is still processing this request or another
+    /// one.
     fn wait_longer(&mut self, now: Nanos, result: ReConfigResult) {
         let ours_is_later = self.state.peer_tag() > Some(self.local_tag);
         let Some(path) = self
@@ -107,16 +107,17 @@ impl Association {
         let mut wait = rto;
         if result == ReConfigResult::AlreadyInProgress {
             outstanding.renumber = true;
-            // Both ends may have sent requests at the same time, and would repeat them at the same
-            // time.
+            // If the requests of both ends crossed, the ends must not repeat them at the same time.
             let crossed = outstanding.crossed || !outstanding.is_of_association();
             wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
-            // The peer may have much data in flight.
+            // An association reset may take longer, because the peer must first deliver its data in
+            // flight.
             if outstanding.is_of_association() {
                 wait = wait.saturating_mul(1 << outstanding.renumbered.min(3));
             }
         } else if outstanding.all_was_there {
-            // Some implementations never re-evaluate a request with the same number.
+            // Some implementations never re-evaluate a request with the same number, so use a new
+            // number.
             outstanding.senseless += 1;
             outstanding.renumber |= outstanding.senseless > 1;
         }
@@ -155,7 +156,7 @@ impl Association {
                     });
                 }
             }
-            // Performed when the corresponding request of the peer arrives.
+            // The peer's corresponding outgoing request performs the change.
             RequestKind::Incoming(_) | RequestKind::AddIncoming(_) if performed => {}
             RequestKind::Incoming(streams) => {
                 self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
@@ -189,8 +190,9 @@ impl Association {
         }
     }
 
-    /// Resets all numbers: the peer's next TSN is `peers`, and this side's is `ours` (RFC 6525
-    /// §5.2.7). Data received meanwhile with earlier TSNs belongs to the old numbers.
+    /// Performs an association reset: the next TSN of the peer is `peers`, and that of this side is
+    /// `ours` (RFC 6525 §5.2.7). Deferred data with earlier TSNs is processed first, because it was
+    /// sent before the reset.
     fn begin_all_anew(
         &mut self,
         now: Nanos,
@@ -205,12 +207,12 @@ impl Association {
         let before = reconfig.held.take_before(peers);
         self.take_data_again(now, path, before, discards);
         self.restart_numbers(now, peers, ours);
-        // If the peer had requested the same, it is done.
+        // This reset also completes an association reset requested by the peer.
         self.no_longer_quiet();
     }
 
-    /// Sets the next TSNs, `peers` of the peer and `ours` of this side, and restarts all streams at
-    /// 0.
+    /// Sets the next TSNs of the peer (`peers`) and of this side (`ours`), and resets the sequence
+    /// numbers of all streams to 0.
     pub(super) fn restart_numbers(&mut self, now: Nanos, peers: Tsn, ours: Tsn) {
         let Some(rx) = &mut self.rx else {
             return;

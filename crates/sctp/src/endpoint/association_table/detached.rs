@@ -1,4 +1,4 @@
-//! Associations that are detached: the table has a view of each, and the events for it.
+//! Detached associations in the table: a view of each, and a queue of events for them.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::endpoint::association_event::{AssociationEvent, Input};
 use crate::endpoint::association_view::AssociationView;
 
 impl AssociationTable {
-    /// Updates the lookup keys of a detached association to its last view.
+    /// Updates the lookup keys of a detached association according to its current view.
     #[cold]
     #[inline(never)]
     pub(super) fn index_detached(&mut self, slot: u32) {
@@ -27,7 +27,8 @@ impl AssociationTable {
         }
     }
 
-    /// Removes an address of another peer from the view, and from the association by `input`.
+    /// Removes an address that belongs to another peer from the view, and notifies the association
+    /// by `input`.
     #[cold]
     pub(super) fn disown_detached(&mut self, slot: u32, address: IpAddr, input: Input) {
         self.detached.change(|it| {
@@ -38,7 +39,7 @@ impl AssociationTable {
         self.forward(slot, input);
     }
 
-    /// Takes the association out of its slot, which `view` then represents.
+    /// Removes the association from its slot and stores `view` in its place.
     pub(in crate::endpoint) fn take_out(
         &mut self,
         slot: u32,
@@ -50,20 +51,20 @@ impl AssociationTable {
         Some(association)
     }
 
-    /// Facts about the association in the slot, if it is detached.
+    /// View of the association in the slot, if it is detached.
     #[cold]
     #[inline(never)]
     pub(in crate::endpoint) fn view(&self, slot: u32) -> Option<&AssociationView> {
         self.detached.views.get(&slot)
     }
 
-    /// Slot of an association that is detached.
+    /// Slot of a detached association with this identifier.
     pub(in crate::endpoint) fn detached_slot_of(&self, id: AssociationId) -> Option<u32> {
         let entry = self.slots.get(id.slot)?;
         (entry.generation == id.generation && self.view(id.slot).is_some()).then_some(id.slot)
     }
 
-    /// Replaces the facts about a detached association. The caller must index it next.
+    /// Replaces the view of a detached association. The caller must index it next.
     pub(in crate::endpoint) fn set_view(&mut self, slot: u32, view: AssociationView) {
         self.detached.make().views.insert(slot, view);
     }

@@ -1,7 +1,7 @@
 //! Packets of a detached association with a DTLS chunk (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.2,
-//! §5.4). The association has the keys, and its endpoint the secret of cookies: therefore the
-//! association opens the COOKIE ECHO of a protected restart, the endpoint verifies the cookie, and
-//! the association performs the restart.
+//! §5.4). The association has the keys, and its endpoint has the secret of cookies. In a protected
+//! restart, the association therefore opens the DTLS chunk with the COOKIE ECHO, the endpoint
+//! verifies the cookie, and the association then restarts.
 
 use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Extension;
@@ -54,7 +54,7 @@ impl DetachedAssociation {
         }
     }
 
-    /// Processes the chunks of an opened packet, after its common header.
+    /// Processes the chunks of an opened DTLS chunk; `opened` starts with the common header.
     fn take_opened(&mut self, ours: bool, opened: ForwardedPacket) {
         let Ok(packet) = Packet::parse(&opened.bytes, Checksum::Ignore) else {
             return self.discards.count(DiscardReason::Malformed);
@@ -64,7 +64,7 @@ impl DetachedAssociation {
             return self.discards.count(DiscardReason::ChunkLength);
         };
         match first.kind {
-            // Both chunks are sent without protection, and a record contains no record.
+            // INIT and INIT ACK are never protected, and DTLS chunks are not nested.
             kind::INIT | kind::INIT_ACK | kind::DTLS => {
                 self.discards.count(DiscardReason::ForbiddenBundle);
             }
@@ -78,8 +78,9 @@ impl DetachedAssociation {
 }
 
 impl Endpoint {
-    /// Queues a packet with a DTLS chunk for the detached association in `slot`, which checks the
-    /// tag: right after a restart the endpoint does not know the new tag yet.
+    /// Queues a packet with a DTLS chunk for the detached association in `slot`, even if the tag
+    /// differs. The association checks the tag, because the endpoint does not know the new tag
+    /// immediately after a restart.
     #[cold]
     #[inline(never)]
     pub(in crate::endpoint) fn forward_dtls(
@@ -92,13 +93,14 @@ impl Endpoint {
         let ours = view.is_some_and(|it| it.local_tag == arrival.header.verification_tag);
         self.forward_packet(slot, arrival, packet);
         if !ours {
-            // Only the association can decide whether its peer has sent it.
+            // The tag is unknown here, so only the association can verify that its peer has sent
+            // the packet.
             self.taken = None;
         }
     }
 
-    /// Opens the cookie of a COOKIE ECHO that the detached association in `slot` has opened, and
-    /// returns both to it.
+    /// Verifies the cookie of a COOKIE ECHO that the detached association in `slot` has opened, and
+    /// sends cookie and packet back to the association.
     pub(super) fn on_opened_cookie(&mut self, slot: u32, opened: Box<ForwardedPacket>) {
         let arrival = opened.arrival;
         let bytes = Bytes::clone(&opened.bytes);

@@ -1,28 +1,29 @@
 //! Abandoned unordered messages whose fragments may still be in the network (RFC 8260 §2.3.1).
 //!
-//! Ordered messages are recognized by the next number of their stream. Unordered messages have no
-//! such number, so a late fragment would start a message that is never completed. It would occupy
-//! the buffer forever, and no reset of its stream could be performed.
+//! Late fragments of ordered messages are recognized by the next expected number of their stream.
+//! Unordered messages have no expected number, so a late fragment would start a message that is
+//! never completed. This message would occupy the buffer forever, and would prevent a reset of its
+//! stream.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of remembered streams. Beyond it some are forgotten, so that a peer cannot
-/// exhaust memory.
+/// Maximum number of remembered streams, so that a peer cannot exhaust memory. Further streams
+/// replace others.
 const MAX_STREAMS: usize = 256;
-/// Distance at which a number is forgotten, because numbers wrap and later messages would seem to
-/// precede it.
+/// Distance at which a number is forgotten, because numbers wrap around and later messages would
+/// appear to precede it.
 const FAR: u32 = 1 << 30;
 
-/// The number of the last abandoned unordered message, by stream. A sender completes or abandons a
-/// message before it starts the next one of the stream (RFC 8260 §2.2.2), so all earlier ones are
-/// abandoned or complete.
+/// Numbers of the last abandoned unordered message, by stream. A sender completes or abandons a
+/// message before it starts the next one of the stream (RFC 8260 §2.2.2), so all earlier messages
+/// are abandoned or complete, too.
 #[derive(Debug, Default)]
 pub(in crate::rx) struct AbandonedMessages {
     last: BTreeMap<u16, u32>,
 }
 
 impl AbandonedMessages {
-    /// The messages of `stream` up to `mid` are abandoned.
+    /// Records that the unordered messages of `stream` up to `mid` are abandoned.
     pub fn note(&mut self, stream: u16, mid: u32) {
         if self.has(stream, mid) {
             return;
@@ -33,7 +34,7 @@ impl AbandonedMessages {
         }
     }
 
-    /// Whether the message with that number was abandoned.
+    /// Whether the message with this number was abandoned.
     pub fn has(&mut self, stream: u16, mid: u32) -> bool {
         let Some(last) = self.last.get(&stream) else {
             return false;
@@ -45,7 +46,7 @@ impl AbandonedMessages {
         ahead == 0 || ahead > u32::MAX / 2
     }
 
-    /// The numbers of these streams restart at 0; `None` means all.
+    /// Forgets the numbers of these streams, which restart at 0; `None` means all streams.
     pub fn restart(&mut self, streams: Option<&[u16]>) {
         match streams {
             Some(streams) => streams.iter().for_each(|it| {
@@ -77,7 +78,7 @@ mod tests {
         assert!(!gone.has(5, 1));
     }
 
-    /// None of 2^31 later messages should be mistaken for an abandoned one.
+    /// None of 2^31 later messages must be mistaken for an abandoned message.
     #[test]
     fn a_last_that_is_far_behind_is_forgotten() {
         let mut gone = AbandonedMessages::default();

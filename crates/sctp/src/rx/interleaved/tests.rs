@@ -1,4 +1,4 @@
-//! Messages of which partial delivery may begin.
+//! Tests of the set of messages whose partial delivery may start.
 
 use anabranch_transport::Trace;
 use anabranch_wire::Tsn;
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::rx::sort_keys::MessageKey;
 use crate::test_rng::test_rng;
 
-/// Compares the messages whose partial delivery may begin with all messages of which a first
+/// Compares the set of messages whose partial delivery may start with all messages whose first
 /// fragment is buffered. Returns their number.
 fn check(receiver: &Receiver) -> usize {
     let all = (0..6).flat_map(|stream| {
@@ -27,7 +27,7 @@ fn check(receiver: &Receiver) -> usize {
     expected.len()
 }
 
-/// Random fragments, skips, resets and reads of few messages and streams.
+/// Random fragments, skips, resets and reads, with few messages and streams.
 #[test]
 fn messages_that_may_begin_are_known() {
     let mut random = test_rng(3);

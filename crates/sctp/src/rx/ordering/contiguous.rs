@@ -1,8 +1,6 @@
-//! A run of waiting messages of one stream, each with a higher number and a higher TSN than the one
-//! before.
-//!
-//! Messages behind a loss nearly always wait in this form and are delivered from the front, without
-//! a search.
+//! Run of buffered messages of one stream, with increasing numbers and TSNs.
+//! After a loss, messages nearly always arrive in this form, and are delivered from the front
+//! without a search.
 
 use anabranch_wire::Tsn;
 use anabranch_wire::serial::Mid;
@@ -12,8 +10,8 @@ use crate::lazy_box::LazyBox;
 use crate::rx::work_counter;
 use crate::shrinking_queue::Queue;
 
-/// The run. All its numbers lie within half of their circle, because those of the waiting messages
-/// of a stream do; so do the TSNs.
+/// The run. All its numbers lie within half of the number circle, like those of all buffered
+/// messages of a stream; the same holds for TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Contiguous(LazyBox<Queue<Whole>>);
 
@@ -23,7 +21,8 @@ impl Contiguous {
         self.0.is_empty()
     }
 
-    /// Appends a message that is not in the run. Gives it back if it does not continue the run.
+    /// Appends a message that is not in the run. Returns the message if it does not continue the
+    /// run.
     #[inline]
     pub fn append(&mut self, whole: Whole) -> Option<Whole> {
         if let Some(last) = self.0.back() {
@@ -35,7 +34,7 @@ impl Contiguous {
                 return Some(whole);
             }
         }
-        // Waiting messages keep little memory alive beyond their own bytes.
+        // Buffered messages keep little more memory alive than their own bytes.
         self.0.make().push_back(Whole {
             compact: true,
             ..whole
@@ -43,7 +42,7 @@ impl Contiguous {
         None
     }
 
-    /// Whether the run has a message with that number.
+    /// Whether the run contains a message with this number.
     #[inline]
     pub fn contains(&self, stream: u16, number: Mid) -> bool {
         let Some(last) = self.0.back() else {
@@ -59,7 +58,7 @@ impl Contiguous {
         self.0.get(at).is_some_and(|it| it.number == number)
     }
 
-    /// Takes the first message if it has that number.
+    /// Removes the first message if it has this number.
     #[inline]
     pub fn take(&mut self, stream: u16, number: Mid) -> Option<Whole> {
         let first = self.0.front()?;
@@ -69,14 +68,14 @@ impl Contiguous {
         self.take_first()
     }
 
-    /// Number of the first message if it belongs to that stream.
+    /// Number of the first message if it belongs to this stream.
     #[inline]
     pub fn front_on(&self, stream: u16) -> Option<Mid> {
         let first = self.0.front()?;
         (first.message.stream == stream).then_some(first.number)
     }
 
-    /// Takes the first message.
+    /// Removes the first message.
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
         work_counter::count(1);
@@ -95,12 +94,12 @@ impl Contiguous {
         self.0.change(|row| row.shrink_to(most));
     }
 
-    /// The highest TSN in the run.
+    /// Highest TSN in the run.
     pub fn highest(&self) -> Option<Tsn> {
         self.0.back().map(Whole::last)
     }
 
-    /// Takes the message with the highest TSN.
+    /// Removes the message with the highest TSN.
     pub fn take_last(&mut self) -> Option<Whole> {
         self.0.change(|row| row.pop_back()).flatten()
     }

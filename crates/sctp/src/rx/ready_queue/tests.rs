@@ -1,4 +1,4 @@
-//! The ready queue compared with a plain one that walks all entries.
+//! Comparison of the ready queue with a simple implementation that scans all entries.
 
 use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
@@ -27,14 +27,14 @@ fn readable(stream: u16, begins: bool, ends: bool, text: String) -> Deliverable 
     }
 }
 
-/// As read by the user: stream, flags, bytes as the window counts them, and user data.
+/// Entry as seen by the user: stream, flags, bytes counted in the window, and user data.
 fn told(it: Deliverable) -> (u16, bool, bool, u64, Bytes) {
     let part = it.part;
     let data = part.payload.into_bytes();
     (part.stream, part.begins, part.ends, it.bytes, data)
 }
 
-/// The plain queue.
+/// Simple implementation.
 #[derive(Default)]
 struct Walked(VecDeque<Deliverable>);
 
@@ -102,7 +102,7 @@ fn the_ready_queue_equals_a_plain_queue() {
                 forgotten += taken.len();
                 *is_open = false;
             } else {
-                // A complete message, or the first, a middle or the last part of one.
+                // Either a complete message, or the first, a middle or the last part of a message.
                 let begins = !*is_open;
                 let ends = if begins {
                     random(4) > 0
@@ -133,13 +133,13 @@ fn the_ready_queue_equals_a_plain_queue() {
     );
 }
 
-/// Merged parts add a message but no slot.
+/// A merged last part adds a message but no slot.
 #[test]
 fn an_end_that_is_taken_in_moves_no_place() {
     let mut unread = ReadyQueue::default();
     unread.push_part(readable(1, true, false, "a".into()), 0);
     unread.push_part(readable(2, true, false, "b".into()), 0);
-    // The end of the second arrived and was merged.
+    // The last part of the second message arrived and was merged.
     unread.back_mut().expect("it is there").part.ends = true;
     unread.took_in(2, true);
     unread.push_part(readable(1, false, false, "c".into()), 1);
@@ -151,7 +151,7 @@ fn an_end_that_is_taken_in_moves_no_place() {
     assert!(unread.is_empty() && unread.places.is_none());
 }
 
-/// Entries that wait should cost nothing, and neither should those that leave on their own.
+/// Neither waiting entries nor entries that are read should add to the cost of `forget`.
 #[test]
 fn forgetting_costs_what_is_forgotten() {
     let mut unread = ReadyQueue::default();

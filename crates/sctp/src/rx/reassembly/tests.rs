@@ -1,11 +1,11 @@
-//! Fragments in any order, and contradictions.
+//! Tests of reassembly: fragments in any order, and contradictions.
 
 use anabranch_wire::chunk::Data;
 use bytes::Bytes;
 
 use super::*;
 
-/// As if all adjacent TSNs had arrived: a missing run is not found.
+/// As if both adjacent TSNs had arrived; a run that does not exist is then not found.
 const BESIDE: Neighbours = Neighbours {
     before: true,
     after: true,
@@ -32,7 +32,7 @@ fn fragment(tsn: u32, beginning: bool, ending: bool) -> Data {
     }
 }
 
-/// Every order of five fragments, across the wrap.
+/// All orders of five fragments, whose TSNs wrap around.
 #[test]
 fn any_order_gives_the_message_at_the_last_fragment() {
     let tsns = [u32::MAX - 1, u32::MAX, 0, 1, 2];

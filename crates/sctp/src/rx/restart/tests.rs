@@ -1,4 +1,4 @@
-//! Data kept over a restart, compared with the readable data of messages that have their ends.
+//! Comparison of the data kept over a restart with all readable data of completed messages.
 
 use anabranch_transport::Trace;
 use anabranch_wire::chunk::Data;
@@ -13,14 +13,14 @@ use crate::work;
 
 const STREAMS: u16 = 6;
 
-/// A peer that starts, ends and abandons messages and restarts, and all data that its user should
-/// read.
+/// Peer that starts, completes and abandons messages and restarts, and all data that its user
+/// should read.
 struct Scenario {
     config: Config,
     receiver: Receiver,
     trace: Trace,
     next: u32,
-    /// By stream: the number of the next message, and whether it has started.
+    /// By stream: number of the next message, and whether it has started.
     streams: [(u16, bool); STREAMS as usize],
 }
 
@@ -45,7 +45,7 @@ impl Scenario {
         }
     }
 
-    /// Receives a chunk of the stream's next message, `ahead` TSNs after the next one.
+    /// Receives a chunk of the stream's next message, `ahead` TSNs after the expected TSN.
     fn hears(&mut self, stream: u16, ends: bool, ahead: u32) {
         let (number, begun) = self.streams[usize::from(stream)];
         let data = Data {
@@ -67,7 +67,7 @@ impl Scenario {
         }
     }
 
-    /// Receives a message in two parts with one of another stream delivered in between.
+    /// Receives a message in two parts; a message of another stream is delivered between them.
     fn hears_late_end(&mut self, stream: u16, other: u16) {
         self.hears(stream, false, 0);
         self.hears(other, true, 1);
@@ -76,7 +76,7 @@ impl Scenario {
         self.next += 1;
     }
 
-    /// The started message of the stream has no end.
+    /// The peer abandons the started message of the stream.
     fn gives_up(&mut self, stream: u16) {
         let (number, _) = self.streams[usize::from(stream)];
         let skipped = SkippedStream {
@@ -97,7 +97,7 @@ impl Scenario {
         (self.next, self.streams) = (1, Default::default());
     }
 
-    /// The readable data of messages that have their ends.
+    /// Readable data of completed messages.
     fn whole(&self) -> Vec<(u16, Bytes)> {
         let mut endless = [true; STREAMS as usize];
         let mut whole = Vec::new();
@@ -114,8 +114,8 @@ impl Scenario {
         whole
     }
 
-    /// The counts must match the contents, each empty slot must be known, and the last slot must
-    /// not be empty.
+    /// Checks that counters match the contents, each empty slot is known, and the last slot is not
+    /// empty.
     fn check(&self, what: &str) {
         let ready = &self.receiver.ready;
         let empty = ready.iter().filter(|it| it.is_nothing()).count();
@@ -123,7 +123,7 @@ impl Scenario {
         assert!(!ready.back().is_some_and(|it| it.is_nothing()), "{what}");
     }
 
-    /// All buffered data must be readable and must equal the window's count.
+    /// Checks that all buffered data is readable, and that its size equals the window's count.
     fn holds_what_can_be_read(&self, what: &str) {
         let parts = self.receiver.ready.iter();
         let bytes: usize = parts.map(|it| it.part.payload.len()).sum();
@@ -180,7 +180,7 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
             }
             scenario.check(&what);
         }
-        // Reads everything; no empty slot is read.
+        // Reads all data; empty slots must not be returned.
         let whole = scenario.whole();
         scenario.restarts();
         let left = std::iter::from_fn(|| scenario.receiver.poll_part());
@@ -197,7 +197,7 @@ fn a_next_life_takes_over_messages_with_their_ends_and_goes_on() {
 }
 
 /// 3,000 messages are unread, some with an empty slot between them, while the peer repeatedly
-/// restarts and abandons messages.
+/// restarts and abandons messages. The cost of a restart must not depend on the unread messages.
 #[test]
 fn a_restart_costs_the_same_however_much_is_unread() {
     let mut scenario = Scenario::new();
@@ -221,8 +221,8 @@ fn a_restart_costs_the_same_however_much_is_unread() {
     }
 }
 
-/// A single message larger than the buffer does not fit after the restart, and the parts before its
-/// end are dropped too.
+/// A single message larger than the buffer does not fit after the restart, so the parts before its
+/// last part are dropped, too.
 #[test]
 fn unread_data_beyond_the_buffer_is_dropped_from_the_end_at_a_restart() {
     let mut scenario = Scenario::new();
@@ -232,7 +232,7 @@ fn unread_data_beyond_the_buffer_is_dropped_from_the_end_at_a_restart() {
     scenario.hears_late_end(5, 1);
     let before = scenario.whole();
     assert_eq!(before.len(), 23);
-    // Small enough that only the first ones fit.
+    // The new buffer is so small that only the first messages fit.
     scenario.config.receive_buffer = 1_500;
     let room = (0..)
         .take_while(|&it| {
@@ -258,8 +258,8 @@ fn unread_data_beyond_the_buffer_is_dropped_from_the_end_at_a_restart() {
     scenario.holds_what_can_be_read("after a restart");
 }
 
-/// The gathered parts of a message stay if its rest is unread, whatever starts after it, and are
-/// dropped if the rest will not arrive.
+/// Assembled parts of a message are kept if its remaining parts are unread, whatever follows them,
+/// and dropped if the remaining parts will not arrive.
 #[test]
 fn gathered_parts_survive_a_restart_with_their_unread_rest() {
     for interleaved in [false, true] {

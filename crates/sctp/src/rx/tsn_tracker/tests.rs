@@ -1,4 +1,4 @@
-//! Comparison with sets.
+//! Comparison of the TSN tracker with sets.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
         .collect()
 }
 
-/// The runs of a set, as offsets from the cumulative TSN, which is before `next`.
+/// Contiguous ranges of a set, as offsets from the cumulative TSN, which is the TSN before `next`.
 fn runs_of(set: &BTreeSet<u32>, next: u32) -> Vec<(u16, u16)> {
     let mut runs: Vec<(u16, u16)> = Vec::new();
     for offset in set.iter().map(|index| (index - next + 1) as u16) {
@@ -24,7 +24,7 @@ fn runs_of(set: &BTreeSet<u32>, next: u32) -> Vec<(u16, u16)> {
     runs
 }
 
-/// RFC 9260 §3.3.4: 10..=12, 14, 15, 17 have arrived: cumulative 12, blocks 2-3 and 5-5.
+/// Example of RFC 9260 §3.3.4: 10..=12, 14, 15, 17 have arrived: cumulative 12, blocks 2-3 and 5-5.
 #[test]
 fn the_example_of_the_text() {
     let mut tracker = TsnTracker::new(Tsn(10));
@@ -68,7 +68,7 @@ fn nothing_out_of_reach_is_taken_and_duplicates_are_bounded() {
     assert_eq!(tracker.duplicates(), [60, 61, 62, 63].map(Tsn));
 }
 
-/// Compares with a set across the wrap, in an order shuffled by a small generator.
+/// Compares with a set while TSNs wrap around, in a shuffled order.
 #[test]
 fn agrees_with_a_set_across_the_wrap() {
     for seed in 1..40u64 {
@@ -103,8 +103,8 @@ fn agrees_with_a_set_across_the_wrap() {
     }
 }
 
-/// Thousands of runs, joined, split and passed at random: the blocks must match a set for any
-/// number requested.
+/// Thousands of ranges are joined, split and passed at random. For any number of requested blocks,
+/// the result must match a set.
 #[test]
 fn the_lowest_blocks_are_those_of_a_set() {
     for seed in 1..6u64 {
@@ -148,8 +148,8 @@ fn the_lowest_blocks_are_those_of_a_set() {
     }
 }
 
-/// Moves the cumulative TSN by one at a time below 600 distant runs: the search for the first of
-/// them is one round of the pages at most.
+/// The cumulative TSN advances one by one below 600 distant ranges. The search for the first range
+/// must take at most one round over the pages.
 #[test]
 fn a_point_that_passes_no_run_costs_one_round_of_the_pages_at_most() {
     let mut tracker = TsnTracker::new(Tsn(1));
@@ -165,8 +165,8 @@ fn a_point_that_passes_no_run_costs_one_round_of_the_pages_at_most() {
     assert_eq!(tracker.blocks(usize::MAX).len(), 600);
 }
 
-/// Moves the cumulative TSN at random over hundreds of runs and compares the reported runs with
-/// a set.
+/// Moves the cumulative TSN at random over hundreds of ranges, and compares the reported ranges
+/// with a set.
 #[test]
 fn runs_above_the_cumulative_tsn_equal_those_of_a_set() {
     for seed in 1..20_u64 {
@@ -199,8 +199,8 @@ fn runs_above_the_cumulative_tsn_equal_those_of_a_set() {
     }
 }
 
-/// The pages are a ring, which random runs fill from the second TSN after the cumulative TSN to the
-/// last within reach.
+/// The pages form a ring. Random ranges fill it from the second TSN after the cumulative TSN to the
+/// last TSN within reach.
 #[test]
 fn the_ring_agrees_with_a_set_over_its_whole_reach() {
     for seed in 1..=24_u64 {
@@ -212,7 +212,7 @@ fn the_ring_agrees_with_a_set_over_its_whole_reach() {
             let mut next = tracker.cumulative().next().distance_from(start);
             let longest = [1, 3, 64, 200, 5_000, 65_534][random(6) as usize];
             let count = 1 + random(longest);
-            // Offsets from the cumulative TSN, which is before `next`.
+            // Offsets are relative to the cumulative TSN, which is the TSN before `next`.
             let first = match random(4) {
                 0 => 2,
                 1 => REACH + 1 - count,

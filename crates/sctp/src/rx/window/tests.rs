@@ -21,8 +21,8 @@ fn a_window_much_wider_than_advertised_is_advertised() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// 80,000 bytes: 130,000 of memory for chunks in order, which is 673 chunks, and 140,000 for those
-/// that fill a hole.
+/// A buffer of 80,000 bytes: 130,000 bytes of memory for chunks in order, which is 673 chunks, and
+/// 140,000 bytes for chunks that fill a gap.
 #[test]
 fn tiny_chunks_close_the_window_before_their_bytes_do() {
     let mut window = window(80_000);
@@ -51,7 +51,7 @@ fn counters(chunks: u64, bytes: u64, sacks: u64) -> ReceiverCounters {
     counters
 }
 
-/// 130,000 bytes of memory are 673 chunks of one byte, buffered or not.
+/// 130,000 bytes of memory are enough for 673 chunks of one byte, whether or not any is buffered.
 #[test]
 fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     let mut window = window(80_000);
@@ -59,12 +59,13 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     assert_eq!(window.to_advertise(), 80_000, "too few to tell");
     window.look(&counters(72, 72, 0));
     assert_eq!(window.to_advertise(), 130_000 / 193);
-    // A step is scaled to a twentieth of it, as 4,000 is of 80,000.
+    // The step of 4,000 bytes is 1/20 of 80,000, so it is scaled to 1/20 of the narrow window.
     (window.last_advertised, window.step) = (600, OptionalNanos::some(4_000));
     assert!(window.update_is_worth_a_sack());
     window.last_advertised = 641;
     assert!(!window.update_is_worth_a_sack());
-    // A packet of them takes 1,500 * 193 / 20 bytes of memory: a smaller window is not advertised.
+    // A packet full of these chunks takes 1,500 * 193 / 20 bytes of memory, and no smaller window
+    // is advertised.
     let mut held = 0;
     while window.to_advertise() > 0 {
         window.take(1, 1);
@@ -72,7 +73,7 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     }
     assert_eq!(held, (130_000 - 14_475) / 193 + 1);
     (0..held).for_each(|_| window.free(1, 1));
-    // A few larger ones change nothing unless they are no longer tiny.
+    // A few larger chunks have no effect as long as they are tiny.
     window.look(&counters(73, 372, 1));
     assert_eq!(window.to_advertise(), 130_000 / 193);
     assert!(!window.is_too_narrow(&counters(74, 679, 2)));
@@ -81,7 +82,8 @@ fn rows_of_tiny_chunks_narrow_the_window_before_any_is_held() {
     assert_eq!(window.to_advertise(), 80_000);
 }
 
-/// A peer that sends one at a time, and chunks of 308 bytes, which fill the window first.
+/// A peer that sends one chunk at a time, and a peer with chunks of 308 bytes, which fill the
+/// window first.
 #[test]
 fn other_chunks_do_not_narrow_it() {
     let mut window = window(80_000);
@@ -94,7 +96,7 @@ fn other_chunks_do_not_narrow_it() {
         window.look(&counters(10 * sent, 3_080 * sent, sent - 1));
         assert_eq!(window.to_advertise(), 80_000);
     }
-    // A profile that drops silently advertises the same as the papers' simulator.
+    // A profile that drops silently advertises the same window as the papers' simulator.
     let config = Config::new(crate::profile::Profile::ns2()).with(|it| it.receive_buffer = 80_000);
     let mut window = ReceiveWindow::new(&config);
     for sent in 1..1_000 {
@@ -103,18 +105,19 @@ fn other_chunks_do_not_narrow_it() {
     }
 }
 
-/// One small unread message hardly closes the window.
+/// One small unread message reduces the window only slightly.
 #[test]
 fn a_few_tiny_chunks_do_not_show() {
     let mut window = window(80_000);
     window.take(20, 20);
     assert_eq!(window.to_advertise(), 80_000 - 20);
     (0..200).for_each(|_| window.take(1, 1));
-    // 38,812 of 130,000 in memory: the free 91,188, of which 130,000 - 77,624 parts of 130,000.
+    // 38,812 of 130,000 bytes of memory are used. Of the free 91,188 bytes, the fraction (130,000 -
+    // 77,624) / 130,000 is advertised.
     assert_eq!(window.to_advertise(), 36_738);
 }
 
-/// Chunks of 400 bytes fill the buffer by their bytes, so the overhead has no effect.
+/// Chunks of 400 bytes fill the window before memory, so the overhead per chunk has no effect.
 #[test]
 fn other_chunks_close_it_by_their_bytes() {
     let mut window = window(80_000);
@@ -132,7 +135,7 @@ fn other_chunks_close_it_by_their_bytes() {
     assert!(!window.admits(400, 400, false));
 }
 
-/// The window without the memory check must equal the window with it.
+/// The window computed without the memory check must equal the window computed with it.
 #[test]
 fn the_short_way_to_the_window_leads_where_the_long_one_does() {
     let mut last_advertised = 0;
@@ -178,7 +181,8 @@ fn plain(receive_buffer: u32) -> ReceiveWindow {
     })
 }
 
-/// A chunk of 5,000 bytes was dropped while 3,000 were advertised, which is not a closed window.
+/// A chunk of 5,000 bytes was dropped while 3,000 bytes were advertised, so the window was not
+/// closed.
 #[test]
 fn a_window_that_fits_refused_data_is_advertised() {
     let mut window = plain(20_000);
@@ -197,8 +201,7 @@ fn a_window_that_fits_refused_data_is_advertised() {
     assert!(!window.update_is_worth_a_sack(), "it was told");
 }
 
-/// A chunk that is larger than the buffer was refused: the window is advertised when the whole
-/// buffer is free.
+/// A chunk larger than the buffer was dropped, so a SACK is sent when the whole buffer is free.
 #[test]
 fn a_message_larger_than_the_buffer_needs_the_whole_buffer() {
     let mut window = plain(4_000);
@@ -211,7 +214,8 @@ fn a_message_larger_than_the_buffer_needs_the_whole_buffer() {
     assert!(window.update_is_worth_a_sack());
 }
 
-/// Half the buffer, or a segment of the peer's, which is longer than this side's.
+/// The minimum window is half of the buffer or a segment of the peer, which is longer than a
+/// segment of this side.
 #[test]
 fn a_window_smaller_than_the_peers_segments_is_closed() {
     let mut window = plain(40_000);

@@ -21,7 +21,7 @@ impl Sender {
         let held = entry.flightsize + entry.marked_bytes + cmt.each[usize::from(id.0)].gap_acked;
         let sends = matches!(cmt.buffers, BufferSplit::Sender | BufferSplit::Both);
         let receives = matches!(cmt.buffers, BufferSplit::Receiver | BufferSplit::Both);
-        // Without data in flight the path may probe a closed window.
+        // Without data in flight the path may still probe a closed window.
         let in_flight = entry.flightsize;
         (!sends || held < share(cmt.send_buffer))
             && (!receives
@@ -29,14 +29,16 @@ impl Sender {
                 || in_flight < share(self.peer_rwnd + self.rwnd_in_flight))
     }
 
-    /// A gap ack block reports a chunk with `length` bytes of user data last sent on `id`.
+    /// Records that a Gap Ack Block reported a chunk with `length` bytes of user data that was last
+    /// sent on `id`.
     pub(in crate::tx) fn note_gap_acked(&mut self, id: PathId, length: usize) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each[usize::from(id.0)].gap_acked += self.profile.cwnd_counts.bytes(length);
         }
     }
 
-    /// Such a chunk is cumulatively acknowledged, in flight again, or abandoned.
+    /// Reverts [`Self::note_gap_acked`], because the chunk is cumulatively acknowledged, in flight
+    /// again, or abandoned.
     pub(in crate::tx) fn forget_gap_acked(&mut self, id: PathId, length: usize) {
         if let Some(cmt) = &mut self.cmt {
             let bytes = self.profile.cwnd_counts.bytes(length);

@@ -8,7 +8,7 @@ use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::tx::Sender;
 
 impl Sender {
-    /// Notifies the controller of `id` of the state of the active paths.
+    /// Passes the state of all active paths to the congestion control of `id`.
     pub(in crate::tx) fn couple(&self, id: PathId, paths: &mut Paths) {
         if self.cmt.is_none() {
             return;

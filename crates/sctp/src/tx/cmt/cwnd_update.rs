@@ -1,7 +1,7 @@
-//! CUC: a window grows when data is acknowledged in order on its own path. The cumulative TSN waits
-//! for the slowest path, so the window of a faster path could not grow meanwhile (Iyengar et al.
-//! 2006, cwnd update for CMT). The update has an effect under the switch
-//! `growth_needs_cumulative_advance` (RFC 2960, RFC 4960); RFC 9260 allows growth without it.
+//! CUC: cwnd of a path grows when data is acknowledged in order on this path. Otherwise cwnd of a
+//! fast path could not grow while the cumulative TSN waits for the slowest path (Iyengar et al.
+//! 2006, cwnd update for CMT). CUC has an effect under the switch `growth_needs_cumulative_advance`
+//! (RFC 2960, RFC 4960); RFC 9260 allows growth without it.
 //!
 //! Data is in order if it was the path's lowest unacknowledged TSN before the SACK. A TSN that was
 //! retransmitted on the path after a loss on another path should not hide the lowest TSN that was
@@ -14,7 +14,7 @@ use crate::tx::outstanding::ChunkState;
 use anabranch_wire::Tsn;
 
 impl Sender {
-    /// Records the lowest TSN first sent on each path, before a SACK is counted.
+    /// Records the lowest TSN that was first sent on each path, before a SACK is processed.
     #[cold]
     pub(in crate::tx) fn expect_in_order(&mut self, paths: &Paths) {
         let Some(mut cmt) = self.cmt.take() else {
@@ -38,8 +38,8 @@ impl Sender {
         self.cmt = Some(cmt);
     }
 
-    /// Whether the current SACK acknowledged the next TSN in order on `id`; `advanced`: the
-    /// cumulative TSN advanced.
+    /// Whether the current SACK acknowledged the next TSN in order on `id`; without CUC, whether
+    /// the cumulative TSN advanced (`advanced`).
     pub(in crate::tx) fn advanced_on(&self, cmt: &Cmt, id: PathId, advanced: bool) -> bool {
         if !cmt.cwnd_update {
             return advanced;
@@ -52,7 +52,7 @@ impl Sender {
             .any(|tsn| self.is_acknowledged(tsn))
     }
 
-    /// Whether a formerly outstanding TSN is acknowledged.
+    /// Whether a TSN that was outstanding before the SACK is now acknowledged.
     #[inline]
     pub(in crate::tx) fn is_acknowledged(&self, tsn: Tsn) -> bool {
         self.outstanding

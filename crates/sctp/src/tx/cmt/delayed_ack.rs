@@ -1,16 +1,16 @@
 //! DAC: SACKs are delayed despite reordering between paths and report the number of packets they
 //! acknowledge, so that a missing TSN receives one report per later packet (Iyengar et al. 2006,
-//! delayed ack for CMT). The two high bits of a SACK's flags carry that number, 1 to 3, which are
-//! zero in RFC 9260 §3.3.4. The receiver's part is in `rx/sack_policy.rs`.
+//! delayed ack for CMT). The two high bits of a SACK's flags, which are zero in RFC 9260 §3.3.4,
+//! contain this number, 1 to 3. `rx/sack_policy.rs` contains the receiver side.
 
 use anabranch_wire::Tsn;
 
 use crate::tx::Sender;
 use crate::tx::ack::Newly;
 
-/// Bit position of the number in the flags.
+/// Bit position of the number of packets in the flags.
 const SHIFT: u32 = 6;
-/// Maximum value of two bits.
+/// Maximum number of packets that two bits can report.
 const MAX: u32 = 3;
 
 /// Flags of a SACK that acknowledges this number of packets.
@@ -19,7 +19,7 @@ pub(crate) fn flags(packets: u32) -> u8 {
 }
 
 impl Sender {
-    /// Flags of the SACK processed next; reset to 0 afterwards.
+    /// Stores the flags of the SACK that is processed next; reset to 0 afterwards.
     #[cold]
     pub(crate) fn note_sack_flags(&mut self, flags: u8) {
         if let Some(cmt) = &mut self.cmt {
@@ -27,8 +27,8 @@ impl Sender {
         }
     }
 
-    /// Number of missing reports of the current SACK for `tsn`: the packets it acknowledges, if all
-    /// were on one path and all are later than `tsn`; otherwise one.
+    /// Number of missing reports for which the current SACK counts for `tsn`: the number of packets
+    /// that it acknowledges, if all were sent on one path and after `tsn`, else one.
     pub(in crate::tx) fn reports_of(&self, tsn: Tsn, newly: &Newly) -> u32 {
         let Some(cmt) = self.cmt.as_ref().filter(|cmt| cmt.delayed_ack) else {
             return 1;

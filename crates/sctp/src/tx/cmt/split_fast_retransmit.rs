@@ -12,7 +12,7 @@ use crate::tx::ack::Newly;
 use crate::tx::gap_blocks::TsnRange;
 
 impl Sender {
-    /// Whether missing reports and recovery are per path.
+    /// Whether missing reports and fast recovery are per path.
     pub(in crate::tx) fn splits_fast_retransmit(&self) -> bool {
         self.cmt
             .as_ref()
@@ -37,7 +37,8 @@ impl Sender {
             if ack.chunks == 0 {
                 continue;
             }
-            // Examines only chunks that count a report, because a peer must not control the cost.
+            // Only chunks that count a report are examined, because otherwise a peer could cause
+            // high cost.
             let (id, limit) = (PathId(index as u8), ack.highest);
             let mut hole_start = cumulative.next();
             for run in blocks {
@@ -70,8 +71,8 @@ impl Sender {
             })
     }
 
-    /// A SACK was counted: ends fast recovery of paths past their exit points, and clears the
-    /// SACK's flags.
+    /// Ends fast recovery of paths that have passed their exit points, after a SACK was processed,
+    /// and clears the flags of the SACK.
     #[cold]
     pub(in crate::tx) fn end_recoveries(&mut self, paths: &Paths) {
         self.note_sack_flags(0);
@@ -83,15 +84,15 @@ impl Sender {
         }
     }
 
-    /// A timeout ends fast recovery of `id`.
+    /// Ends fast recovery of `id` because of a timeout.
     pub(in crate::tx) fn forget_recovery(&mut self, id: PathId) {
         if let Some(cmt) = &mut self.cmt {
             cmt.each[usize::from(id.0)].recovery_until = None;
         }
     }
 
-    /// Missing reports have marked chunks: reduces the window of each path with losses that is not
-    /// in recovery yet.
+    /// Enters fast recovery after missing reports have marked chunks: reduces cwnd of each path
+    /// with losses that is not in recovery yet.
     pub(in crate::tx) fn enter_recovery_by_path(
         &mut self,
         now: Nanos,

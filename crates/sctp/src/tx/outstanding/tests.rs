@@ -1,4 +1,4 @@
-//! The ring and its sets, compared with a walk over all chunks.
+//! Comparison of the ring and its bit sets with a scan of all chunks.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn marks_are_found_lowest_first_across_the_wrap() {
     assert_eq!(ring.first_marked(), None);
 }
 
-/// Compares the sets and counts with a walk over all chunks, after each of many random steps.
+/// Compares the bit sets and counters with a scan of all chunks, after each of many random steps.
 #[test]
 fn the_sets_agree_with_the_chunks() {
     let mut random = 0x9e37_79b9_u32;
@@ -97,7 +97,8 @@ fn the_sets_agree_with_the_chunks() {
             3 if round % 500 < 50 => {
                 ring.pop_up_to(ring.first.add(2));
             }
-            // From time to time all are in flight on one path, and leave together.
+            // From time to time all chunks are in flight on one path, and are acknowledged
+            // together.
             3 if round % 1000 == 999 || len > 800 => {
                 let begin = ring.first;
                 for tsn in (0..len as u32).map(|offset| begin.add(offset)) {

@@ -1,5 +1,5 @@
-//! Messages on streams that are being reset: they wait until the reset is complete (RFC 6525 §5.1.2
-//! A1).
+//! Deferred messages on streams that are being reset; they wait until the reset is complete (RFC
+//! 6525 §5.1.2 A1).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,14 +10,14 @@ use crate::stream_set::StreamSet;
 use crate::stream_table::StreamTable;
 use crate::work;
 
-/// A waiting message with its queuing position.
+/// Deferred message with its position in the order of queuing.
 type Behind = (u64, Queued);
 
-/// The waiting messages of one stream, in the order of queuing.
+/// Deferred messages of one stream, in the order of queuing.
 #[derive(Debug, Default)]
 struct OfStream {
     messages: VecDeque<Behind>,
-    /// Bytes of their user data, because they are requested often, stream by stream.
+    /// Number of bytes of their user data. Stored, because it is requested often, for each stream.
     bytes: usize,
 }
 
@@ -28,21 +28,22 @@ struct OfStream {
 /// for a reset of all streams are stored separately as well.
 #[derive(Debug, Default)]
 pub(super) struct DeferredMessages {
-    /// Number of pending resets of all streams.
+    /// Number of pending resets that include all streams.
     all: u32,
     streams: StreamSet,
-    /// Messages of the streams above.
+    /// Messages of the streams in `streams`.
     apart: BTreeMap<u16, OfStream>,
     /// Messages of other streams, while all streams are being reset.
     others: BTreeMap<u16, OfStream>,
-    /// Messages without a stream, which could be assigned to any.
+    /// Messages without a stream, which could be assigned to a stream that is being reset.
     unassigned: VecDeque<Behind>,
-    /// Number of messages queued so far.
+    /// Number of messages deferred so far.
     given: u64,
 }
 
 impl DeferredMessages {
-    /// A message without a stream could be assigned to any.
+    /// Whether messages of this queue are deferred. Messages without a stream are, because they
+    /// could be assigned to any stream.
     fn holds(&self, queue_id: QueueId) -> bool {
         match queue_id {
             QueueId::Stream(stream) => self.all > 0 || self.streams.contains(stream),
@@ -74,7 +75,7 @@ impl DeferredMessages {
         of_it.map_or(0, |it| it.bytes)
     }
 
-    /// Starts a reset of these streams; `None` means all.
+    /// Starts deferring messages for a reset of these streams; `None` means all streams.
     fn begin(&mut self, streams: Option<&[u16]>) {
         let Some(streams) = streams else {
             self.all += 1;
@@ -88,8 +89,8 @@ impl DeferredMessages {
         }
     }
 
-    /// Ends a reset of these streams; `None` means all of one call. Returns the messages that no
-    /// longer wait for a reset, in the order of queuing.
+    /// Ends the deferral for a reset of these streams; `None` means one reset of all streams.
+    /// Returns messages that no longer wait for any reset, in the order of queuing.
     fn end(&mut self, streams: Option<&[u16]>) -> Vec<(QueueId, Queued)> {
         let mut free = Vec::new();
         match streams {
@@ -118,7 +119,7 @@ impl DeferredMessages {
         in_order(free)
     }
 
-    /// Takes all messages, in the order of queuing.
+    /// Removes and returns all messages, in the order of queuing.
     fn take(&mut self) -> Vec<(QueueId, Queued)> {
         let apart = std::mem::take(&mut self.apart).into_iter();
         let streams = apart.chain(std::mem::take(&mut self.others));
@@ -128,7 +129,7 @@ impl DeferredMessages {
     }
 }
 
-/// Merges several queues in the order of queuing.
+/// Merges several queues into the order of queuing.
 fn in_order(queues: Vec<(QueueId, VecDeque<Behind>)>) -> Vec<(QueueId, Queued)> {
     let queues = queues.into_iter();
     let mut all: Vec<(u64, QueueId, Queued)> = queues
@@ -142,7 +143,7 @@ fn in_order(queues: Vec<(QueueId, VecDeque<Behind>)>) -> Vec<(QueueId, Queued)> 
 }
 
 impl SendQueue {
-    /// Defers the message if its stream is being reset; otherwise gives it back.
+    /// Defers the message if its stream is being reset; otherwise returns it.
     #[cold]
     pub(super) fn hold_back(&mut self, queue_id: QueueId, queued: Queued) -> Option<Queued> {
         let Some(deferred) = self.deferred.as_mut().filter(|it| it.holds(queue_id)) else {
@@ -154,20 +155,20 @@ impl SendQueue {
         None
     }
 
-    /// Bytes of deferred user data for `stream`.
+    /// Number of bytes of deferred user data for `stream`.
     pub(super) fn bytes_behind(&self, stream: u16) -> usize {
         self.deferred.as_ref().map_or(0, |it| it.bytes_of(stream))
     }
 
-    /// Defers messages queued for `streams` from now on; `None` means any. The streams of several
-    /// calls are disjoint, except for `None`.
+    /// Defers messages that are queued for `streams` from now on; `None` means all streams. The
+    /// streams of several calls must be disjoint, except for `None`.
     pub fn hold(&mut self, streams: Option<&[u16]>) {
         self.deferred.get_or_insert_default().begin(streams);
     }
 
     /// Whether all messages queued for `streams` before they were deferred were sent at least once.
-    /// `are`: how many of them, from the first on, are known to be sent; this number is final,
-    /// because no more messages are queued for these streams.
+    /// `are` is the number of these streams, from the first on, that are known to be finished. They
+    /// stay finished, because no more messages are queued for them.
     pub fn is_through(&self, streams: Option<&[u16]>, are: &mut usize) -> bool {
         let Some(streams) = streams.filter(|_| !self.is_empty()) else {
             return self.is_empty();
@@ -186,8 +187,8 @@ impl SendQueue {
         *are >= streams.len()
     }
 
-    /// Releases the messages deferred by one call. `reset`: these streams, which have no queued
-    /// messages, restart with number 0.
+    /// Releases the messages deferred by one call of [`Self::hold`]. `reset`: these streams, which
+    /// have no queued messages, restart with number 0.
     pub fn release(&mut self, streams: Option<&[u16]>, reset: bool) {
         match streams {
             Some(streams) if reset => {
@@ -214,7 +215,7 @@ impl SendQueue {
         }
     }
 
-    /// Removes the deferred messages.
+    /// Removes and returns the deferred messages.
     pub(super) fn withdraw_held(&mut self) -> Vec<Unsent> {
         let Some(deferred) = &mut self.deferred else {
             return Vec::new();

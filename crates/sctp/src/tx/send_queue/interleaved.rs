@@ -1,4 +1,5 @@
-//! Messages in progress on several streams at the same time, one on each (RFC 8260 §2.2.2).
+//! Interleaving in the send queue: messages in progress on several streams at the same time, one on
+//! each stream (RFC 8260 §2.2.2).
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use super::{Fragment, Queued, SendQueue, Started};
 use crate::shrinking_queue::Queue;
 use crate::stream_scheduler::{Discipline, QueueId, ServedData};
 
-/// Partly sent messages that are paused, by stream.
+/// Paused messages that are partly sent, by stream.
 #[derive(Debug, Default)]
 pub(super) struct Paused(BTreeMap<u16, Started>);
 
-/// Maximum number of attempts to find a stream without a message in progress, for a message queued
-/// without a stream.
+/// Maximum number of attempts to find a stream without a message in progress, for a message that
+/// was queued without a stream.
 const MAX_TRIES: usize = 8;
 
 impl SendQueue {
-    /// Sets whether messages are interleaved. Has no effect while one is in progress.
+    /// Sets whether messages are interleaved. Has no effect while a message is in progress.
     pub fn set_interleaving(&mut self, on: bool) {
         let idle = self.started.is_none() && self.paused.as_ref().is_none_or(|it| it.0.is_empty());
         if idle {
@@ -26,7 +27,7 @@ impl SendQueue {
         }
     }
 
-    /// The paused message of the queue `queue_id`.
+    /// Paused message of the queue `queue_id`.
     #[inline]
     pub(super) fn paused_of(&self, queue_id: QueueId) -> Option<&Started> {
         let paused = self.paused.as_ref()?;
@@ -36,14 +37,13 @@ impl SendQueue {
         }
     }
 
-    /// Number of paused messages of a queue: one or none.
+    /// Number of paused messages of a queue: 0 or 1.
     #[inline]
     pub(super) fn paused_at(&self, queue_id: QueueId) -> usize {
         usize::from(self.paused_of(queue_id).is_some())
     }
 
-    /// All queues of unsent messages were removed from the scheduler: partly sent messages
-    /// continue.
+    /// Adds paused messages to the scheduler again, after all queues were removed from it.
     pub(super) fn requeue_paused(&mut self) {
         let Some(paused) = &self.paused else {
             return;
@@ -112,7 +112,7 @@ impl SendQueue {
         Some(fragment)
     }
 
-    /// Takes all paused messages at the end of the association; their streams stay in the
+    /// Removes and returns all paused messages when the association ends; their streams stay in the
     /// scheduler.
     pub(super) fn take_all_paused(&mut self) -> Vec<Started> {
         let paused = self.paused.as_mut().map(|it| std::mem::take(&mut it.0));
@@ -161,8 +161,8 @@ impl SendQueue {
         })
     }
 
-    /// Notifies the scheduler of the bytes taken from a message of `stream`, which was selected as
-    /// `queue_id`.
+    /// Reports to the scheduler that bytes of a message of `stream` were taken, which was selected
+    /// as `queue_id`.
     fn serve(&mut self, queue_id: QueueId, stream: u16, bytes: usize, ended: bool) {
         let of_stream = |queue: &Self| {
             let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());
@@ -177,7 +177,7 @@ impl SendQueue {
         self.scheduler.served(ServedData {
             queue_id,
             bytes,
-            // From now on it continues as a message of its stream.
+            // The rest of the message belongs to the queue of its stream.
             ended: ended || unassigned,
             waiting,
         });
@@ -187,13 +187,13 @@ impl SendQueue {
         }
     }
 
-    /// Whether a message of that stream is partly sent.
+    /// Whether a message of this stream is partly sent.
     fn is_busy(&self, stream: u16) -> bool {
         self.paused_at(QueueId::Stream(stream)) > 0
     }
 
-    /// Queues the next message without a stream on this stream, behind the message in progress on
-    /// that stream.
+    /// Moves the next message without a stream to the queue of this stream, after the message in
+    /// progress there.
     fn queue_behind(&mut self, stream: u16) {
         let Some(queued) = self.unassigned.change(Queue::pop_front).flatten() else {
             return;

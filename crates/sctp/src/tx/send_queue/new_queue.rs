@@ -19,7 +19,7 @@ impl SendQueue {
             && self.deferred.is_none()
     }
 
-    /// An empty queue with this scheduler.
+    /// Empty queue with this scheduler.
     #[inline(always)]
     pub fn of(scheduler: Scheduler) -> Self {
         Self {

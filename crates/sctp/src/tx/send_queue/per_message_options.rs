@@ -6,13 +6,14 @@ use crate::stream_scheduler::SchedulerKind;
 use crate::stream_scheduler::{Discipline, Scheduler};
 
 impl SendQueue {
-    /// Whether messages may have one.
+    /// Whether any message may have a destination address or key.
     #[inline]
     pub fn has_courses(&self) -> bool {
         self.has_courses
     }
 
-    /// The options of the next message, or of the message in progress; `None` for most.
+    /// Destination address and key of the next message, or of the message in progress; `None` for
+    /// most messages.
     #[inline]
     pub fn next_course(&self) -> Option<MessageRoute> {
         if !self.has_courses {
@@ -39,9 +40,9 @@ impl SendQueue {
         course.as_deref().copied()
     }
 
-    /// Replaces the scheduler, with these stream values. Each stream keeps its order. `fcfs` has no
-    /// record of the order of messages that were queued on different streams before, and takes them
-    /// stream by stream.
+    /// Replaces the scheduler, and sets its stream values. The messages of each stream keep their
+    /// order. `fcfs` does not know the order of earlier messages on different streams, so it takes
+    /// these stream by stream.
     pub fn set_scheduler(&mut self, kind: SchedulerKind, values: impl Iterator<Item = (u16, u16)>) {
         let mut next = Scheduler::new(kind);
         values.for_each(|(stream, value)| next.set_value(stream, value));

@@ -5,24 +5,24 @@
 use super::{Fragment, OutStream, Queued, SendQueue};
 use crate::stream_scheduler::{Discipline, QueueId, Scheduler, ServedData};
 
-/// The messages of the only active stream. [`SingleChunkRun::end`] must be called afterwards.
+/// Messages of the only active stream. The caller must call [`SingleChunkRun::end`] afterwards.
 pub(in crate::tx) struct SingleChunkRun<'a> {
     stream: u16,
     of: &'a mut OutStream,
     scheduler: &'a mut Scheduler,
-    /// Fields of [`SendQueue`].
+    /// References to fields of [`SendQueue`].
     bytes: &'a mut usize,
     messages: &'a mut usize,
     next: &'a mut usize,
-    /// Bytes of the last message taken, of all taken, and their number.
+    /// Bytes of the message that was taken last, bytes of all taken messages, and their number.
     last: usize,
     taken: usize,
     count: usize,
 }
 
 impl SendQueue {
-    /// The queued messages, if none is partly sent, all belong to one stream, and the scheduler
-    /// does not matter.
+    /// Starts a run, if no message is partly sent, all queued messages belong to one stream, and
+    /// the scheduler has no choice.
     #[inline(always)]
     pub fn wholes(&mut self) -> Option<SingleChunkRun<'_>> {
         if self.paused.is_some() || self.started.is_some() {
@@ -46,14 +46,15 @@ impl SendQueue {
 }
 
 impl SingleChunkRun<'_> {
-    /// Bytes of the next message; `None` if there is none or it has per-message options.
+    /// Length in bytes of the next message; `None` if there is none, or if it has per-message
+    /// options.
     #[inline(always)]
     pub fn next_len(&self) -> Option<usize> {
         let next = self.of.messages.front()?;
         next.terms.is_none().then_some(next.message.payload.len())
     }
 
-    /// Takes the message reported by [`Self::next_len`] as a whole.
+    /// Takes the message whose length [`Self::next_len`] has returned.
     #[inline(always)]
     pub fn take(&mut self) -> Option<Fragment> {
         let Queued {

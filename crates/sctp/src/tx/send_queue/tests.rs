@@ -1,4 +1,4 @@
-//! Chunks taken from the queues, and their order.
+//! Tests of the send queue: chunks and their order.
 
 use super::*;
 use crate::stream_scheduler::SchedulerKind;
@@ -7,7 +7,7 @@ fn queue_of(kind: SchedulerKind) -> SendQueue {
     SendQueue::of(Scheduler::new(kind))
 }
 
-/// No message is queued without a stream.
+/// Stream for a message queued without one; never called in these tests.
 fn none() -> u16 {
     unreachable!("every message has its stream")
 }
@@ -159,8 +159,8 @@ fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
     }
 }
 
-/// Messages without a stream are assigned one when they start, and alternate with messages that
-/// have one.
+/// Messages without a stream are assigned to a stream when they start, and alternate with messages
+/// that have a stream.
 #[test]
 fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
@@ -193,7 +193,8 @@ fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     assert_eq!(queue_id, 3);
 }
 
-/// The queued bytes of a stream must equal the bytes queued minus those removed in any way.
+/// The number of queued bytes of a stream must equal the bytes queued minus the bytes removed in
+/// any way.
 #[test]
 fn bytes_of_a_stream_are_those_given_and_not_taken() {
     for (seed, interleaving) in (1..200_u64).flat_map(|it| [(it, false), (it, true)]) {
@@ -247,8 +248,8 @@ fn bytes_of_a_stream_are_those_given_and_not_taken() {
     }
 }
 
-/// Takes runs by [`SendQueue::wholes`], three at a time, and everything else one by one. Returns
-/// how many were taken in runs.
+/// Takes runs by [`SendQueue::wholes`], three messages at a time, and all other chunks one by one.
+/// Returns the number of messages taken in runs.
 fn pop_in_rows(queue: &mut SendQueue, most: usize, popped: &mut Vec<Fragment>) -> usize {
     let before = popped.len();
     let Some(mut wholes) = queue.wholes() else {
@@ -288,7 +289,8 @@ fn messages_taken_in_a_row_come_out_as_one_by_one() {
     };
     for (kind, streams, in_rows) in [
         (SchedulerKind::RoundRobin, 1, 7),
-        // The last message of each of two streams is the only one left, once the other has none.
+        // With two streams, only the last message is taken in a run, because the other stream is
+        // then empty.
         (SchedulerKind::RoundRobin, 2, 1),
         (SchedulerKind::Fcfs, 1, 0),
     ] {
@@ -343,7 +345,7 @@ fn a_message_on_terms_of_its_own_is_not_taken_in_a_row() {
     assert_eq!(queue.take_ended(), Some(3));
 }
 
-/// Bytes deferred by a reset count for their streams until they are released or removed.
+/// Deferred bytes count for their streams until the messages are released or removed.
 #[test]
 fn bytes_behind_a_reset_count_for_their_streams() {
     let mut queue = queue_of(SchedulerKind::RoundRobin);
@@ -377,13 +379,13 @@ fn bytes_behind_a_reset_count_for_their_streams() {
     assert_eq!(of_each(&queue), [40, 5, 40]);
 }
 
-/// A single queue of all deferred messages, walked at each release.
+/// Simple implementation: one queue of all deferred messages, scanned at each release.
 #[derive(Default)]
 struct Walked {
     all: u32,
     streams: std::collections::BTreeSet<u16>,
     behind: Vec<(QueueId, usize)>,
-    /// The queued messages in order.
+    /// Queued messages in order.
     queued: Vec<(QueueId, usize)>,
 }
 
@@ -424,8 +426,9 @@ impl Walked {
     }
 }
 
-/// Overlapping resets of some streams and of all, compared with the plain queue: the deferred
-/// messages must match, and released ones must follow in the order of queuing over all streams.
+/// Compares overlapping resets of some streams and of all streams with the simple implementation:
+/// the deferred messages must match, and released ones must follow in the order of queuing over all
+/// streams.
 #[test]
 fn released_messages_equal_those_of_a_plain_queue() {
     let mut held = 0;
@@ -483,7 +486,7 @@ fn released_messages_equal_those_of_a_plain_queue() {
             walked.release(streams.as_deref());
         }
         assert!(queue.deferred.is_none(), "seed {seed}");
-        // First come, first served shows the order.
+        // The scheduler `fcfs` shows the order.
         let sent = std::iter::from_fn(|| queue.pop(1_000, || 9).map(|it| it.user_data.len()));
         let expected = walked.queued.iter().map(|it| it.1);
         assert!(sent.eq(expected), "seed {seed}");

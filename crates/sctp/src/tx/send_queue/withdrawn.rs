@@ -1,5 +1,5 @@
-//! Messages removed from the queue without being sent: unsent messages, and the remaining data of
-//! partly sent messages.
+//! Removal of messages from the queue: unsent messages, and the remaining data of partly sent
+//! messages.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::stream_scheduler::{Discipline, QueueId};
 use super::{Fragment, Message, Queued, SendQueue, Started, Unsent};
 
 impl Queued {
-    /// The message as unsent, removed from the queue of that stream.
+    /// Converts a message that was removed from the queue of `stream`.
     pub(super) fn unsent(self, stream: Option<u16>) -> Unsent {
         Unsent {
             stream,
@@ -20,7 +20,7 @@ impl Queued {
 }
 
 impl Started {
-    /// The whole message, including bytes already sent, as one fragment that continues at the
+    /// Fragment that contains the whole message, including bytes already sent, and continues at the
     /// current position.
     fn whole(self) -> Fragment {
         Fragment {
@@ -40,7 +40,7 @@ impl Started {
 }
 
 impl Unsent {
-    /// A complete message.
+    /// Converts a complete message.
     pub fn of(whole: Fragment) -> Self {
         Self {
             stream: Some(whole.stream),
@@ -55,14 +55,14 @@ impl Unsent {
     }
 }
 
-/// All unsent messages: first the messages of streams in scheduler order, then messages deferred by
-/// a reset.
+/// Iterator over all unsent messages: first the messages of streams in scheduler order, then
+/// deferred messages.
 #[derive(Default)]
 pub(in crate::tx) struct Unsents<'a> {
     queue: Option<&'a mut SendQueue>,
-    /// The stream of `run`.
+    /// Stream of the messages in `run`.
     stream: Option<u16>,
-    /// Messages removed from the queue of one stream.
+    /// Messages that were removed from the queue of one stream.
     run: VecDeque<Queued>,
     behind: std::vec::IntoIter<Unsent>,
     left: usize,
@@ -98,7 +98,7 @@ impl Iterator for Unsents<'_> {
 }
 
 impl SendQueue {
-    /// Removes messages on streams from `streams` on, which the peer did not accept.
+    /// Removes messages on streams from number `streams` on, which the peer did not accept.
     pub fn forget_streams_from(&mut self, streams: u16) -> Vec<Unsent> {
         let mut forgotten = Vec::new();
         for stream in self.scheduler.forget_from(streams) {
@@ -116,7 +116,7 @@ impl SendQueue {
         forgotten
     }
 
-    /// Removes the unsent messages.
+    /// Removes and returns all unsent messages.
     pub fn withdraw(&mut self) -> Vec<Unsent> {
         let mut withdrawn = self.forget_streams_from(0);
         for queued in self.unassigned.take().take_all() {
@@ -131,8 +131,8 @@ impl SendQueue {
         withdrawn
     }
 
-    /// Removes all unsent messages, after [partly sent ones](Self::take_started) were taken. The
-    /// iterator must be exhausted.
+    /// Removes all unsent messages, after the [partly sent messages](Self::take_started) were
+    /// removed. The iterator must be exhausted.
     pub fn take_unsent(&mut self) -> Unsents<'_> {
         let behind = self.withdraw_held().into_iter();
         (self.bytes, self.next) = (0, 0);
@@ -145,8 +145,8 @@ impl SendQueue {
         }
     }
 
-    /// Takes one message of the queue `queue_id` if messages are sent in the order of queuing,
-    /// otherwise all of them.
+    /// Takes one message of the queue `queue_id` if messages are sent in the order of queuing, else
+    /// all its messages.
     fn take_run(&mut self, queue_id: QueueId, run: &mut VecDeque<Queued>) {
         let (queue, bytes) = match queue_id {
             QueueId::Stream(stream) => {
@@ -167,7 +167,7 @@ impl SendQueue {
         self.scheduler.dropped(queue_id, 0, waiting);
     }
 
-    /// Takes each partly sent message as a whole.
+    /// Removes and returns all partly sent messages, each as a whole.
     pub fn take_started(&mut self) -> Vec<Fragment> {
         let mut all = Vec::new();
         if let Some(started) = self.started.take() {

@@ -5,8 +5,8 @@ use super::*;
 use crate::config::BufferSplit;
 use crate::profile::{InitialCwnd, MaxBurst};
 
-/// Of RFC 4960, whose windows grow with the cumulative TSN, with an initial 4380 bytes: four
-/// segments on each path.
+/// RFC 4960, in which cwnd grows only with the cumulative TSN. The initial cwnd of 4380 bytes is
+/// four segments on each path.
 fn concurrent(change: impl FnOnce(&mut Config)) -> Config {
     let mut profile = Profile::rfc4960();
     profile.max_burst_applies = MaxBurst::Off;
@@ -37,7 +37,7 @@ fn new_data_goes_over_all_paths_in_turn_as_far_as_each_window_goes() {
     rig.drain();
     let expected: Vec<(u32, u8)> = (0..8).map(|it| (it, it as u8 % 2)).collect();
     assert_eq!(rig.sent, expected);
-    // Window space on path 1 alone: the data first sent there is acknowledged.
+    // Only path 1 has space in its cwnd, because the data first sent there is acknowledged.
     rig.sack(0, &[(1, 1), (3, 3)], 65536);
     rig.drain();
     assert!(rig.sent[8..].iter().all(|it| it.1 == 1), "{:?}", rig.sent);
@@ -48,7 +48,7 @@ fn new_data_goes_over_all_paths_in_turn_as_far_as_each_window_goes() {
     assert_eq!(rig.sent, [(0, 1), (1, 1), (2, 1), (3, 1)]);
 }
 
-/// All data of path 1 arrives before any data of path 0.
+/// All data on path 1 arrives before any data on path 0.
 #[test]
 fn data_that_overtakes_on_another_path_is_no_missing_report() {
     for (split, lost) in [(true, [0, 0, 0, 0]), (false, [0, 0, 1, 1])] {
@@ -58,13 +58,13 @@ fn data_that_overtakes_on_another_path_is_no_missing_report() {
             let odd: Vec<_> = (0..count).map(|it| (2 * it + 1, 2 * it + 1)).collect();
             rig.sack(0, &odd, 65536).fast_retransmitted
         });
-        // Without: TSN 0 is reported by 1, 3 and 5, TSN 2 by 3, 5 and 7.
+        // Without SFR-CMT, TSN 0 is reported missing by 1, 3 and 5, and TSN 2 by 3, 5 and 7.
         assert_eq!(found, lost, "split: {split}");
     }
 }
 
-/// TSN 0 is lost, and 2, 4 and 6 of its path are acknowledged one by one. Both windows are 8 units
-/// of 1480 bytes.
+/// TSN 0 is lost, and 2, 4 and 6 on its path are acknowledged one by one. The cwnd of both paths is
+/// 8 units of 1480 bytes.
 #[test]
 fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
     let mut rig = two_paths(&concurrent(|it| {
@@ -79,8 +79,8 @@ fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
     let third = rig.sack(0, &[(2, 2), (4, 4), (6, 6)], 65536);
     assert_eq!(third.fast_retransmitted, 1);
     assert_eq!(windows(&rig), [14_800, 29_600]);
-    // In recovery path 0 does not grow, and is not reduced again for another hole of the same
-    // window; path 1 grows.
+    // In recovery, cwnd of path 0 does not grow, and is not reduced again for another gap in the
+    // same window. cwnd of path 1 grows.
     let blocks = [(1, 2), (4, 4), (6, 6), (10, 10), (12, 12), (14, 14)];
     let more = [&blocks[..4], &blocks[..5], &blocks[..6]].map(|blocks| {
         let found = rig.sack(0, blocks, 65536).fast_retransmitted;
@@ -93,7 +93,7 @@ fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
         (1, [14_800, grown]), // TSN 8, by 10, 12 and 14
     ];
     assert_eq!(more, expected);
-    // Path 0 has recovered when all it had sent by then is acknowledged, regardless of path 1.
+    // Path 0 has recovered when all data sent on it before is acknowledged, regardless of path 1.
     let at = |id: u8| rig.sent.iter().filter(move |it| it.1 == id);
     let even: Vec<u32> = at(0).map(|it| it.0).filter(|it| *it <= last).collect();
     let retransmitted = rig.drain();
@@ -119,8 +119,8 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
     ] {
         let mut rig = two_paths(&concurrent(|it| it.cmt_cwnd_update = update));
         rig.drain();
-        // TSN 1 is the lowest of path 1; 5 is not, because 3 is missing; then 3 is; then TSN 0, of
-        // path 0.
+        // TSN 1 is the lowest of path 1. TSN 5 is not, because 3 is missing; then 3 is the lowest;
+        // then TSN 0 of path 0.
         let found = [
             (0, vec![(1, 1)]),
             (0, vec![(1, 1), (5, 5)]),
@@ -135,8 +135,8 @@ fn a_window_grows_by_what_is_in_order_on_its_own_path() {
     }
 }
 
-/// TSN 0 is lost on path 0 and retransmitted on path 1, which carries 1, 3, 5 and 7: it hides none
-/// of them.
+/// TSN 0 is lost on path 0 and retransmitted on path 1, which also carries 1, 3, 5 and 7. The
+/// retransmission must not hide these from CUC.
 #[test]
 fn a_loss_on_one_path_hides_no_order_on_another() {
     let mut rig = two_paths(&concurrent(|it| {
@@ -160,15 +160,16 @@ fn a_loss_on_one_path_hides_no_order_on_another() {
 
 #[test]
 fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
-    // TSN 0 is lost. The SACKs, the packets that each acknowledges, and the losses they find.
+    // TSN 0 is lost. Each entry: the SACK, the number of packets that it acknowledges, and the
+    // losses that it detects.
     type Sacks<'a> = &'a [(&'a [(u32, u32)], u32, u32)];
     let cases: [(&str, Sacks<'_>); 4] = [
-        // Two packets of path 0 behind it, then one.
+        // Two packets of path 0 after TSN 0, then one packet.
         (
             "two at once",
             &[(&[(2, 2), (4, 4)], 2, 0), (&[(2, 2), (4, 4), (6, 6)], 1, 1)],
         ),
-        // One chunk of each path: one report.
+        // One chunk of each path counts as one report.
         (
             "mixed",
             &[
@@ -177,13 +178,13 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
                 (&[(1, 2), (4, 4), (6, 6)], 1, 1),
             ],
         ),
-        // No number in the flags: one report.
+        // Without a number in the flags, the SACK counts as one report.
         (
             "silent",
             &[(&[(2, 2), (4, 4)], 0, 0), (&[(2, 2), (4, 4), (6, 6)], 0, 0)],
         ),
-        // Three: TSN 0 is lost immediately. TSN 4 lies between acknowledged ones, and is reported
-        // once.
+        // Three packets: TSN 0 is lost immediately. TSN 4 lies between acknowledged TSNs, and is
+        // reported once.
         ("between", &[(&[(2, 2), (6, 6)], 3, 1)]),
     ];
     for (name, sacks) in cases {
@@ -196,7 +197,7 @@ fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
             assert_eq!(found, lost, "{name}, SACK {index}");
         }
     }
-    // Without the switch two packets are one report.
+    // Without the switch, two packets count as one report.
     let mut rig = two_paths(&concurrent(|it| it.cmt_delayed_ack = false));
     rig.drain();
     rig.sender.note_sack_flags(sack_flags(3));
@@ -216,7 +217,7 @@ fn flags_tell_three_packets_at_most() {
     );
 }
 
-/// Windows of 40 units, and shares of about four segments.
+/// Each cwnd is 40 units, and each share of the buffer is about four segments.
 #[test]
 fn no_path_takes_more_than_its_share_of_a_buffer() {
     let rig = |split| {
@@ -229,28 +230,29 @@ fn no_path_takes_more_than_its_share_of_a_buffer() {
         rig
     };
     let on = |rig: &Rig, id: u8| rig.sent.iter().filter(|it| it.1 == id).count();
-    // Off: 13 segments of 1432 bytes of user data fit the peer's window.
+    // Off: 13 segments of 1432 bytes of user data fit into the peer's window.
     let mut off = rig(BufferSplit::Off);
     off.drain();
     assert_eq!((on(&off, 0), on(&off, 1)), (7, 6));
     let mut sender = rig(BufferSplit::Sender);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
-    // Path 1's arrive, and are kept until the cumulative TSN passes them: TSN 1 with TSN 0, which
-    // allows one more.
+    // Data on path 1 arrives, and is kept until the cumulative TSN passes it. TSN 1 is passed
+    // together with TSN 0, which permits one more chunk.
     sender.sack(0, &[(1, 1), (3, 3), (5, 5), (7, 7)], 20_000);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
     sender.sack(2, &[(3, 3), (5, 5), (7, 7)], 20_000);
     sender.drain();
     assert_eq!((on(&sender, 0), on(&sender, 1)), (5, 5));
-    // The peer's: half of 20,000 in flight each, and no more than the peer's window allows.
+    // Share of the peer's buffer: each path may have half of 20,000 bytes in flight, within the
+    // peer's window.
     let mut receiver = rig(BufferSplit::Receiver);
     receiver.drain();
     assert_eq!((on(&receiver, 0), on(&receiver, 1)), (7, 6));
     receiver.sack(0, &[(1, 1), (3, 3), (5, 5)], 20_000 - 3 * 1432);
-    // 14,272 + 10 x 1432 are free or in flight, of which path 0 has seven in flight, and path 1
-    // three.
+    // 14,272 + 10 x 1432 bytes are free or in flight: path 0 has seven chunks in flight, and path 1
+    // has three.
     receiver.drain();
     assert_eq!(on(&receiver, 0), 7, "it has its share");
 }
@@ -296,7 +298,7 @@ fn the_policy_selects_the_path_of_a_retransmission() {
     assert_eq!(chosen(LeastLoss, lossy), [2, 2]);
 }
 
-/// A retransmission that waits for its path's window should block no other path.
+/// A retransmission that waits for cwnd of its path must not block other paths.
 #[test]
 fn a_full_path_holds_up_no_other() {
     let mut rig = two_paths(&concurrent(|it| {

@@ -1,4 +1,5 @@
-//! F-RTO by hand (RFC 5682 §3): ten segments are sent at time 0, and T3-rtx expires after a second.
+//! F-RTO computed by hand (RFC 5682 §3): ten segments are sent at time 0, and T3-rtx expires after
+//! one second.
 
 use super::*;
 
@@ -20,7 +21,7 @@ impl Rig {
         self.drain()
     }
 
-    /// Timeouts, spurious timeouts, and retransmitted chunks.
+    /// Numbers of timeouts, spurious timeouts, and retransmitted chunks.
     fn counted(&self) -> (u64, u64, u64) {
         let counted = self.sender.statistics();
         let again = counted.chunks_retransmitted;
@@ -28,8 +29,8 @@ impl Rig {
     }
 }
 
-/// RFC 5682 §3, Appendix A.1: a delay without a loss. The second SACK acknowledges 1, which was not
-/// retransmitted.
+/// RFC 5682 §3, Appendix A.1: a delay without a loss. The second SACK acknowledges TSN 1, which was
+/// not retransmitted.
 #[test]
 fn late_data_is_not_sent_again_and_the_window_is_restored() {
     let mut rig = rig(|_| ());
@@ -40,18 +41,18 @@ fn late_data_is_not_sent_again_and_the_window_is_restored() {
     assert_eq!((rig.cwnd(), rig.flight()), (SEGMENT, SEGMENT));
     rig.now += 50 * MILLISECOND;
     assert_eq!(rig.sack_and_drain(1, &[]), [10, 11], "two new ones");
-    // 2 to 9 are late, and 10 and 11 in flight: ten, which is the restored window.
+    // 2 to 9 are late, and 10 and 11 are in flight: ten segments, which is the restored cwnd.
     assert!(rig.sack_and_drain(2, &[]).is_empty());
     assert_eq!((rig.cwnd(), rig.flight()), (10 * SEGMENT, 10 * SEGMENT));
     assert_eq!(rig.paths.get(PathId(0)).cc.ssthresh(), ssthresh);
     assert_eq!(rig.counted(), (1, 1, 1));
-    // Slow start continues: two segments for each acknowledged one.
+    // Slow start continues: two segments for each acknowledged segment.
     assert_eq!(rig.sack_and_drain(3, &[]), [12, 13]);
     assert_eq!(rig.sender.statistics().reductions_undone, 1);
 }
 
-/// The next timeout is examined as well, although not all data outstanding at the first is
-/// acknowledged.
+/// The next timeout is examined as well, although some data outstanding at the first timeout is
+/// unacknowledged.
 #[test]
 fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     let mut rig = rig(|_| ());
@@ -69,7 +70,8 @@ fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     assert_eq!(rig.counted(), (2, 2, 2));
 }
 
-/// Without the switch all chunks marked by the timeout are retransmitted although they arrived.
+/// Without the switch, all chunks marked by the timeout are retransmitted although they have
+/// arrived.
 #[test]
 fn without_it_the_whole_window_goes_again() {
     let mut rig = rig(|it| it.frto = false);
@@ -81,8 +83,8 @@ fn without_it_the_whole_window_goes_again() {
     assert_eq!(rig.counted(), (1, 0, 5));
 }
 
-/// All ten chunks are lost. TSN 10 arrives, which was sent after the timeout: the remaining chunks
-/// are retransmitted.
+/// All ten chunks are lost. TSN 10, which was sent after the timeout, arrives, so the remaining
+/// chunks are retransmitted.
 #[test]
 fn lost_data_is_retransmitted_after_new_data_is_acknowledged() {
     let mut rig = rig(|_| ());
@@ -109,8 +111,8 @@ fn an_acknowledgement_of_all_ends_it() {
     assert_eq!(rig.counted(), (1, 0, 1));
 }
 
-/// There is no new data, or the peer has no window for it in addition to data that may be in
-/// flight: the remaining data is retransmitted immediately.
+/// There is no new data, or the peer's window has no space for it in addition to data that may be
+/// in flight. The remaining data is then retransmitted immediately.
 #[test]
 fn without_new_data_it_is_a_timeout_as_any() {
     let mut idle = rig(|_| ());
@@ -127,8 +129,8 @@ fn without_new_data_it_is_a_timeout_as_any() {
     assert_eq!(rig.counted().1, 0);
 }
 
-/// While the first packet is in flight, SACKs that do not reach its chunk do not allow further
-/// packets.
+/// While the first packet is in flight, SACKs that do not acknowledge its chunk do not permit
+/// further packets.
 #[test]
 fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     let mut rig = rig(|_| ());
@@ -138,14 +140,14 @@ fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     assert!(rig.sack_and_drain(0, &[(4, 4)]).is_empty());
     assert!(rig.sack_and_drain(0, &[(4, 5)]).is_empty());
     assert_eq!(rig.sack_and_drain(1, &[(4, 5)]), [10, 11]);
-    // The SACK has no new information, so F-RTO continues to wait.
+    // The SACK contains no new information, so F-RTO continues to wait.
     assert!(rig.sack_and_drain(1, &[(4, 5)]).is_empty());
     rig.sack_and_drain(2, &[(4, 5)]);
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// The first packet is retransmitted, lost again, and retransmitted a second time: another timeout
-/// of the same data is no delay (step 1).
+/// The first packet is retransmitted, lost again, and retransmitted a second time. Another timeout
+/// of the same data is not examined (step 1).
 #[test]
 fn a_second_timeout_is_not_looked_into() {
     let mut rig = rig(|_| ());
@@ -154,7 +156,7 @@ fn a_second_timeout_is_not_looked_into() {
     assert_eq!(rig.time_out(), [0]);
     assert_eq!(rig.time_out(), [0]);
     assert_eq!(rig.sack_and_drain(1, &[]), [1, 2]);
-    // Once all of that is acknowledged, the next timeout is examined.
+    // After all this data is acknowledged, the next timeout is examined.
     rig.sack_and_drain(10, &[]);
     let sent = *rig.sent.last().expect("new data");
     let first = rig.time_out();
@@ -165,8 +167,8 @@ fn a_second_timeout_is_not_looked_into() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// With RACK one chunk is marked, and the other chunks stay in flight: all other results are the
-/// same.
+/// With RACK only one chunk is marked, and the other chunks stay in flight; all other results are
+/// the same.
 #[test]
 fn with_rack_late_data_is_reported_as_well() {
     let mut rig = rig(|it| it.rack = true);
@@ -181,8 +183,8 @@ fn with_rack_late_data_is_reported_as_well() {
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// A packet with several chunks: acknowledgements of retransmitted chunks carry no information (RFC
-/// 4138).
+/// A packet with several chunks: acknowledgments of retransmitted chunks contain no information
+/// (RFC 4138).
 #[test]
 fn chunks_that_went_again_with_the_first_show_nothing() {
     let mut rig = rig(|_| ());
@@ -197,8 +199,8 @@ fn chunks_that_went_again_with_the_first_show_nothing() {
     assert_eq!(rig.counted().1, 1);
 }
 
-/// RFC 4138: an acknowledgement of a retransmission to another address carries no information about
-/// the original.
+/// RFC 4138: the acknowledgment of a retransmission to another address contains no information
+/// about the original.
 #[test]
 fn to_another_address_a_timeout_is_not_looked_into() {
     for policy in [RetransmissionPath::Same, RetransmissionPath::Alternate] {

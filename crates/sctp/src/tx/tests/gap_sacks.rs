@@ -1,4 +1,4 @@
-//! SACKs with gaps by the fast and the slow path, from an honest and from a lying receiver.
+//! SACKs with gaps on the fast and the slow path, from a conforming and from a lying receiver.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ fn below(draw: &mut Pcg64Mcg, bound: u64) -> u64 {
     draw.next_u64() % bound
 }
 
-/// A receiver with these TSNs, as offsets.
+/// Receiver and the TSNs that it has received, as offsets.
 #[derive(Default)]
 struct Peer {
     next: u32,
@@ -28,7 +28,7 @@ impl Peer {
         }
     }
 
-    /// The blocks of a SACK, relative to the cumulative TSN.
+    /// Gap Ack Blocks of a SACK, relative to the cumulative TSN.
     fn blocks(&self) -> Vec<GapAckBlock> {
         let mut blocks: Vec<GapAckBlock> = Vec::new();
         for offset in &self.held {
@@ -45,8 +45,8 @@ impl Peer {
     }
 }
 
-/// Corrupts a SACK's blocks: reneges on one, shrinks, overlaps or reverses it, or exceeds the data
-/// sent.
+/// Corrupts the blocks of a SACK: reneges on a block, shrinks, overlaps or reverses it, or exceeds
+/// the sent data.
 fn spoil(draw: &mut Pcg64Mcg, blocks: &mut Vec<GapAckBlock>) {
     let Some(place) = below(draw, blocks.len() as u64 + 1).checked_sub(1) else {
         return;
@@ -65,7 +65,7 @@ fn spoil(draw: &mut Pcg64Mcg, blocks: &mut Vec<GapAckBlock>) {
     }
 }
 
-/// Processes a SACK, by the fast paths if `short`. Returns the outcome, and whether the gap fast
+/// Processes a SACK, using the fast paths if `short`. Returns the outcome, and whether the gap fast
 /// path was used.
 fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (String, bool) {
     let sack = OutgoingSack {
@@ -86,14 +86,14 @@ fn take(rig: &mut Rig, short: bool, peer: &Peer, blocks: &[GapAckBlock]) -> (Str
     (format!("{outcome:?}"), goes)
 }
 
-/// State of the sender and its path, without data that the next SACK overwrites.
+/// State of the sender and its path as text, without scratch data.
 fn stand(rig: &mut Rig) -> String {
     rig.sender.blocks.clear();
     rig.sender.acks.clear();
     format!("{:?} {:?}", rig.sender, rig.paths)
 }
 
-/// Reports only the first difference, because a sender has much state.
+/// Compares two states; reports only the first difference, because the state is long.
 fn assert_alike(rigs: &mut [Rig; 2], at: &str) {
     let stand = rigs.each_mut().map(stand);
     let mut both = stand[0].split(", ").zip(stand[1].split(", "));
@@ -111,7 +111,7 @@ fn the_short_way_of_gaps_leaves_what_the_long_one_leaves() {
             mtu: 100,
             ..config(Profile::by_name(name).expect("it is named"))
         };
-        // Close to the wrap.
+        // Starts close to the wrap-around of TSNs.
         let start = u32::MAX - below(draw, 200) as u32;
         let mut rigs = [0; 2].map(|_| Rig::new(&config, start));
         let (lost, lies) = (below(draw, 20), below(draw, 10));

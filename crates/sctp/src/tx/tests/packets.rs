@@ -1,11 +1,11 @@
-//! Chunks bundled in a packet.
+//! Tests of chunks bundled into packets.
 
 use super::*;
 
 #[test]
 fn a_long_message_begins_in_the_space_that_the_last_one_left_where_packets_are_filled() {
-    // 1432 and 600 bytes twice; or 1432, then 600 with the rest of 1448 minus two chunk headers,
-    // and the remainder.
+    // Packets of 1432 and 600 bytes, twice; or 1432 bytes, then 600 bytes with a fragment in the
+    // rest of 1448 minus two chunk headers, then the remainder.
     for (pack_messages, packets) in [(false, 4), (true, 3)] {
         let mut config = config(Profile::rfc9260());
         config.pack_messages = pack_messages;
@@ -20,7 +20,7 @@ fn a_long_message_begins_in_the_space_that_the_last_one_left_where_packets_are_f
         let sent = rig.sender.statistics().bytes_sent;
         assert_eq!(sent, 2 * (MESSAGE as u64 + 600), "all of both messages");
     }
-    // A message that fits a chunk is never fragmented.
+    // A message that fits into one chunk is never fragmented.
     let mut config = config(Profile::rfc9260());
     config.pack_messages = true;
     let mut rig = Rig::new(&config, 1);

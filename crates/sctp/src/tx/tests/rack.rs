@@ -1,10 +1,10 @@
-//! RACK-TLP by hand (RFC 8985), with a round trip of 100 ms.
+//! RACK-TLP computed by hand (RFC 8985), with a round-trip time of 100 ms.
 
 use super::*;
 
 const MS: u64 = MILLISECOND;
 
-/// A sender with RACK whose window is `units` segments, at time 0.
+/// Sender with RACK whose cwnd is `units` segments, at time 0.
 fn rig(units: u32) -> Rig {
     Rig::new(&with_rack(units), u32::MAX - 3)
 }
@@ -30,7 +30,7 @@ impl Rig {
         self.sender.next_deadline(&self.paths).map(|at| at / MS)
     }
 
-    /// Runs the RACK and probe timers.
+    /// Runs the reordering and probe timers.
     fn expire(&mut self) -> Vec<u32> {
         self.sender
             .handle_timed(self.now, &mut self.paths, &mut self.trace);
@@ -71,7 +71,8 @@ fn a_hole_is_lost_at_once_when_three_packets_came_later() {
     assert_eq!(rig.sack_and_drain(0, &[(1, 3)])[0], 0);
 }
 
-/// 0 is lost, and lost again. Data sent after the second transmission arrives and shows that.
+/// Segment 0 is lost, and its retransmission is lost, too. Data sent after the retransmission
+/// arrives and shows the second loss.
 #[test]
 fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     let mut rig = rig(20);
@@ -79,11 +80,12 @@ fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     rig.drain();
     assert_eq!(rig.at(101).sack_and_drain(0, &[(1, 3)]), [0]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // The flight is 17, and falls below the window with the eighth.
+    // The flight is 17 segments, and falls below cwnd with the eighth acknowledged segment.
     assert!(rig.at(105).sack_and_drain(0, &[(1, 10)]).is_empty());
     assert_eq!(rig.at(110).sack_and_drain(0, &[(1, 12)]), [20, 21]);
     assert_eq!(rig.at(120).sack_and_drain(0, &[(1, 19)]).len(), 7);
-    // 20 and the retransmission at 101: it was sent first, and recovery has no reordering wait.
+    // The SACK acknowledges 20 and not the retransmission sent at 101, which is therefore lost: it
+    // was sent first, and recovery has no reordering wait.
     let again = rig.at(210).sack_and_drain(0, &[(1, 20)]);
     assert_eq!(again[0], 0);
     assert_eq!(rig.cwnd(), 5 * SEGMENT, "lowered twice (RFC 5681 §4.3)");
@@ -97,14 +99,13 @@ fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     let mut rig = rig(20);
     rig.offer(3, MESSAGE);
     assert_eq!(rig.drain(), [0, 1, 2]);
-    // Without a measurement the probe timeout is a second, which is also the retransmission
-    // timeout.
+    // Without a measurement the probe timeout is one second, which is also the RTO.
     assert_eq!(rig.due(), Some(1000));
     rig.at(100).sack_and_drain(1, &[]);
     assert_eq!(rig.due(), Some(300));
     assert_eq!(rig.at(300).expire(), [2]);
     assert_eq!(rig.due(), Some(1300), "T3-rtx begins anew");
-    // The probe arrived: 1 was sent before it, and is overdue.
+    // The probe has arrived. Segment 1 was sent before it, and is overdue.
     assert_eq!(rig.at(400).sack_and_drain(1, &[(2, 2)]), [1]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
     rig.at(500).sack_and_drain(3, &[]);
@@ -113,8 +114,8 @@ fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     assert_eq!((statistics.tail_probes, statistics.timeouts), (1, 0));
 }
 
-/// The last of two is lost: its probe alone repairs that, and the window is reduced once later data
-/// shows it.
+/// The last of two segments is lost. The probe repairs the loss, and cwnd is reduced once later
+/// data shows that there was a loss.
 #[test]
 fn a_loss_that_the_probe_repairs_cuts_the_window() {
     let mut rig = rig(20);
@@ -158,12 +159,12 @@ fn the_probe_is_new_data_where_there_is_some_and_whatever_the_window_is() {
     assert_eq!(rig.at(300).expire(), [sent]);
     assert!(rig.flight() > window);
     assert!(rig.expire().is_empty(), "one");
-    // The probe arrives: the other chunks were lost.
+    // The probe arrives, so the other chunks were lost.
     let again = rig.at(400).sack_and_drain(1, &[(sent, sent)]);
     assert_eq!(again[0], 1);
 }
 
-/// A timeout marks the lowest chunk as lost, and chunks that should have been acknowledged by now.
+/// A timeout marks the lowest chunk as lost, and chunks that should have been acknowledged by then.
 #[test]
 fn a_timeout_marks_what_is_overdue() {
     let mut rig = rig(20);
@@ -172,7 +173,7 @@ fn a_timeout_marks_what_is_overdue() {
     rig.at(100).sack_and_drain(1, &[]);
     rig.offer(2, MESSAGE);
     rig.drain();
-    // Neither the probe at 500 nor its retransmission arrives; 3 is sent just before T3-rtx
+    // Neither the probe at 500 nor its retransmission arrives; segment 3 is sent just before T3-rtx
     // expires.
     assert_eq!(rig.due(), Some(300));
     assert_eq!(rig.at(300).expire(), [2]);
@@ -188,7 +189,7 @@ fn a_timeout_marks_what_is_overdue() {
     assert_eq!(rig.flight(), SEGMENT, "3 may be on its way");
     assert_eq!(rig.drain(), [1]);
     assert_eq!(rig.cwnd(), SEGMENT);
-    // The window is reduced once for all data sent before the timeout.
+    // cwnd is reduced once for all data sent before the timeout.
     rig.at(1400).sack_and_drain(2, &[(3, 3)]);
     assert!(rig.cwnd() > SEGMENT);
     assert_eq!(rig.sent.last(), Some(&(2, 0)));
@@ -204,7 +205,7 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
     rig.at(100).sack_and_drain(0, &[(1, 2)]);
     rig.at(110).sack_and_drain(3, &[]); // 0 was late
     let before = rig.sent.len();
-    // Now even five later ones wait for a quarter of the round trip, which is 112 ms lately.
+    // Even five later segments now wait for a quarter of the round-trip time, which is 112 ms.
     rig.at(112).sack_and_drain(3, &[(4, 8)]);
     assert!(rig.sent[before..].iter().all(|sent| sent.0 >= 20));
     assert_eq!(rig.due(), Some(137));
@@ -213,8 +214,8 @@ fn reordered_data_is_waited_for_once_that_was_seen() {
 }
 
 /// The probe timers of two paths expire at the same time (RFC 8985 §7.2), for example after a host
-/// was suspended: new data is allowed on one path, and the last chunk is retransmitted on the
-/// other. When all has arrived, new data continues.
+/// was suspended: new data is sent on one path, and the last chunk is retransmitted on the other.
+/// When all data has arrived, new data is sent again.
 #[test]
 fn two_tails_that_are_probed_at_once_leave_nothing_behind() {
     let config = with_rack(1);

@@ -13,8 +13,8 @@ fn rig(set: impl FnOnce(&mut Config)) -> Rig {
     Rig::new(&config, 1)
 }
 
-/// 0 of 20 is lost. At the third report 19 are in flight, lost or not, and cwnd decreases to 10:
-/// from then on `delivered x 10 / 19` are sent, the retransmission first.
+/// Segment 0 of 20 is lost. At the third report 19 are unacknowledged, and cwnd falls to 10. From
+/// then on `delivered x 10 / 19` segments are sent, the retransmission first.
 #[test]
 fn one_segment_goes_for_every_second_that_arrives() {
     let sent = |proportional: bool| -> Vec<usize> {
@@ -25,7 +25,7 @@ fn one_segment_goes_for_every_second_that_arrives() {
             .map(|highest| rig.sack_and_drain(0, &[(1, highest)]).len())
             .collect()
     };
-    // Two new segments replace the first two, then the loss is found.
+    // Two new segments replace the first two, then the loss is detected.
     assert_eq!(sent(true), [1, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(sent(false), [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
 }
@@ -49,7 +49,7 @@ fn the_window_is_the_bound_again_once_the_recovery_is_over() {
     assert_eq!(rig.paths.get(PathId(0)).most_in_flight.get(), None);
 }
 
-/// 0 is late, not lost: the receiver reports the duplicate in the end.
+/// Segment 0 is late but not lost; the receiver finally reports the duplicate.
 #[test]
 fn a_reduction_for_what_came_twice_is_undone() {
     let run = |undoes: bool, duplicate: u32| {

@@ -1,4 +1,4 @@
-//! Data that moves between paths.
+//! Tests of data that moves between paths.
 
 use super::*;
 
@@ -45,9 +45,8 @@ fn a_timeout_moves_retransmissions_to_another_path_and_its_timer_with_them() {
     }
 }
 
-/// The primary has failed. The acknowledgement of data on the alternate path arrives just after a
-/// timeout there, which retransmitted the chunk on the primary: that does not show that the primary
-/// is alive.
+/// The primary path has failed. Data on the alternate path times out, and is retransmitted on the
+/// primary. The SACK that arrives just afterwards does not show that the primary is alive.
 #[test]
 fn an_answer_that_may_be_to_either_path_proves_neither_alive() {
     for (profile, errors) in [(Profile::rfc9260(), 1), (Profile::ns2(), 0)] {
@@ -70,7 +69,7 @@ fn an_answer_that_may_be_to_either_path_proves_neither_alive() {
         assert_eq!(rig.sent, [(0, 0), (0, 1), (0, 0)]);
         rig.sack(1, &[], 65536);
         assert_eq!(rig.paths.get(PathId(0)).error_count, errors);
-        // A chunk sent on the primary alone proves it.
+        // A chunk sent only on the primary path shows that it is alive.
         rig.offer(1, MESSAGE);
         rig.drain();
         rig.sack(2, &[], 65536);
@@ -96,8 +95,8 @@ fn no_data_flows_on_unconfirmed_paths() {
     }
 }
 
-/// The timer of a path follows its earliest chunk (RFC 9260 §7.2.4 (4), §6.3.2): a lower TSN that
-/// moves there restarts it.
+/// The timer of a path follows its earliest chunk (RFC 9260 §7.2.4 (4), §6.3.2), so a lower TSN
+/// that moves to the path restarts it.
 #[test]
 fn an_earlier_chunk_that_moves_to_a_path_starts_its_timer_again() {
     let mut profile = Profile::rfc9260();

@@ -1,4 +1,4 @@
-//! Effects of T3-rtx, probes and idle time: counts, and times at their bounds.
+//! Tests of T3-rtx, window probes and idle time: counters, and times at their limits.
 
 use super::*;
 use crate::profile::{IdleDecay, InitialCwnd};
@@ -9,8 +9,8 @@ fn t3(rig: &mut Rig) {
     assert_eq!(outcome, T3Outcome::Marked { count_error: true });
 }
 
-/// A timeout ends fast recovery: the acknowledgement of a retransmission starts slow start,
-/// although the exit point is far away.
+/// A timeout ends fast recovery: the acknowledgment of a retransmission starts slow start, although
+/// the exit point is far ahead.
 #[test]
 fn a_timeout_ends_fast_recovery() {
     let mut profile = Profile::rfc9260();
@@ -31,7 +31,8 @@ fn a_timeout_ends_fast_recovery() {
     assert_eq!(rig.cwnd(), 2 * SEGMENT);
 }
 
-/// Karn's rule (RFC 9260 §6.3.1 C5), if each chunk measures and the SACK takes the slow path.
+/// Karn's rule (RFC 9260 §6.3.1 C5), if each chunk may be measured and the SACK takes the slow
+/// path.
 #[test]
 fn a_retransmitted_chunk_above_a_gap_gives_no_rtt() {
     let mut profile = Profile::rfc9260();
@@ -46,8 +47,8 @@ fn a_retransmitted_chunk_above_a_gap_gives_no_rtt() {
     assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), None);
 }
 
-/// RFC 9260 §6.1 A: a probe that the peer dropped is retransmitted as soon as it fits the window,
-/// but not while it may be answered.
+/// RFC 9260 §6.1 A: a window probe that the peer has dropped is retransmitted as soon as it fits
+/// into the window, but not before one round trip, because it may still be answered.
 #[test]
 fn a_probe_goes_again_once_it_is_a_round_trip_old_and_fits() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -98,7 +99,8 @@ fn each_idle_rto_halves_the_window_once() {
     assert_eq!(units, [64, 32, 32, 32, 16, 4]);
 }
 
-/// A gap ack block for a reneged chunk is no new information: it resets no errors (RFC 9260 §8.1).
+/// A Gap Ack Block for a reneged chunk is no new information, so it does not reset errors (RFC 9260
+/// §8.1).
 #[test]
 fn a_repeated_gap_report_resets_no_errors() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -130,8 +132,8 @@ fn the_least_round_trip_is_kept() {
 }
 
 /// The thresholds of a path's errors (RFC 9260 §8.2, RFC 7829 §3): more than PFMR, more than
-/// Path.Max.Retrans. An inactive path counts further while that ranks it among others, or the
-/// primary may still be switched.
+/// Path.Max.Retrans. An inactive path continues to count errors if they rank inactive paths, or if
+/// the primary path may still be switched.
 #[test]
 fn errors_lead_from_state_to_state() {
     let mut profile = Profile::rfc9260();
@@ -160,9 +162,9 @@ fn errors_lead_from_state_to_state() {
     assert_eq!(rig.paths.get(PathId(0)).error_count, 3);
 }
 
-/// RFC 9260 §7.2.3: one packet is in flight until an acknowledgement. In ns-2's module any SACK
-/// fills cwnd, which is one segment (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here with 616 and 1232
-/// bytes, and a third chunk beyond it.
+/// RFC 9260 §7.2.3: only one packet is sent until data is acknowledged. In ns-2's module any SACK
+/// allows filling cwnd, which is one segment (`RtxMarkedChunks`, `RTX_LIMIT_CWND`): here with 616
+/// and 1232 bytes, and a third chunk beyond it.
 #[test]
 fn a_sack_that_acknowledges_nothing_fills_cwnd_after_a_timeout_under_ns2_alone() {
     let rules = [(ns2_era(), vec![1, 2]), (Profile::rfc2960(), vec![])];

@@ -1,4 +1,4 @@
-//! The peer's window and Max.Burst.
+//! Tests of the peer's receiver window and Max.Burst.
 
 use super::*;
 
@@ -31,8 +31,8 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     );
     assert_eq!(rig.cwnd(), cwnd, "a closed window is no loss");
     assert_eq!(rig.drain(), [sent]);
-    // The window opens, and the probe was dropped: it is retransmitted immediately, together with
-    // new data.
+    // The window opens after the peer has dropped the probe, which is then retransmitted
+    // immediately, together with new data.
     rig.now += SECOND;
     rig.sack(sent, &[], 2 * MESSAGE as u32);
     assert_eq!(rig.drain(), [sent, sent + 1]);
@@ -40,7 +40,8 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     assert_eq!(rig.drain(), [sent + 2, sent + 3]);
 }
 
-/// By RFC 2960 one chunk is sent immediately, regardless of the window, and its timeout is a loss.
+/// In RFC 2960 one chunk is sent immediately, regardless of the window, and its timeout counts as a
+/// loss.
 #[test]
 fn a_closed_window_is_probed_at_once_in_rfc_2960() {
     let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
@@ -78,8 +79,8 @@ fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
     assert_eq!(free.drain().len(), 20);
 }
 
-/// One SACK for many packets should allow the same number of packets as SACKs for every two of
-/// them; but gap-acked packets do not count again.
+/// One SACK for many packets must permit the same number of packets as several SACKs for two
+/// packets each. Packets reported by Gap Ack Blocks do not count again.
 #[test]
 fn max_burst_is_for_every_two_packets_acknowledged() {
     let mut profile = Profile::rfc9260();
@@ -101,14 +102,15 @@ fn max_burst_is_for_every_two_packets_acknowledged() {
         assert_eq!(rig.drain().len(), sent, "{acked} acknowledged");
         begin(&mut rig);
     }
-    // SACKs that are processed together add up.
+    // The packets of SACKs that are processed together are added.
     let before = rig.sender.cumulative_tsn_ack_point().next();
     for acked in 1..=3 {
         rig.sack(before.distance_from(rig.start) + 2 * acked, &[], 1 << 30);
     }
     assert_eq!(rig.drain().len(), 3 * 4);
     begin(&mut rig);
-    // A hole of one packet is filled, after twelve behind it were acknowledged one by one.
+    // A gap of one packet is filled, after the twelve packets after it were acknowledged one by
+    // one.
     let next = rig.sender.next_tsn().distance_from(rig.start);
     let first = rig
         .sender
@@ -136,7 +138,7 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
         rig.sack_and_drain(0, &[(1, highest)]);
     }
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
-    // All SACKs but the last are lost: it releases ten segments, of which four are sent.
+    // All SACKs but the last one are lost. It releases ten segments, of which four are sent.
     let next = rig.sender.next_tsn().distance_from(rig.start);
     assert_eq!(rig.sack_and_drain(next, &[]).len(), 4);
     assert_eq!(
@@ -146,8 +148,8 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
     );
 }
 
-/// In ns-2.35 retransmissions by a SACK count towards the burst of the next one, if more was marked
-/// than sent.
+/// In ns-2.35 retransmissions because of a SACK count towards the burst of the next SACK, if not
+/// all marked chunks were sent.
 #[test]
 fn ns2_counts_a_retransmission_before_which_more_was_marked() {
     let mut profile = ns2_era();
@@ -163,7 +165,7 @@ fn ns2_counts_a_retransmission_before_which_more_was_marked() {
         assert!(rig.sack_and_drain(5, &[(7, highest)]).is_empty());
     }
     assert_eq!(rig.sack_and_drain(5, &[(7, 10)]), [5], "6 waits");
-    // TSN 6 was only late: no chunk is marked any more, and new data is sent, three packets of
+    // TSN 6 was only late, so no chunk is marked any more. New data is sent: three packets with
     // Max.Burst 4.
     assert_eq!(rig.sack_and_drain(5, &[(6, 19)]), [23, 24, 25]);
 }

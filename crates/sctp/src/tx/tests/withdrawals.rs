@@ -1,11 +1,11 @@
-//! Reneging receivers (RFC 9260 §6.2.1 D iii), and the cost of a SACK.
+//! Tests of reneging receivers (RFC 9260 §6.2.1 D iii), and of the cost of a SACK.
 
 use super::*;
 use crate::work;
 
 /// Maximum number of outstanding chunks.
 const MANY: u32 = MAX_OUTSTANDING as u32;
-/// Steps of a search through all words of the sets, and of a SACK without blocks.
+/// Number of steps of a search through all words of the bit sets, and of a SACK without blocks.
 const SEARCH: u64 = MANY as u64 / 64 + 40;
 
 /// Number of steps of `act`.
@@ -15,7 +15,7 @@ fn steps<T>(act: impl FnOnce() -> T) -> u64 {
     work::take()
 }
 
-/// A sender whose window never closes, with `chunks` chunks of one byte in flight.
+/// Sender whose window never closes, with `chunks` chunks of one byte in flight.
 fn flying(profile: Profile, chunks: u32) -> Rig {
     let profile = Profile {
         initial_window: crate::profile::InitialCwnd::Units(1000),
@@ -43,7 +43,7 @@ fn reneged_data_is_retransmitted_when_t3_expires() {
     rig.drain();
     rig.sack(0, &[(1, 2)], 65536);
     assert_eq!(rig.flight(), SEGMENT);
-    // The receiver reneges on the last chunk: no data is in flight, and T3-rtx should still run.
+    // The receiver reneges on the last chunk. No data is in flight, but T3-rtx must still run.
     rig.now += MILLISECOND;
     rig.sack(2, &[], 65536);
     assert_eq!(rig.flight(), 0, "noted, and no more");
@@ -55,8 +55,8 @@ fn reneged_data_is_retransmitted_when_t3_expires() {
     assert_eq!(rig.paths.next_t3(), None);
 }
 
-/// The chunk after the cumulative TSN was acknowledged by a gap block, and a SHUTDOWN does not pass
-/// it: that is reneging.
+/// A Gap Ack Block reported the chunk directly after the cumulative TSN of a SHUTDOWN, so the
+/// SHUTDOWN reneges on it.
 #[test]
 fn a_point_right_below_a_gap_block_takes_it_back() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -72,7 +72,7 @@ fn a_point_right_below_a_gap_block_takes_it_back() {
     assert!(rig.sender.is_drained());
 }
 
-/// A reneged TSN counts missing reports like any other (RFC 9260 §6.2.1 D iii).
+/// Missing reports of a reneged TSN count like those of any other TSN (RFC 9260 §6.2.1 D iii).
 #[test]
 fn reneged_data_is_found_lost_by_missing_reports() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
@@ -90,7 +90,7 @@ fn reneged_data_is_found_lost_by_missing_reports() {
     assert_eq!((entry.marked_bytes, rig.sender.rwnd_in_flight), (0, 0));
 }
 
-/// The peer acknowledges and reneges on all data in flight, SACK by SACK.
+/// The peer acknowledges all data in flight and reneges on it, one SACK after the other.
 #[test]
 fn giving_and_taking_back_costs_no_more_than_the_sack() {
     let mut rig = flying(Profile::rfc9260(), MANY);
@@ -108,15 +108,15 @@ fn giving_and_taking_back_costs_no_more_than_the_sack() {
         let cost = steps(|| rig.sack(0, blocks, 65536));
         assert!(cost < SEARCH, "SACK {round} costs {cost} steps");
     }
-    // T3-rtx marks once the chunks that are reneged then.
+    // T3-rtx marks all reneged chunks at once.
     rig.sack(0, &[], 65536);
     t3(&mut rig);
     rig.sack(MANY, &[], 65536);
     assert!(rig.sender.is_drained() && rig.flight() == 0);
 }
 
-/// Every other TSN is acknowledged, reneged, and acknowledged again: a SACK should cost as much as
-/// its number of blocks.
+/// Every second TSN is acknowledged, reneged, and acknowledged again. The cost of a SACK must be
+/// proportional to its number of blocks.
 #[test]
 fn many_blocks_cost_their_number() {
     let mut rig = flying(Profile::rfc9260(), 20_000);
@@ -134,7 +134,7 @@ fn many_blocks_cost_their_number() {
     }
 }
 
-/// Each SACK acknowledges one more chunk at the top of the flight, far above a hole.
+/// Each SACK acknowledges one more chunk at the end of the flight, far above a gap.
 #[test]
 fn a_wide_hole_is_counted_through_three_times_and_no_more() {
     for (profile, lost) in [
@@ -155,8 +155,8 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
         if lost {
             t3(&mut rig);
         }
-        // One chunk at the start of the hole is never retransmitted, because it is acknowledged: a
-        // search begins with it.
+        // One chunk at the start of the gap is acknowledged and thus never retransmitted; each
+        // search starts there.
         rig.sack(0, &[(1, 1)], 65536);
         let sacks = 400;
         let cost = steps(|| {
@@ -164,7 +164,7 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
                 rig.sack(0, &[(1, 1), (MANY - count, MANY - 1)], 65536);
             }
         });
-        // A report examines its chunk and marks it the last time: a few steps each.
+        // Each report takes a few steps to examine its chunk, and the last report to mark it.
         let allowed = 6 * (reports + 1) * u64::from(MANY) + u64::from(sacks) * 4 * SEARCH;
         assert!(
             cost < allowed,
@@ -175,8 +175,8 @@ fn a_wide_hole_is_counted_through_three_times_and_no_more() {
     }
 }
 
-/// All have timed out and are retransmitted on another path, one packet at a time: the remaining
-/// chunks on the first path should not be searched with every SACK.
+/// All chunks have timed out and are retransmitted on another path, one packet at a time. The
+/// chunks that remain on the first path must not be searched at every SACK.
 #[test]
 fn chunks_that_change_their_path_are_not_searched_for() {
     let profile = Profile {
@@ -206,8 +206,8 @@ fn chunks_that_change_their_path_are_not_searched_for() {
     }
 }
 
-/// Over two paths a SACK from before a loss can arrive after those that report it. ns-2's module
-/// examines the chunks only if there are blocks (`ProcessSackChunk`: `usNumGapAckBlocks != 0`).
+/// With two paths, a SACK from before a loss may arrive after SACKs that report it. ns-2's module
+/// examines chunks only if there are blocks (`ProcessSackChunk`: `usNumGapAckBlocks != 0`).
 #[test]
 fn under_ns2_a_sack_without_blocks_takes_nothing_back() {
     let mut rig = Rig::new(&config(ns2_era()), 1);

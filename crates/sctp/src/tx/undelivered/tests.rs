@@ -35,10 +35,10 @@ fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
     assert_eq!(payloads.kept(), [(2, 30), (5, 40), (9, 50)]);
     payloads.pass(Tsn(2), &part(0, 1, LAST, "b"));
     assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
-    // A message that was abandoned before its last chunk was cut.
+    // A message that was abandoned before its last chunk was sent.
     payloads.pass(Tsn(4), &part(0, 2, LAST, ""));
     assert_eq!(payloads.kept(), [(5, 40), (9, 50)]);
-    // Two messages are abandoned later: their data is released immediately.
+    // Two messages are abandoned later; their data is released immediately.
     payloads.forget(Tsn(9));
     payloads.forget(Tsn(7));
     assert_eq!(payloads.kept(), [(5, 40), (9, 0)]);
@@ -48,7 +48,7 @@ fn a_message_of_several_chunks_is_kept_until_its_end_is_passed() {
     assert_eq!(payloads.kept(), []);
 }
 
-/// The first chunk of the first message has been acknowledged.
+/// The first chunk of the first message has already been acknowledged.
 #[test]
 fn a_message_is_given_back_whole_and_once_whichever_of_its_chunks_are_left() {
     for interleaved in [false, true] {
