@@ -62,7 +62,7 @@ fn all() -> impl Iterator<Item = &'static Attack> {
     ATTACKS.iter().chain(RESETS)
 }
 
-/// Measured code.
+/// Code whose instructions are counted.
 #[inline(never)]
 fn packets_arrive(victim: &mut Victim, packets: &[Bytes]) {
     for packet in packets {

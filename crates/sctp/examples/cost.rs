@@ -1,11 +1,12 @@
 //! Processing cost of messages, with both ends on one thread: `cargo run --release -p
 //! anabranch-sctp --example cost -- [BYTES] [MESSAGES] [BATCH] [dtls-chunk]`, by default a million
 //! messages of 1024 bytes and batches of 1; with the last argument protected by the DTLS chunk with
-//! AES-128-GCM. An end processes up to BATCH datagrams before its messages are read
-//! and its output is polled.
+//! AES-128-GCM. Each end processes up to BATCH packets before its messages are read and its output
+//! is polled.
 //!
-//! Two runs under `valgrind --tool=callgrind` with different numbers of messages give the
-//! instructions per byte: the difference of the counts divided by the difference of the bytes.
+//! Two runs under `valgrind --tool=callgrind` with different numbers of messages yield the
+//! instructions per byte: divide the difference of the instruction counts by the difference of the
+//! bytes.
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use std::collections::VecDeque;
@@ -23,7 +24,7 @@ use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
-/// Bytes of packets in one allocation.
+/// Size of a buffer in bytes, into which several packets are copied.
 const BUFFER: usize = 64 * 1024;
 
 struct Pipe {
@@ -58,7 +59,7 @@ impl Pipe {
         (pipe, [id, peer])
     }
 
-    /// Transfers all packets of an end to the other.
+    /// Moves all packets that end `end` wants to send to the other end.
     fn give(&mut self, end: usize) {
         let wire = &mut self.wires[1 - end];
         let give = |outgoing: UdpTransmit, out: &mut BytesMut| {
@@ -70,7 +71,7 @@ impl Pipe {
         while self.ends[end].poll_event().is_some() {}
     }
 
-    /// Processes the packets that have arrived at an end, `batch` at a time.
+    /// Processes the packets that have arrived at end `end`, at most `batch` at a time.
     fn turn(&mut self, end: usize, batch: usize, mut read: impl FnMut(&mut Endpoint)) {
         let mut left = self.wires[end].len();
         self.packets += left as u64;

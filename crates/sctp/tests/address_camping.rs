@@ -1,5 +1,6 @@
-//! Address camping (RFC 5062 §2): an attacker lists an address that it does not own. Until an
-//! address is verified (RFC 9260 §5.4), it neither locks out nor captures the owner.
+//! Address camping (RFC 5062 §2): an attacker lists an address that it does not own. The listing
+//! must neither lock out the owner nor capture its packets before the address is verified (RFC 9260
+//! §5.4).
 
 use crate::common;
 
@@ -22,14 +23,14 @@ const VICTIMS_OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 77));
 const CAMPERS_TAG: u32 = 0xBAD;
 const VICTIMS_TAG: u32 = 0xB0B;
 
-/// Z alone: its packets are recorded but not delivered.
+/// World with only Z, whose packets are recorded but not delivered.
 fn alone() -> World {
     let mut world = World::new(Config::default());
     world.fate = Box::new(|_| Fate::Drop);
     world
 }
 
-/// Z, and an attacker that camps on [`VICTIM`], with its association.
+/// World in which an attacker with an association to Z also lists [`VICTIM`].
 fn camped() -> (World, Caller, AssociationId) {
     let mut world = alone();
     let camper = Caller::call(&mut world, CAMPER, CAMPERS_TAG, &[CAMPER, VICTIM]);
@@ -42,7 +43,7 @@ fn addresses(world: &World, id: AssociationId) -> Vec<IpAddr> {
     association.paths().addresses().collect()
 }
 
-/// The association other than `other`.
+/// Association of Z other than `other`.
 fn beside(world: &World, other: AssociationId) -> AssociationId {
     let mut all = world.endpoints[Z].associations();
     let found = all.find(|&id| id != other);
@@ -56,7 +57,7 @@ fn texts(world: &mut World, id: AssociationId) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Answer to the last HEARTBEAT to `to` with `tag`.
+/// HEARTBEAT ACK for the last HEARTBEAT sent to `to` with `tag`.
 fn heartbeat_answer(world: &World, to: IpAddr, tag: u32) -> Chunk {
     let asked = world.shots.iter().rev().find(|shot| {
         shot.from == Z
@@ -74,7 +75,7 @@ fn heartbeat_answer(world: &World, to: IpAddr, tag: u32) -> Chunk {
     })
 }
 
-/// Number of HEARTBEATs to `to` with `tag`.
+/// Number of HEARTBEATs sent to `to` with `tag`.
 fn probes(world: &World, to: IpAddr, tag: u32) -> usize {
     let probe = |shot: &&Shot| {
         shot.from == Z
@@ -94,7 +95,7 @@ fn the_owner_of_a_listed_address_is_served_and_the_address_is_its_own() {
     assert_eq!(addresses(&world, camped), [CAMPER], "not the camper's");
     let told = world.told(Z);
     assert!(!told.iter().any(|it| matches!(it, Event::Restarted { .. })));
-    // Both continue; the attacker loses only the address that it never owned.
+    // Both associations continue; the attacker's association loses only the address of the victim.
     victim.say(&mut world, &[&message_of(0, b"mine")]);
     camper.say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
@@ -109,13 +110,13 @@ fn data_of_a_camping_attacker_is_not_delivered_to_its_victims_association() {
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
     let served = beside(&world, camped);
     assert_eq!(texts(&mut world, served), [b""; 0]);
-    // The data of the camper belongs to an association with only its own address.
+    // Data of the attacker belongs to the association that has only the attacker's address.
     assert_eq!(addresses(&world, camped), [CAMPER]);
     assert_eq!(texts(&mut world, camped), [b"delete everything"]);
 }
 
-/// The case of RFC 5062 §2.1: the victim has another address in addition to the one that is camped
-/// on.
+/// Case of RFC 5062 §2.1: the victim has another address in addition to the one that the attacker
+/// lists.
 #[test]
 fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     let (mut world, camper, camped) = camped();
@@ -128,7 +129,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
         [CAMPER, VICTIM],
         "not decided yet"
     );
-    // The answer of that address decides.
+    // The HEARTBEAT ACK from that address shows that it belongs to the victim.
     let answer = heartbeat_answer(&world, VICTIM, VICTIMS_TAG);
     victim.moved(VICTIM).say(&mut world, &[&answer]);
     let association = world.endpoints[Z].association(served).expect("known");
@@ -152,7 +153,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     assert_eq!(probes(&world, VICTIM, CAMPERS_TAG), 0, "{:#?}", world.story);
     assert!(probes(&world, CAMPER, CAMPERS_TAG) > 0);
     assert!(probes(&world, VICTIM, VICTIMS_TAG) > 0);
-    // A packet from there with the attacker's tag is a forgery.
+    // A packet from this address with the attacker's tag is treated as a forgery.
     let before = world.endpoints[Z]
         .discards()
         .of(DiscardReason::VerificationTag);
@@ -181,7 +182,7 @@ fn of_two_associations_that_list_one_address_each_receives_its_own_packets() {
         .say(&mut world, &[&message_of(0, b"whose")]);
     assert_eq!(texts(&mut world, served), [b"mine"]);
     assert_eq!(texts(&mut world, camped), [b"whose"]);
-    // Also of three, and after one of them has closed.
+    // The same holds for three associations, and after one of them has closed.
     let third: IpAddr = [10, 66, 6, 7].into();
     let more = Caller::call(&mut world, third, 0xBAD2, &[third, VICTIM]).expect("served");
     let abort = Chunk::Abort(Abort {
@@ -199,8 +200,8 @@ fn of_two_associations_that_list_one_address_each_receives_its_own_packets() {
     world.run_for(SECOND);
 }
 
-/// The owner has no association here: its packets are out of the blue and answered accordingly (RFC
-/// 9260 §8.4).
+/// The owner has no association with Z, so its packets are out of the blue and are answered
+/// accordingly (RFC 9260 §8.4).
 #[test]
 fn packets_of_the_owner_out_of_the_blue_are_answered() {
     let (mut world, _, camped) = camped();
@@ -233,7 +234,7 @@ fn the_owners_abort_ends_the_association_of_the_camping_attacker() {
 #[test]
 fn a_verified_address_cannot_be_camped_on() {
     let mut world = alone();
-    // One INIT before the owner connects, and one after.
+    // One INIT arrives before the owner connects, and one after.
     let early = ask(&mut world, CAMPER, CAMPERS_TAG, &[CAMPER, VICTIM]);
     Caller::call(&mut world, VICTIM, VICTIMS_TAG, &[]).expect("served");
     let served = world.only_association(Z);
@@ -249,8 +250,8 @@ fn a_verified_address_cannot_be_camped_on() {
     assert_eq!(discards.of(DiscardReason::RestartNewAddress), 1);
 }
 
-/// The INIT ACK went to the attacker: a COOKIE ECHO that appears to come from the listed address
-/// proves nothing (RFC 9260 §5.4, rule 2).
+/// The attacker received the INIT ACK, so a COOKIE ECHO with the listed address as its source does
+/// not verify that address (RFC 9260 §5.4, rule 2).
 #[test]
 fn a_cookie_echo_from_a_listed_address_verifies_nothing() {
     let mut world = alone();
@@ -279,7 +280,7 @@ fn an_address_with_a_camping_attacker_can_be_connected_to() {
     assert_eq!(again, Err(anabranch_sctp::ConnectError::Exists(called)));
 }
 
-/// A server lists a foreign address in its INIT ACK.
+/// A server lists the address of another host in its INIT ACK.
 #[test]
 fn a_server_that_lists_a_clients_address_does_not_get_it() {
     let mut world = alone();
@@ -312,7 +313,7 @@ fn a_server_that_lists_a_clients_address_does_not_get_it() {
     assert_eq!(texts(&mut world, served), [b"mine"]);
 }
 
-/// The user selected an unverified address as primary, and it turns out to belong to another peer.
+/// The user has selected an unverified address as the primary path, but another peer verifies it.
 #[test]
 fn a_primary_address_of_another_host_is_abandoned() {
     let (mut world, _, camped) = camped();
@@ -343,8 +344,8 @@ fn a_primary_address_of_another_host_is_abandoned() {
     );
 }
 
-/// A restart from a previously unverified address: the host is shown to be reachable there, but not
-/// to be the source of data received before the restart.
+/// A peer restarts from an address that was not verified before. The address is verified by the
+/// restart, but data received before the restart may come from another host.
 #[test]
 fn a_restart_from_an_unverified_address_inherits_nothing_unread() {
     for (verified, kept) in [(false, 0), (true, 1)] {
@@ -365,8 +366,8 @@ fn a_restart_from_an_unverified_address_inherits_nothing_unread() {
     }
 }
 
-/// A peer that restarts with fewer addresses releases the others, even verified ones: they are free
-/// for other peers.
+/// A peer that restarts with fewer addresses releases the others, even verified ones, for other
+/// peers.
 #[test]
 fn an_address_that_a_restart_does_not_list_is_free() {
     let mut world = alone();

@@ -1,4 +1,4 @@
-//! Responder to ASCONFs: signed hand-made ASCONFs of a peer that changes its addresses (RFC 5061).
+//! Responder to ASCONFs: a peer changes its addresses by signed hand-made ASCONFs (RFC 5061).
 
 use crate::common;
 
@@ -40,7 +40,7 @@ fn any() -> IpAddr {
     [0, 0, 0, 0].into()
 }
 
-/// A is a peer with hand-made requests; Z responds.
+/// A is a peer that sends hand-made requests; Z responds.
 struct Rig {
     world: World,
     z: AssociationId,
@@ -91,7 +91,7 @@ impl Rig {
             .expect("known")
     }
 
-    /// ASCONF with A's first address.
+    /// ASCONF that contains A's first address.
     fn chunk(&self, serial: u32, parameters: &[AsconfParameter]) -> Vec<u8> {
         let chunk = Asconf {
             serial,
@@ -103,7 +103,7 @@ impl Rig {
         out.to_vec()
     }
 
-    /// Delivers chunks to Z from `source`, and returns Z's packets to it.
+    /// Delivers chunks to Z from `source`, and returns the packets that Z sends there.
     fn say(&mut self, source: IpAddr, chunks: &[u8]) -> Vec<Shot> {
         let before = self.world.shots.len();
         let path = Path::new(address(Z, 0), source);
@@ -117,7 +117,7 @@ impl Rig {
     }
 
     /// Sends signed requests with the next serial number from `source`, and returns the response
-    /// parameters.
+    /// parameters of the ASCONF-ACK.
     fn ask(&mut self, source: IpAddr, requests: &[(AsconfRequest, IpAddr)]) -> Bytes {
         let parameters: Vec<_> = (1_u32..)
             .zip(requests)
@@ -141,7 +141,7 @@ impl Rig {
         chunk.slice(8..length)
     }
 
-    /// Answers Z's HEARTBEATs to address `at`.
+    /// Answers the HEARTBEATs that Z sends to `at`.
     fn verify(&mut self, at: IpAddr) {
         let shots = self.world.shots.clone();
         for shot in shots.iter().filter(|it| it.path.remote == at) {
@@ -162,7 +162,7 @@ impl Rig {
         self.z().paths().addresses().collect()
     }
 
-    /// Z sends a message; returns the destination of its packets.
+    /// Lets Z send a message, and returns the destination of its packets.
     fn where_data_goes(&mut self) -> IpAddr {
         let before = self.world.shots.len();
         let z = self.z;
@@ -195,7 +195,8 @@ fn codes(parameters: &Bytes) -> Vec<(u32, u16)> {
 fn a_station_moves_to_an_unknown_address() {
     let mut rig = Rig::new();
     assert_eq!(rig.where_data_goes(), old());
-    // From the new address, which the packet itself adds; if all succeed, there are no parameters.
+    // The packet comes from the new address that it adds. If all requests succeed, the ASCONF-ACK
+    // has no parameters.
     assert!(
         rig.ask(new(), &[(Add, any()), (SetPrimary, any())])
             .is_empty()
@@ -213,8 +214,8 @@ fn a_station_moves_to_an_unknown_address() {
         |it: &Event| matches!(it, Event::PeerAddressRemoved { address, .. } if *address == old());
     assert_eq!(told.iter().filter(|it| added(it)).count(), 1);
     assert_eq!(told.iter().filter(|it| removed(it)).count(), 1);
-    // Data in flight to the old address is retransmitted to the new one, and nothing is sent to the
-    // old.
+    // Data in flight to the old address is retransmitted to the new one, and no more packets are
+    // sent to the old address.
     rig.world.forget();
     rig.world.run_for(5 * SECOND);
     let shots = &rig.world.shots;
@@ -230,7 +231,7 @@ fn a_station_moves_to_an_unknown_address() {
         "{:#?}",
         rig.world.story
     );
-    // A packet from the old address belongs to no association now.
+    // A packet from the old address no longer belongs to an association.
     let answers = rig.say(old(), &[4, 0, 0, 8, 0, 1, 0, 4]);
     assert_eq!(answers[0].chunks, "ABORT");
     assert_eq!(rig.z().state(), AssociationState::Established);
@@ -262,7 +263,8 @@ fn refused_address_changes_are_reported_by_cause() {
         let told = codes(&rig.ask(old(), &[asked]));
         assert_eq!(told, [(1, 5)], "Unresolvable Address");
     }
-    // After a refused address, the same chunk adds and deletes no other (RFC 5061 §5.3 F11).
+    // After a request to add was refused, later requests in the same chunk neither add nor delete
+    // addresses (RFC 5061 §5.3 F11).
     let asked = [
         (SetPrimary, stranger),
         (Add, [10, 0, 61, 1].into()),
@@ -287,12 +289,12 @@ fn refused_address_changes_are_reported_by_cause() {
     let told = codes(&rig.ask(old(), &many));
     assert_eq!(told.last(), Some(&(7, 0xA1)), "there is room for eight");
     assert_eq!(rig.addresses().len(), 8);
-    // All except the source.
+    // Deletes all addresses except the source of the ASCONF.
     assert!(rig.ask(old(), &[(Delete, any())]).is_empty());
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// CVE-2014-7841: address of an unsupported or unknown family.
+/// CVE-2014-7841: an address of an unsupported or unknown family.
 #[test]
 fn cve_2014_7841_addresses_of_families_not_spoken() {
     let mut rig = Rig::new();
@@ -316,8 +318,8 @@ fn cve_2014_7841_addresses_of_families_not_spoken() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// CVE-2014-3673, CVE-2014-3687, CVE-2014-3688: a repeated serial number, many at once, and one out
-/// of sequence.
+/// CVE-2014-3673, CVE-2014-3687, CVE-2014-3688: a repeated serial number, many copies at once, and
+/// a serial number out of sequence.
 #[test]
 fn cve_2014_3687_and_3688_serials_that_come_again() {
     let mut rig = Rig::new();
@@ -331,7 +333,7 @@ fn cve_2014_3687_and_3688_serials_that_come_again() {
     let first = rig.say(old(), &signed);
     let again = rig.say(old(), &signed);
     assert_eq!(first[0].bytes, again[0].bytes, "the same answer");
-    // Hundreds in one packet cause one reply packet.
+    // Hundreds of ASCONFs in one packet cause one packet of replies.
     let many = rig.signer.sign(&chunk.repeat(1_000));
     assert_eq!(rig.say(old(), &many).len(), 1);
     for serial in [
@@ -364,7 +366,7 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(discarded(&rig.world, Z, DiscardReason::Unauthenticated), 2);
     assert_eq!(discarded(&rig.world, Z, DiscardReason::BadAuth), 2);
     assert_eq!(rig.addresses(), [old()]);
-    // A wrong tag does not find the association.
+    // With a wrong verification tag, the association is not found.
     rig.tag ^= 1;
     let signed = rig.signer.sign(&chunk);
     assert_eq!(
@@ -375,7 +377,8 @@ fn nothing_is_changed_without_authentication() {
     assert_eq!(rig.addresses(), [old()]);
 }
 
-/// The address in an ASCONF finds the association for this packet only, and verifies nothing.
+/// The address in an ASCONF is used to find the association for this packet only, and is not
+/// verified by it.
 #[test]
 fn the_address_in_an_asconf_finds_the_association_for_one_packet_only() {
     let mut rig = Rig::new();
@@ -418,7 +421,7 @@ fn malformed_and_endless_requests_end_the_association() {
 #[test]
 fn an_answer_to_nothing_that_was_asked_is_illegal() {
     let mut rig = Rig::new();
-    // Serial numbers below the first are old, from there on they are illegal.
+    // Serial numbers below the first are treated as old; from the first on, they are illegal.
     let ack = |serial: u32| {
         let mut bytes = vec![0x80, 0, 0, 8];
         bytes.extend(serial.to_be_bytes());
@@ -437,7 +440,7 @@ fn an_answer_to_nothing_that_was_asked_is_illegal() {
     ));
 }
 
-/// The random numbers are equal in each rig.
+/// Initial TSN of Z, which is the same in each rig because the seeds are.
 fn initial_tsn_of_z() -> u32 {
     let mut world = World::with_configs(settings(), settings());
     world.connect();

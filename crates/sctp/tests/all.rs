@@ -1,6 +1,6 @@
 //! Tests of this crate in one program, with a module per file, because linking dominates the cost
-//! of small tests. Select some by `--test all MODULE::`. A test that needs a separate process is a
-//! separate program, named in Cargo.toml.
+//! of small tests. `--test all MODULE::` selects one module. Tests that need a separate process are
+//! separate programs, which Cargo.toml lists.
 
 mod common;
 mod signed_fuzz_case;

@@ -1,9 +1,9 @@
 //! All features at once: hosts that lose their state and connect again, streams that are reset and
 //! added while messages are abandoned, windows that shrink, path MTUs that fall and rise, forged
 //! ICMP, a NAT that loses its mapping, keys and schedulers that change, clocks that jump, and
-//! numbers that wrap. In every case reliable messages arrive once and in order, abandoned ones are
-//! reported, work and memory are bounded, no timer spins, and once the network is reliable
-//! everything settles.
+//! numbers that wrap. In every case reliable messages arrive once and in order, abandoned messages
+//! are reported, work and memory are bounded, and no timer fires without effect. Once the network
+//! is reliable, all messages are delivered and both ends agree.
 
 mod ledger;
 mod wire;
@@ -29,8 +29,8 @@ const HOSTS: [usize; 2] = [A, Z];
 const PORTS: [u16; 2] = [PORT_A, PORT_Z];
 const RECEIVE_BUFFER: u32 = 20_000;
 const SEND_BUFFER: usize = 40_000;
-/// Size of the last messages: large enough that the window is not reduced for series of tiny
-/// chunks.
+/// Size of the last messages in bytes, large enough that the window is not reduced for series of
+/// tiny chunks.
 const LAST: usize = 400;
 /// Number of keys that both ends know.
 const KEYS: u16 = 4;
@@ -43,7 +43,7 @@ const SCHEDULERS: [SchedulerKind; 6] = [
     SchedulerKind::WeightedFair,
 ];
 
-/// Bit set of enabled features.
+/// Bit set of the features that are enabled in a scenario.
 #[derive(Clone, Copy, Debug)]
 struct Mixture(u32);
 
@@ -67,12 +67,12 @@ impl Mixture {
     const FULL_PACKETS: u32 = 16;
     const POTENTIALLY_FAILED: u32 = 17;
     const COUNT: u32 = 18;
-    /// Congestion control, four bits, if [`Self::CONTROLS`] is on.
+    /// First of four bits that select the congestion control, if [`Self::CONTROLS`] is set.
     const CONTROL: u32 = 18;
     const CONTROLS: u32 = 22;
     const PACING: u32 = 23;
 
-    /// Features of a scenario.
+    /// Features of the scenario with this seed.
     fn of(seed: u64) -> Self {
         let common = Random::of(seed ^ 0x0A11).below(1 << Self::COUNT) as u32;
         let mut others = Random::of(seed ^ 0x0C07);
@@ -87,7 +87,8 @@ impl Mixture {
     }
 
     fn homes(self) -> u8 {
-        // One NAT per network would be a separate subject.
+        // A NAT is not combined with several addresses, because each network would need its own
+        // NAT.
         let several = self.has(Self::SEVERAL_HOMES) && !self.has(Self::NAT);
         if several { 2 } else { 1 }
     }
@@ -153,9 +154,9 @@ impl Mixture {
     }
 }
 
-/// Number of messages after which the numbers of a stream are about to wrap.
+/// Number of messages after which the stream sequence numbers of a stream are about to wrap around.
 const ALMOST_ALL: u32 = 65_525;
-/// Seeds with which the first TSNs of A, which connects, and of Z are just below the wrap.
+/// Seeds with which the first TSNs of A, which connects, and of Z are just below the wrap-around.
 const WRAP_SEEDS: [u64; 2] = [339_831, 14_557_405];
 
 fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
@@ -167,7 +168,7 @@ fn endpoint(mixture: Mixture, host: usize, seed: u64) -> Endpoint {
     endpoint
 }
 
-/// An association with the activity of both sides.
+/// One association, with the actions of both users.
 struct Scenario {
     wire: Wire,
     mixture: Mixture,
@@ -175,7 +176,7 @@ struct Scenario {
     ids: [Option<AssociationId>; 2],
     /// Messages sent by each host.
     ledgers: [Ledger; 2],
-    /// Number of ended incarnations of hosts.
+    /// Number of times that a host has lost its state.
     epoch: u32,
     ended: [Option<CloseReason>; 2],
 }
@@ -209,8 +210,8 @@ impl Scenario {
     fn call(&mut self, host: usize) {
         let wire = &mut self.wire;
         let udp = wire.nat.map_or(0, |port| [REGISTERED, port][host]);
-        // All of them, because packets from another address during setup are out of the blue, and
-        // answered by an ABORT.
+        // All addresses are passed, because packets from another address during setup would be out
+        // of the blue, and be answered by an ABORT.
         let peer: Vec<_> = (0..self.mixture.homes())
             .map(|it| address(1 - host, it))
             .collect();
@@ -229,7 +230,7 @@ impl Scenario {
         self.wire.endpoints[host].association_mut(self.ids[host]?)
     }
 
-    /// Reads the events of the hosts.
+    /// Reads and checks the events of both hosts.
     fn listen(&mut self) {
         for host in HOSTS {
             for (id, event) in std::mem::take(&mut self.wire.events[host]) {
@@ -252,7 +253,7 @@ impl Scenario {
     fn read(&mut self) {
         let interleaved = self.mixture.has(Mixture::INTERLEAVING);
         for host in HOSTS {
-            // A restart is reported before any later data is read.
+            // The event about a restart precedes all later data.
             while let Some(part) = self.association(host).and_then(Association::poll_part) {
                 self.ledgers[1 - host].read(part, |it| if interleaved { it.tsn.0 } else { 0 });
             }
@@ -291,7 +292,7 @@ impl Scenario {
         self.listen();
     }
 
-    /// Makes a request, which may be refused and must not do harm.
+    /// Makes a random request, which may be refused but must not do harm.
     fn ask(&mut self, host: usize) {
         let (now, mixture) = (self.wire.time(host), self.mixture);
         let mut random = Random::of(self.random.any());
@@ -344,7 +345,7 @@ impl Scenario {
         })
     }
 
-    /// The host loses its state, and connects.
+    /// Lets a host lose its state and connect again.
     fn restart(&mut self, host: usize) {
         self.epoch += 1;
         let seed = self.random.any();
@@ -369,7 +370,7 @@ impl Scenario {
         if mixture.has(Mixture::RESTARTS) && self.random.once_in(25) && self.is_agreed() {
             self.restart(host);
         }
-        // A restart from another port is refused.
+        // Not together with restarts, because a restart from another port is refused.
         if !mixture.has(Mixture::RESTARTS) && self.random.once_in(20) {
             self.wire.rebind();
         }
@@ -420,7 +421,7 @@ impl Scenario {
         }
     }
 
-    /// The network is reliable from now on: everything settles.
+    /// Makes the network reliable, and checks that both ends recover.
     fn settle(&mut self) {
         self.wire.weather = Weather::default();
         for _ in 0..200 {
@@ -447,7 +448,7 @@ impl Scenario {
         })
     }
 
-    /// Both ends can still exchange data, and close gracefully.
+    /// Checks that both ends can still exchange data, and close gracefully.
     fn end(&mut self) {
         for host in HOSTS {
             for _ in 0..2 {
@@ -513,7 +514,7 @@ impl Scenario {
             sacks <= came.sacks + self.wire.repeats,
             "{host}: {sacks} SACKs"
         );
-        // After a reset of all numbers, earlier ones have no meaning.
+        // After a reset of all TSNs, SACKs of earlier TSNs are impossible.
         let renumbered = self.mixture.has(Mixture::RESETS);
         assert!(renumbered || sent.impossible_sacks == 0, "{host}");
     }
@@ -533,7 +534,8 @@ fn whatever_happens_at_once_everything_settles() {
 fn everything_settles_where_stream_sequence_numbers_wrap() {
     seeds::each(3, |seed| {
         let Mixture(mixture) = Mixture::of(seed);
-        // Interleaved messages have other numbers; and all these must arrive in one incarnation.
+        // Interleaved messages have different numbers, and all messages must arrive in one
+        // incarnation.
         let without = 1 << Mixture::INTERLEAVING | 1 << Mixture::RESTARTS | 1 << Mixture::RESETS;
         let with = 1 << Mixture::PARTIAL_RELIABILITY;
         let mut scenario = Scenario::new(seed, Mixture((mixture & !without) | with));

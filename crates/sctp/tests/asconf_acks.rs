@@ -1,4 +1,4 @@
-//! Requester of ASCONFs (RFC 5061 §5.1, §5.3), and a peer whose ASCONF-ACKs are hand-made.
+//! Requester of ASCONFs (RFC 5061 §5.1, §5.3) with a peer whose ASCONF-ACKs are hand-made.
 
 use crate::common;
 
@@ -32,8 +32,8 @@ fn the_response_to_one_request_answers_its_neighbours_too() {
     let refused = |cause| Refused { cause };
     let cases: [(Vec<u8>, [AddressChangeOutcome; 4]); 5] = [
         (Vec::new(), [Performed; 4]),
-        // Without an explicit result, requests before a failure succeeded, and those after it
-        // failed.
+        // Requests without a response parameter have succeeded if they precede a failed request,
+        // and have failed if they follow it.
         (
             [error(2, 0xA1), success(3)].concat(),
             [Performed, refused(Some(0xA1)), Performed, refused(None)],
@@ -43,7 +43,7 @@ fn the_response_to_one_request_answers_its_neighbours_too() {
             [Performed, Performed, Performed, refused(Some(0xA0))],
         ),
         (success(2), [Performed; 4]),
-        // Unused correlation IDs, an unknown type, and a truncated parameter.
+        // Correlation IDs that were not used, an unknown parameter type, and a truncated parameter.
         (
             [error(77, 5), vec![0xC0, 0x77, 0, 4], vec![0xC0, 3, 0, 99]].concat(),
             [Performed; 4],
@@ -96,7 +96,7 @@ fn a_peer_that_does_not_understand_is_not_asked_again() {
     pair.change(&[Add(third())]);
     pair.acknowledge(serial.wrapping_add(1), &error(2, 8));
     assert_eq!(pair.try_change(&[Add(third())]), not);
-    // The waiting request is not sent, either.
+    // The queued request is not sent, either.
     assert_eq!(pair.asconfs().len(), 2);
     assert_eq!(pair.outcomes().last(), Some(&(Add(third()), Failed)));
 
@@ -160,7 +160,7 @@ fn a_lost_answer_comes_again_and_duplicates_change_nothing() {
     assert_eq!(pair.outcomes().len(), 1);
     pair.acknowledge(serial.wrapping_add(1), &[]);
     assert_eq!(pair.outcomes()[1], (Add(third()), Performed));
-    // Nothing is outstanding: an ASCONF-ACK for an unused serial number ends the association.
+    // No ASCONF is outstanding, so an ASCONF-ACK for an unused serial number ends the association.
     pair.acknowledge(serial.wrapping_add(1), &[]);
     assert_eq!(pair.a().state(), AssociationState::Established);
     pair.acknowledge(serial.wrapping_add(2), &[]);
@@ -170,7 +170,7 @@ fn a_lost_answer_comes_again_and_duplicates_change_nothing() {
     ));
 }
 
-/// RFC 5061 §5.3.1: late packets from the old address are out of the blue for the peer.
+/// RFC 5061 §5.3.1: the peer treats late packets from the deleted address as out of the blue.
 #[test]
 fn an_abort_to_an_address_that_goes_is_ignored() {
     let mut pair = Pair::new();
@@ -189,7 +189,7 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     assert!(pair.a().is_closed());
 }
 
-/// A peer that looks up the association by the source address of an ASCONF answers it out of the
+/// A peer that looks up the association by the source address of an ASCONF treats it as out of the
 /// blue, if it comes from an address that is being added.
 #[test]
 fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
@@ -206,10 +206,11 @@ fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
     };
     pair.change(&[Add(new())]);
     reflected(&mut pair, new());
-    // An ABORT with the right tag is processed.
+    // An ABORT without the T bit and with the right tag is processed.
     assert_eq!(pair.a().state(), AssociationState::Established);
     assert_eq!(discarded(&pair.world, A, DiscardReason::BadTagAbort), 1);
-    // The ABORT is also accepted to an address that the peer knows, or if no other address is left.
+    // An ABORT with the T bit is accepted at an address that the peer knows, and if no other
+    // address is left.
     let mut known = Pair::new();
     known.silence();
     known.change(&[Add(new()), Remove(old())]);
@@ -237,7 +238,7 @@ fn invalid_requests_are_refused_with_the_reason() {
         (vec![PeerPrimary(new())], No::NoSuchAddress(new())),
         (vec![KeepOnly(new())], No::NoSuchAddress(new())),
         (vec![Remove(old())], No::LastAddress(old())),
-        // The last address can only be removed after an addition (RFC 5061 §5.3 F5).
+        // The last address cannot be removed before another is added (RFC 5061 §5.3 F5).
         (vec![Remove(old()), Add(new())], No::LastAddress(old())),
         (vec![Add(new()); 11], No::TooMany { most: 10 }),
     ] {

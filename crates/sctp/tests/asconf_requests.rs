@@ -25,7 +25,7 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
     assert_eq!(pair.outcomes(), [(Add(new()), Performed)]);
     assert_eq!(pair.a().local_addresses(), [old(), new()]);
     assert!(pair.z().paths().addresses().any(|it| it == new()));
-    // Nothing was sent from it before the peer agreed, and Z has verified it.
+    // No packet was sent from the new address before the peer agreed, and Z has verified it.
     let acked = pair
         .world
         .shots
@@ -62,7 +62,8 @@ fn an_address_is_added_chosen_and_the_old_one_removed() {
     assert_eq!(pair.world.receive_all(A, a).len(), 1);
 }
 
-/// Both directions are full of data when the network fails; another appears `gap` later.
+/// Both directions are full of data when the network of A fails. Another network appears `gap`
+/// later.
 fn renumbered(gap: u64, lossy: bool) {
     let mut pair = Pair::new();
     let (a, z) = (pair.a, pair.z);
@@ -91,7 +92,8 @@ fn renumbered(gap: u64, lossy: bool) {
     pair.world.run_until(lost_at + gap);
     give(&mut pair, &mut given, 50);
     pair.change(&[Add(new()), Remove(old())]);
-    // Only the ASCONF is sent until the response, from the new address and containing the old one.
+    // Until the response, only the ASCONF is sent: from the new address, with the old address as a
+    // parameter.
     let asconf = pair.asconfs().last().cloned().expect("sent");
     assert_eq!(asconf.path.local, new());
     assert_eq!(asconf_of(&asconf.bytes)[8..16], [0, 5, 0, 8, 10, 0, 0, 1]);
@@ -115,7 +117,7 @@ fn renumbered(gap: u64, lossy: bool) {
         assert_eq!(numbers, (0..given).collect::<Vec<_>>(), "at {}", name(host));
     }
     if !lossy {
-        // A continues at once, without waiting for a timer.
+        // A continues to send immediately, without waiting for a timer.
         let shots = &pair.world.shots;
         let data = shots
             .iter()
@@ -137,9 +139,9 @@ fn the_only_address_is_replaced_with_data_under_way() {
     }
 }
 
-/// Z is established and replaces its only address while A still waits for the COOKIE ACK: Z may
-/// only send the ASCONF (RFC 5061 §5.3 F1, F4), and A accepts none before the COOKIE ACK (RFC 9260
-/// §5.1 E). `gone`: the COOKIE ECHO no longer reaches the old address.
+/// Z is established and replaces its only address while A still waits for the COOKIE ACK. Z may
+/// then send only the ASCONF (RFC 5061 §5.3 F1, F4), but A accepts no ASCONF before the COOKIE ACK
+/// (RFC 9260 §5.1 E). `gone`: the COOKIE ECHO no longer reaches the old address.
 fn renumbered_before_the_cookie_ack(gone: bool) {
     let mut world = World::with_configs(settings(), settings());
     let (old, new) = (address(Z, 0), address(Z, 9));
@@ -207,7 +209,8 @@ fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     pair.change(&[other]);
     pair.world.run_for(3_500 * MILLISECOND);
     let sent = pair.asconfs();
-    // Each address doubles its own RTO when it expires: 1 s, 1 s there, 2 s.
+    // Each address has its own RTO, which doubles at each expiration: 1 s, then 1 s for the other
+    // address, then 2 s.
     let begun = sent[0].at;
     let at: Vec<_> = sent.iter().map(|it| (it.at - begun) / SECOND).collect();
     assert_eq!(at, [0, 1, 2], "{:#?}", pair.sent());
@@ -215,11 +218,11 @@ fn an_asconf_is_sent_again_unchanged_over_another_path_and_counts_as_errors() {
     assert_eq!(sent[1].path.remote, address(Z, 1));
     assert_eq!(sent[2].path.remote, address(Z, 0));
     for again in &sent[1..] {
-        // Requests made meanwhile follow it.
+        // Requests made in the meantime are in a second ASCONF after it.
         let (again, first) = (asconf_of(&again.bytes), asconf_of(&sent[0].bytes));
         assert!(again.starts_with(&first) && again.len() == 2 * first.len());
     }
-    // After a timeout from the old address, it is sent from the address that it adds.
+    // After a timeout at the old address, the ASCONF is sent from the address that it adds.
     assert_eq!(sent[0].path.local, old());
     assert_eq!(sent[1].path.local, new());
     let errors: Vec<_> = pair
@@ -298,7 +301,7 @@ fn a_restarted_peer_knows_the_addresses_of_its_handshake() {
     pair.world.fate = Box::new(|_| Fate::Drop);
     pair.change(&[Add(third())]);
     pair.world.fate = Box::new(|_| Fate::Deliver);
-    // Z has lost its state, and connects.
+    // Z has lost its state, and connects again.
     let config = settings().with(|it| it.addresses = vec![address(Z, 0)]);
     pair.world.endpoints[Z] = Endpoint::new(config, PORT_Z, [9; 32]).expect("settings");
     pair.world.endpoints[A].listen(true);
@@ -311,7 +314,7 @@ fn a_restarted_peer_knows_the_addresses_of_its_handshake() {
     assert_eq!(pair.world.state(Z, z), AssociationState::Established);
     assert_eq!(pair.outcomes()[1], (Add(third()), Failed));
     assert_eq!(pair.a().local_addresses(), [old()]);
-    // Serial numbers restart as well.
+    // The serial numbers of ASCONFs restart, too.
     pair.change(&[Add(third())]);
     pair.world.run_for(SECOND);
     assert_eq!(pair.outcomes().last(), Some(&(Add(third()), Performed)));

@@ -14,7 +14,7 @@ use common::signed::Signer;
 use common::wrong::{abort, data, discarded, encoded};
 use common::*;
 
-/// All types that can be listed.
+/// All chunk types that can be listed.
 fn all() -> ChunkTypes {
     ChunkTypes::of(&(0..=255).collect::<Vec<u8>>())
 }
@@ -36,9 +36,9 @@ struct Rig {
     world: World,
     ids: [AssociationId; 2],
     signer: Signer,
-    /// INIT of A.
+    /// INIT that A has sent.
     init: Bytes,
-    /// Tags of packets to each host.
+    /// Verification tags of packets to each host.
     tags: [u32; 2],
 }
 
@@ -89,7 +89,7 @@ impl Rig {
             .map(|it| discarded(&self.world, host, it))
     }
 
-    /// Both ends send a long message, and both receive it.
+    /// Both ends send a long message, which must arrive.
     fn talk(&mut self) {
         for host in [A, Z] {
             let id = self.ids[host];
@@ -130,7 +130,7 @@ fn requested_chunks_are_authenticated_as_an_independent_signer_computes() {
         let mut signed = 0;
         for shot in &world.shots {
             let kinds = kinds_of(&shot.bytes);
-            // Z asks A for one algorithm, A asks Z for its default.
+            // Z requests one algorithm from A, and A requests its default from Z.
             signer.hmac_id = if shot.from == A { hmac_id } else { 3 };
             let demanded: &[u8] = if shot.from == A {
                 &[kind::DATA, kind::COOKIE_ECHO]
@@ -211,7 +211,7 @@ fn packets_with_an_auth_keep_the_mtu() {
                 it.mtu = mtu;
             });
             let mut world = World::with_configs(config.clone(), config);
-            // With the smallest MTU, the cookie has no space for the AUTH parameters.
+            // With the smallest MTU, the cookie does not leave space for the AUTH parameters.
             if mtu > 200 {
                 let (a, z) = world.established();
                 world.send(A, a, 0, vec![7; 30_000]);
@@ -296,7 +296,7 @@ fn a_demanded_chunk_without_an_auth_is_dropped_and_the_others_are_taken() {
     );
     rig.inject(Z, &text);
     assert_eq!(rig.counted(Z), [2, 0]);
-    // Chunks before the AUTH are not authenticated, chunks after it are.
+    // Chunks before the AUTH are unauthenticated, and chunks after it are authenticated.
     let signed = rig.signer.sign(&text);
     rig.inject(Z, &[&text[..], &signed].concat());
     assert_eq!(rig.counted(Z), [3, 0]);
@@ -335,17 +335,17 @@ fn chunks_after_a_wrong_auth_are_dropped_and_those_before_it_are_processed() {
     }
     let wrong = rig.counted(Z)[1];
     assert!(wrong > 30, "{wrong}");
-    // A second AUTH, even if valid.
+    // A second AUTH is refused, even if it is valid.
     let twice = rig.signer.sign(&rig.signer.sign(&heartbeat));
     rig.inject(Z, &twice);
     assert_eq!((answers(&mut rig), rig.counted(Z)), (0, [0, wrong + 1]));
-    // An unknown key.
+    // AUTH with an unknown key.
     let mut stranger = rig.signer.clone();
     stranger.key_id = 1;
     let signed = stranger.sign(&heartbeat);
     rig.inject(Z, &signed);
     assert_eq!((answers(&mut rig), rig.counted(Z)), (0, [0, wrong + 2]));
-    // Bytes after the last chunk are covered, too.
+    // The HMAC also covers bytes after the last chunk.
     let mut signed = rig.signer.sign(&[&heartbeat[..], &other].concat());
     signed.truncate(signed.len() - other.len());
     rig.inject(Z, &signed);
@@ -444,7 +444,7 @@ fn keys_are_changed_while_messages_go() {
 }
 
 impl Rig {
-    /// Keys that each end was notified of.
+    /// Keys that [`Event::PeerAuthKey`] has reported at each end.
     fn told_keys(&self) -> [Vec<u16>; 2] {
         [A, Z].map(|host| {
             let told = self.world.told(host).into_iter();
@@ -582,7 +582,7 @@ fn a_packet_out_of_the_blue_is_judged_without_its_auth() {
         "Z -> SHUTDOWN COMPLETE -> A"
     );
     assert_eq!(answered(&mut rig, &[6, 0, 0, 4]), "? -> AUTH, ABORT -> Z");
-    // The INIT ACK from another peer is alone except for the AUTH.
+    // The INIT ACK of another peer is the only chunk in its packet besides the AUTH.
     assert_eq!(
         answered(&mut rig, &[11, 0, 0, 4]),
         "? -> AUTH, COOKIE ACK -> Z"

@@ -55,7 +55,7 @@ fn sound() -> Vec<Parameter> {
     ]
 }
 
-/// A valid offer, and the answer of Z.
+/// Sends an INIT with these parameters; returns it and the answer of Z.
 fn asked(world: &mut World, parameters: &[Parameter]) -> (Bytes, Bytes) {
     let init = init(parameters);
     world.inject(Z, init.clone());
@@ -84,7 +84,7 @@ fn offers_that_break_a_rule_are_aborted() {
         let abort = world.shot(Z, "ABORT");
         assert_eq!(abort[16..18], [0, 13], "Protocol Violation: {parameters:?}");
         assert_eq!(discarded(&world, Z, DiscardReason::BadInit), 1);
-        // For an end without AUTH they are unknown parameters.
+        // An end without AUTH treats them as unknown parameters.
         let mut world = World::new(Config::default());
         asked(&mut world, &parameters);
     }
@@ -105,8 +105,8 @@ fn an_offer_that_is_not_whole_is_none() {
     }
 }
 
-/// A hand-made COOKIE ECHO: its AUTH parameters and the shared key, which it does not contain, are
-/// checked.
+/// Hand-made COOKIE ECHO. Z checks it with the AUTH parameters in the cookie and the shared key,
+/// which the cookie does not contain.
 #[test]
 fn a_cookie_echo_is_taken_only_with_the_key() {
     let secret = "of this pair";
@@ -142,7 +142,7 @@ fn a_cookie_echo_is_taken_only_with_the_key() {
     assert_eq!(up(&world), 0);
     world.inject(Z, raw_packet(A, tag, &right.sign(&echo)));
     assert_eq!(up(&world), 1);
-    // It requires no authentication from A; A requires it for ASCONF only.
+    // Z does not require authentication from A; A requires it for ASCONF only.
     assert!(
         world.story.iter().any(|it| it == "Z -> COOKIE ACK -> A"),
         "{:#?}",
@@ -150,7 +150,7 @@ fn a_cookie_echo_is_taken_only_with_the_key() {
     );
 }
 
-/// Chunks after the COOKIE ECHO are authenticated with it, or have a separate AUTH.
+/// Chunks after the COOKIE ECHO are authenticated together with it, or have a separate AUTH.
 #[test]
 fn data_behind_a_cookie_echo_is_vouched_for() {
     let text = [
@@ -233,7 +233,7 @@ fn established(world: &World, a: AssociationId, z: AssociationId) {
     );
 }
 
-/// One message in each direction.
+/// Exchanges one message in each direction.
 fn talk(world: &mut World, a: AssociationId, z: AssociationId) {
     world.send(A, a, 0, "there");
     world.send(Z, z, 0, "and back");
@@ -242,8 +242,8 @@ fn talk(world: &mut World, a: AssociationId, z: AssociationId) {
     assert_eq!(world.receive_all(A, a).len(), 1, "{:#?}", world.story);
 }
 
-/// CVE-2014-5077, CVE-2015-1421: INIT collision with AUTH; whichever packets are lost, the keys are
-/// derived from both ends.
+/// CVE-2014-5077, CVE-2015-1421: INIT collision with AUTH. Whichever packets are lost, the keys are
+/// derived from the parameters of both ends.
 #[test]
 fn cve_2014_5077_and_2015_1421_collisions_with_auth() {
     for demanded in [
@@ -297,7 +297,7 @@ fn a_restart_has_new_keys() {
     );
     established(&world, a, z);
     talk(&mut world, a, z);
-    // A new endpoint without AUTH.
+    // Restart by a new endpoint without AUTH.
     let a = restart_a(&mut world, Config::default(), 12);
     world.run_for(SECOND);
     established(&world, a, z);
@@ -317,8 +317,8 @@ fn a_restart_has_new_keys() {
     assert!(is_on(&world));
 }
 
-/// RFC 4895 §6.3: if COOKIE ECHO must be authenticated, a restarted peer does not know the key of
-/// the existing association.
+/// RFC 4895 §6.3: if COOKIE ECHO must be authenticated, a restarted peer is refused, because it
+/// does not know the key of the existing association.
 #[test]
 fn a_restart_without_the_old_key_is_refused_where_cookie_echoes_are_demanded() {
     let config = demanding(&[kind::COOKIE_ECHO, kind::DATA]);
@@ -371,7 +371,7 @@ fn a_cookie_echo_that_comes_twice() {
     assert_eq!(echoes.count(), 2);
 }
 
-/// Lists of chunk types that fill the parameter: the size of the cookie is bounded.
+/// Lists of chunk types that fill the parameter: the size of the cookie stays bounded.
 #[test]
 fn long_lists_are_carried_whole() {
     let types: Vec<u8> = (0..=255).collect();

@@ -1,5 +1,4 @@
-//! Packets sent and received in batches: initially without checksums, and as parts of a larger
-//! block.
+//! Packets sent and received in batches: with deferred checksums, and as parts of a larger block.
 
 use crate::common;
 
@@ -8,7 +7,8 @@ use anabranch_transport::time::SECOND;
 use bytes::Bytes;
 use common::*;
 
-/// Messages exchanged by two ends, while every seventh packet is lost.
+/// Lets two ends exchange messages while every seventh packet is lost. Returns the world and the
+/// messages.
 fn played(config: Config, unsummed: bool) -> (World, Vec<Bytes>) {
     let mut world = World::new(config);
     world.unsummed = unsummed.then_some(0);
@@ -41,8 +41,8 @@ fn played(config: Config, unsummed: bool) -> (World, Vec<Bytes>) {
     (world, read)
 }
 
-/// Packets and messages are the same, wherever checksums are computed and wherever packets are
-/// stored.
+/// Packets and messages must not depend on the time at which checksums are computed, or on the
+/// memory block of a packet.
 #[test]
 fn nothing_depends_on_what_packets_lie_among() {
     for profile in Profile::NAMES {
@@ -63,7 +63,7 @@ fn nothing_depends_on_what_packets_lie_among() {
     }
 }
 
-/// RFC 9653: a packet without a checksum is not marked for checksum computation.
+/// RFC 9653: a packet that needs no checksum is not returned with a deferred checksum.
 #[test]
 fn zero_checksums_are_not_computed() {
     let config = Config::new(Profile::rfc9260()).with(|it| it.zero_checksum = ZeroChecksum::Dtls);

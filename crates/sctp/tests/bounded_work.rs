@@ -1,5 +1,5 @@
-//! The cost of a packet does not depend on the amount of waiting data: counted steps (`work`) of
-//! packets that a peer may send repeatedly.
+//! The cost of a packet must not depend on the amount of buffered data. The tests count the steps
+//! (`work`) of packets that a peer may send repeatedly.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use common::rig::Rig;
 use common::*;
 
-/// Maximum steps per byte of a packet, and per packet.
+/// Maximum number of steps per byte of a packet, and per packet.
 const STEPS_PER_BYTE: u64 = 4;
 const STEPS_PER_PACKET: u64 = 200;
 
@@ -55,7 +55,8 @@ fn say_all(rig: &mut Rig, chunks: &[impl Encode]) {
     }
 }
 
-/// Maximum number of requests per packet: further ones are neither answered nor performed.
+/// Maximum number of requests processed per packet; further requests are neither answered nor
+/// performed.
 const REQUESTS: u32 = 16;
 
 fn ask_all(rig: &mut Rig, requests: &[ReConfig]) {
@@ -78,9 +79,9 @@ fn check(rig: &mut Rig, chunks: &BytesMut, what: &str) {
     assert!(rig.is_up(), "{what}");
 }
 
-/// RFC 6525 §5.2.3: thousands of resets wait for one that is never answered, or for data that is
-/// never acknowledged, while requests for all streams, for some, and for more streams continue to
-/// arrive.
+/// RFC 6525 §5.2.3: thousands of resets wait for a reset that is never answered, or for data that
+/// is never acknowledged. Meanwhile requests for all streams, for some streams, and for more
+/// streams arrive.
 #[test]
 fn a_request_costs_the_same_however_many_resets_wait() {
     for unacknowledged in [false, true] {
@@ -116,14 +117,15 @@ fn a_request_costs_the_same_however_many_resets_wait() {
     }
 }
 
-/// RFC 8260 §2.3.1: complete messages wait for one that is being delivered, and other messages are
-/// abandoned.
+/// RFC 8260 §2.3.1: complete messages wait for a message in partial delivery, while other messages
+/// are abandoned.
 #[test]
 fn giving_up_walks_no_message_that_stays() {
     let mut rig = rig();
     let mut at = 0;
     rig.raw(&encoded(&[piece(&rig, 0, (0, 0, 0), "")]));
-    // The window closes, so that partial delivery of the message begins; then there is space again.
+    // The window closes, so that partial delivery of the message starts; afterwards there is space
+    // again.
     let mut mid = 0;
     while rig.world.endpoints[Z]
         .association_mut(rig.z)
@@ -152,8 +154,8 @@ fn giving_up_walks_no_message_that_stays() {
     }
 }
 
-/// RFC 6525 §5.2.2: thousands of messages wait, complete or not, on the streams that are reset and
-/// on others.
+/// RFC 6525 §5.2.2: thousands of messages, complete or not, are buffered on the streams that are
+/// reset and on others.
 #[test]
 fn a_reset_walks_no_message_that_stays() {
     let mut rig = rig();
@@ -177,7 +179,7 @@ fn a_reset_walks_no_message_that_stays() {
         encoded(&some.collect::<Vec<_>>())
     };
     let [one, other, all] = [resets(&[1]), resets(&[8]), resets(&[])];
-    // The index of buffered chunks is built once.
+    // The set of streams with buffered chunks is built once, by this packet.
     rig.raw(&one);
     check(&mut rig, &other, "a stream of many");
     rig.raw(&all);
@@ -190,7 +192,7 @@ fn a_reset_walks_no_message_that_stays() {
     check(&mut rig, &encoded(&[more]), "all streams");
 }
 
-/// The window is closed by messages of which nothing can be delivered; some are abandoned and
+/// The window is closed by messages of which no part can be delivered. Some are abandoned and
 /// others arrive, repeatedly.
 #[test]
 fn a_closed_window_is_not_searched_for_each_chunk() {
@@ -215,8 +217,8 @@ fn a_closed_window_is_not_searched_for_each_chunk() {
     }
 }
 
-/// RFC 3758 §3.6: thousands of messages are unread, and the peer begins one message after another
-/// and abandons it.
+/// RFC 3758 §3.6: thousands of messages are unread, and the peer starts and abandons one message
+/// after another.
 #[test]
 fn giving_up_moves_nothing_that_is_unread() {
     let mut rig = Rig::of(Config::default().with(|it| {
@@ -246,7 +248,7 @@ fn giving_up_moves_nothing_that_is_unread() {
     assert_eq!(rig.read().len(), unread as usize);
 }
 
-/// An unanswered request is not performed, and may be repeated.
+/// An unanswered request is not performed, so the peer may repeat it.
 #[test]
 fn requests_beyond_what_is_answered_are_left_alone() {
     let mut rig = rig();

@@ -22,7 +22,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 const PORT: u16 = 5000;
-/// User data in a packet of 1500 bytes.
+/// User data in bytes of a packet of 1500 bytes.
 const MESSAGE: usize = 1452;
 const IP_HEADER: usize = 20;
 const START: Nanos = 500 * MILLISECOND;
@@ -36,14 +36,14 @@ const RECEIVER: usize = 1;
 #[derive(Clone, Copy, Debug)]
 struct Conditions {
     streams: u16,
-    /// Lost packets per million towards the receiver.
+    /// Number of packets per million that are lost towards the receiver.
     lost_ppm: u64,
     buffer_kib: u32,
     delayed_sack: bool,
 }
 
-/// Two links in series, each with its rate and delay; `free` is the time at which each can begin
-/// its next packet.
+/// Two links in series, each with a rate and a delay. `free` is the time at which each link can
+/// start to send its next packet.
 #[derive(Default)]
 struct Way {
     free: [Nanos; 2],
@@ -73,8 +73,8 @@ struct World {
     sequence: u64,
     sender: AssociationId,
     delivered: u64,
-    /// Time since which the sender's estimate of the peer's window is below one packet, and the
-    /// total time.
+    /// Time since which the sender's estimate of the peer's window has been below one packet, and
+    /// total of such times.
     closed_since: Option<Nanos>,
     closed_for: Nanos,
     least_a_rwnd: f64,
@@ -85,7 +85,7 @@ struct World {
 struct Findings {
     /// Packets per second delivered to the application.
     goodput: f64,
-    /// Share of the time during which the sender's estimate of the peer's window was below one
+    /// Fraction of the time during which the sender's estimate of the peer's window was below one
     /// packet.
     closed: f64,
     /// Buffer size minus the smallest advertised window, in bytes.
@@ -195,7 +195,7 @@ impl World {
         self.observe(end);
     }
 
-    /// Records the window at both ends.
+    /// Records the peer's window at the sender, or the advertised window at the receiver.
     fn observe(&mut self, end: usize) {
         let ids: Vec<AssociationId> = self.ends[end].associations().collect();
         for id in ids {
@@ -270,8 +270,8 @@ fn mean(conditions: Conditions, runs: u64) -> Findings {
     mean
 }
 
-/// Without loss nothing is random: the number of packets matches exactly, and the number of streams
-/// has no effect.
+/// Without loss there is no randomness: the number of packets must match exactly, and the number of
+/// streams has no effect.
 #[test]
 fn without_loss_every_packet_of_ns2_comes_and_no_other() {
     let buffers_kib = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 80, 100];
@@ -296,7 +296,7 @@ fn without_loss_every_packet_of_ns2_comes_and_no_other() {
                     delayed_sack,
                 };
                 let ours = mean(conditions, 1);
-                // Values have six digits, and a packet may arrive just at the end.
+                // The reference values have six digits, and a packet may arrive just at the end.
                 let packets = (ours.goodput - ns2) * time::seconds(END - START);
                 assert!(
                     packets.abs() < 1.5,
@@ -307,9 +307,9 @@ fn without_loss_every_packet_of_ns2_comes_and_no_other() {
     }
 }
 
-/// One packet in a hundred is lost: means of eight runs of this stack and four of ns-2.35, whose 95
-/// % intervals are 1 to 8 % wide. A tolerance of 4 % contains them, and distinguishes four streams
-/// from one (10 % at 15 KiB).
+/// One packet in a hundred is lost: the values are means of eight runs of this stack and four runs
+/// of ns-2.35, whose 95 % intervals are 1 to 8 % wide. A tolerance of 4 % is larger than the
+/// errors, and small enough to distinguish four streams from one (10 % at 15 KiB).
 #[test]
 fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
     let one = [(10, 10.0194), (15, 14.7822), (25, 19.7828), (60, 23.7685)];
@@ -335,8 +335,8 @@ fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
     assert!(advantage[3] < 1.02, "at 60 KiB: {advantage:?}");
 }
 
-/// Limits of a flow: the share of the time with a window below one packet, and the maximum buffer
-/// used by gaps, for one stream and four, with buffers of 15 and 35 KiB.
+/// Limits of a flow: the fraction of the time with a window below one packet, and the maximum
+/// buffer used by gaps, for one stream and four, with buffers of 15 and 35 KiB.
 #[test]
 fn small_buffers_close_the_window_and_large_ones_do_not() {
     for (streams, buffer_kib, closed, width, max_receive_buffer_used) in [
@@ -355,7 +355,8 @@ fn small_buffers_close_the_window_and_large_ones_do_not() {
         let place =
             format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {max_receive_buffer_used}");
         assert!((ours.closed - closed).abs() < width, "{place}");
-        // With one stream, a gap occupies all but two chunks of the window; with four it is random.
+        // With one stream, a gap occupies all of the window except two chunks. With four streams
+        // the occupied part is random.
         let luck = if streams == 1 { 0.0 } else { 0.25 };
         let ratio = ours.max_receive_buffer_used / max_receive_buffer_used;
         assert!((ratio - 1.0).abs() <= luck, "{place}");

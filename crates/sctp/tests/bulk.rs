@@ -1,4 +1,4 @@
-//! Bulk transfer over a satellite delay: the throughput equals the window per round trip.
+//! Bulk transfer over a satellite delay: the throughput must equal one window per round trip.
 
 use crate::common;
 
@@ -8,8 +8,8 @@ use anabranch_transport::{Ecn, Transport};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
-/// Bytes of user data received by Z within `span` of the first DATA, over a lossless pipe of
-/// `delay`.
+/// Goodput in bytes of user data that Z receives within `span` of the first DATA, over a lossless
+/// pipe of `delay`.
 fn goodput(profile: Profile, delayed_sack: bool) -> f64 {
     let name = profile.name;
     let config = Config::new(profile).with(|it| {
@@ -66,8 +66,8 @@ fn the_receive_window_over_the_round_trip_is_reached() {
     }
 }
 
-/// A driver that processes all packets of a round trip before it polls the output: one SACK
-/// acknowledges them, and this must not limit the flight to Max.Burst (RFC 9260 §6.1 D limits the
+/// A driver processes all packets of a round trip before it polls the output, so one SACK
+/// acknowledges them all. This must not limit the flight to Max.Burst (RFC 9260 §6.1 D limits the
 /// burst).
 #[test]
 fn packets_taken_in_batches_fill_the_window() {

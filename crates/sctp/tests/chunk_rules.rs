@@ -1,5 +1,5 @@
-//! Rules of RFC 9260 §3, §6.10, §8.5 and §9.2 for chunks with a single error: the answer, and
-//! whether the association ends or stays unchanged.
+//! Rules of RFC 9260 §3, §6.10, §8.5 and §9.2 for chunks with a single error. The tests check the
+//! answer, and whether the association ends or is unchanged.
 
 use crate::common;
 
@@ -22,7 +22,7 @@ fn encoded(chunk: &Chunk) -> Vec<u8> {
     out.to_vec()
 }
 
-/// Chunk with a length field of `length`, padded.
+/// Padded chunk with a length field of `length`.
 fn raw(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, flags];
     bytes.extend_from_slice(&(length as u16).to_be_bytes());
@@ -35,7 +35,7 @@ fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// Packets of A.
+/// Packets that A has sent.
 fn sent_by_a(world: &World) -> Vec<&Shot> {
     world.shots.iter().filter(|shot| shot.from == A).collect()
 }
@@ -75,20 +75,20 @@ fn init_ack() -> Init {
 #[test]
 fn an_abort_whose_causes_cannot_be_read_is_discarded() {
     let broken: [&[u8]; 6] = [
-        // Shorter than a cause header; a length below it; past the end; a fixed-size cause that is
-        // too short.
+        // Shorter than a cause header; a length below the header; a length beyond the chunk; a
+        // fixed-size cause that is too short.
         &[0, 12],
         &[0, 12, 0, 3],
         &[0, 12, 0, 9, 1, 2, 3, 4],
         &[0, 3, 0, 6, 0, 0, 0, 0],
-        // After a valid cause.
+        // Invalid cause after a valid one.
         &[0, 4, 0, 4, 0, 12, 0, 0],
         &[0, 4, 0, 4, 0, 13, 1, 0],
     ];
     for causes in broken {
         let (mut world, a, to_a) = at(AssociationState::Established);
         let abort = raw(kind::ABORT, 0, 4 + causes.len(), causes);
-        // Chunks after it are still processed.
+        // Chunks after the ABORT are still processed.
         let both = [abort, encoded(&heartbeat())].concat();
         world.inject(A, raw_packet(Z, to_a, &both));
         assert_eq!(
@@ -119,7 +119,7 @@ fn an_abort_whose_causes_cannot_be_read_is_discarded() {
     }
 }
 
-/// RFC 9260 §3.3.3: a window below 1,500 bytes changes no state; the packet is discarded and
+/// RFC 9260 §3.3.3: an INIT ACK with a window below 1,500 bytes has no effect; it is discarded and
 /// answered by an ABORT.
 #[test]
 fn an_init_ack_with_a_small_window_changes_nothing() {
@@ -145,7 +145,7 @@ fn an_init_ack_with_a_small_window_changes_nothing() {
         );
     }
     assert_eq!(discarded(&world, A, DiscardReason::BadInit), 3);
-    // The attempt continues with its tag.
+    // The attempt continues with the same tag.
     world.forget();
     let ack = Chunk::InitAck(InitAck(init_ack()));
     world.inject(A, packet(Z, to_a, &[&ack]));
@@ -177,7 +177,7 @@ fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
         Some(Ok(Cause::InvalidMandatoryParameter))
     );
     assert_eq!(sent_by_a(&world).len(), 1);
-    // An unexpected one is silently discarded.
+    // An unexpected INIT ACK is silently discarded.
     for state in STATES {
         if state == AssociationState::CookieWait {
             continue;
@@ -196,7 +196,7 @@ fn an_init_ack_with_tag_0_draws_an_abort_with_the_t_bit() {
     }
 }
 
-/// RFC 9260 §6.10: a chunk that must be alone in its packet is ignored next to others.
+/// RFC 9260 §6.10: an INIT ACK must be alone in its packet, and is ignored after another chunk.
 #[test]
 fn an_init_ack_behind_another_chunk_is_not_believed() {
     let ack = Chunk::InitAck(InitAck(init_ack()));
@@ -210,8 +210,8 @@ fn an_init_ack_behind_another_chunk_is_not_believed() {
     }
 }
 
-/// RFC 9260 §6.10, §8.5.1 C: likewise SHUTDOWN COMPLETE; with the T bit, the own tag does not
-/// match.
+/// RFC 9260 §6.10, §8.5.1 C: a SHUTDOWN COMPLETE after another chunk is ignored, too. With the T
+/// bit, the tag of the packet does not match.
 #[test]
 fn a_shutdown_complete_behind_another_chunk_is_not_believed() {
     let complete = |tag_reflected| Chunk::ShutdownComplete(ShutdownComplete { tag_reflected });
@@ -247,7 +247,7 @@ fn chunks_that_must_be_alone_are_ignored_after_a_cookie_echo() {
     world.run_for(100 * MILLISECOND);
     let echo = world.shot(A, "COOKIE ECHO");
     let tag = header_of(&echo).verification_tag;
-    // An ABORT that claims another tag than that of its packet.
+    // ABORT whose T bit claims another tag than that of its packet.
     for behind in [
         raw(kind::ABORT, 1, 4, &[]),
         raw(kind::SHUTDOWN_COMPLETE, 0, 4, &[]),
@@ -294,7 +294,7 @@ fn the_padding_of_an_unknown_chunk_reported_is_counted() {
     }
 }
 
-/// A large chunk is reported as far as it fits into a packet; the length of a truncated one is
+/// A large chunk is truncated to the space in a packet, and the length of the truncated chunk is
 /// adjusted.
 #[test]
 fn an_unknown_chunk_is_reported_with_the_length_that_is_sent() {
@@ -315,7 +315,7 @@ fn an_unknown_chunk_is_reported_with_the_length_that_is_sent() {
     }
 }
 
-/// RFC 9260 §3.3.10.3: in microseconds, rounded up.
+/// RFC 9260 §3.3.10.3: the measure of staleness is in microseconds, rounded up.
 #[test]
 fn the_measure_of_staleness_is_rounded_up() {
     for (late, told) in [(1, 1), (1_000, 1), (1_001, 2), (2 * SECOND, 2_000_000)] {
@@ -324,7 +324,7 @@ fn the_measure_of_staleness_is_rounded_up() {
         world.connect();
         world.run_for(100 * MILLISECOND);
         let echo = world.shot(A, "COOKIE ECHO");
-        // Created on arrival of the INIT, after 10 ms.
+        // The cookie was created when the INIT arrived, after 10 ms.
         world.now = SECOND + 10 * MILLISECOND + 60 * SECOND + late;
         world.inject(Z, echo);
         let Chunk::Error(error) = chunks_of(&world.shot(Z, "ERROR")).remove(0) else {
@@ -353,7 +353,7 @@ fn last_tsn_of_a(world: &World) -> Tsn {
 }
 
 /// A SHUTDOWN that acknowledges unsent data is still processed: the association closes gracefully,
-/// and it acknowledges nothing.
+/// but no data counts as acknowledged.
 #[test]
 fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
     for outstanding in [false, true] {
@@ -377,14 +377,14 @@ fn a_shutdown_with_a_wrong_cumulative_tsn_still_shuts_down() {
         };
         assert_eq!(world.state(A, a), expected);
         assert_eq!(discarded(&world, A, DiscardReason::BadSack), 1);
-        // Z had requested nothing, so the SHUTDOWN ACK has no meaning for it.
+        // Z has not requested a shutdown, so the SHUTDOWN ACK has no meaning for it.
         world.run_for(5 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 1, "what was lost goes again");
         assert_eq!(world.state(A, a), AssociationState::ShutdownAckSent);
     }
 }
 
-/// The close reason names the peer's violation.
+/// The close reason describes the violation by the peer.
 #[test]
 fn a_close_for_a_broken_rule_says_which() {
     let (mut world, a, to_a) = at(AssociationState::Established);
@@ -420,8 +420,8 @@ fn a_host_name_that_needs_padding_is_reported_without_it() {
     assert_eq!(abort[12..], expected);
 }
 
-/// RFC 9260 §3.2: a chunk is accepted whether or not its length includes the last padding; a cookie
-/// needs none.
+/// RFC 9260 §3.2: a chunk is accepted whether or not its length includes the last padding. Cookies
+/// have a multiple of four bytes and need no padding.
 #[test]
 fn a_cookie_is_a_multiple_of_four_bytes() {
     for listed in [0, 1, 2, 3] {
@@ -438,8 +438,8 @@ fn a_cookie_is_a_multiple_of_four_bytes() {
     }
 }
 
-/// RFC 9260 §3.3.2.1.2: IPv4-mapped IPv6 addresses are not sent, and a received one is treated as
-/// the IPv4 address.
+/// RFC 9260 §3.3.2.1.2: IPv4-mapped IPv6 addresses are never sent; a received one is treated as the
+/// IPv4 address.
 #[test]
 fn an_ipv4_mapped_address_is_an_ipv4_address() {
     let mapped: std::net::IpAddr = "::ffff:10.3.0.1".parse().unwrap();
@@ -475,10 +475,10 @@ fn addresses_that_the_init_ack_does_not_name_are_abandoned() {
         [10, 9, 0, 3].into(),
     ];
     for (listed, from, kept) in [
-        // Without address parameters, the source is the only address.
+        // Without address parameters, the source address of the INIT ACK is the only address.
         (&[][..], 0, &called[..1]),
         (&[], 1, &called[1..2]),
-        // With them, those and the source.
+        // With address parameters, the listed addresses and the source.
         (&called[2..], 1, &called[1..]),
         (&called[..], 0, &called[..]),
     ] {

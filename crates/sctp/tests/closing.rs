@@ -1,6 +1,6 @@
-//! Random scenarios of the end: two ends send their last messages and close, one or both, while
-//! packets are lost, duplicated and late. Late packets arrive when their association is closed, and
-//! none of them may turn a graceful shutdown into an abort (RFC 9260 §8.4, §9.2).
+//! Random scenarios of shutdowns. Two ends send their last messages, and one or both close, while
+//! packets are lost, duplicated and late. Late packets arrive when their association is closed.
+//! None of them may turn a graceful shutdown into an abort (RFC 9260 §8.4, §9.2).
 
 use crate::common;
 
@@ -23,7 +23,7 @@ struct Scenario {
     sent: [u32; 2],
     heard: [u32; 2],
     reasons: [Option<CloseReason>; 2],
-    /// The driver releases closed associations at once.
+    /// Whether the driver releases closed associations immediately.
     releases: bool,
 }
 
@@ -35,7 +35,8 @@ impl Scenario {
             it.association_max_retrans = 12;
             it.path_max_retrans = 12;
             it.heartbeat_interval = (below(&mut random, 2) == 0).then_some(20 * MILLISECOND);
-            // Otherwise frequent HEARTBEATs would prevent the repetition of a lost SHUTDOWN.
+            // Otherwise frequent HEARTBEATs would restart T2-shutdown, and a lost SHUTDOWN would
+            // never be repeated.
             it.profile.t2_restarts_with_data_only = it.heartbeat_interval.is_some();
         });
         let mut world = World::new(config);
@@ -64,7 +65,7 @@ impl Scenario {
         }
     }
 
-    /// Reads all output up to the end.
+    /// Reads all output of both ends, including the final event.
     fn attend(&mut self) {
         for host in [A, Z] {
             if self.reasons[host].is_some() {
@@ -95,8 +96,8 @@ impl Scenario {
         self.world.run_until(until);
     }
 
-    /// Both send; then one or both close. `leaves`: the host that closes first is removed as soon
-    /// as it is done, and its address no longer answers.
+    /// Both ends send messages; then one or both close. `leaves`: the host that closes first is
+    /// removed as soon as its association is closed, and then no longer answers.
     fn run(mut self, seed: u64, leaves: bool) -> [Option<CloseReason>; 2] {
         let lossy = [0, 2, 10, 20][below(&mut self.random, 4) as usize];
         self.world.fate = trouble(seed, lossy);
@@ -158,7 +159,8 @@ fn both_part_in_peace() {
     assert!(failed.is_empty(), "{}: {failed:#?}", failed.len());
 }
 
-/// The last packet of the removed end may be lost, and cannot be repeated: the other end times out.
+/// The last packet of the removed host may be lost and cannot be repeated, so the other end times
+/// out.
 #[test]
 fn who_is_left_behind_ends() {
     let mut given_up = 0;

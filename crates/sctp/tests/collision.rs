@@ -16,7 +16,7 @@ use common::*;
 
 const RESTARTED_TAG: u32 = 0xBEEF;
 
-/// INIT as sent by A after it lost its state.
+/// INIT of A after it has lost its state.
 fn fresh_init(parameters: Parameters) -> Bytes {
     let init = Init {
         initiate_tag: RESTARTED_TAG,
@@ -29,7 +29,7 @@ fn fresh_init(parameters: Parameters) -> Bytes {
     packet(A, 0, &[&Chunk::Init(init)])
 }
 
-/// COOKIE ECHO that answers an INIT ACK of Z.
+/// COOKIE ECHO with the cookie of an INIT ACK of Z.
 fn echo_of(init_ack: &Bytes) -> Bytes {
     let Chunk::InitAck(ack) = chunks_of(init_ack).remove(0) else {
         panic!("no INIT ACK")
@@ -262,7 +262,7 @@ fn tie_tags_of_a_former_life_do_not_restart_the_next() {
 fn action_b_the_peer_restarted_meanwhile() {
     let mut world = World::new(Config::default());
     world.endpoints[A].listen(true);
-    // Z answers A's INIT, then loses its state and connects itself, with another tag.
+    // Z answers A's INIT, then loses its state and connects to A, with another tag.
     world.fate = lose("COOKIE ECHO", 1);
     let a = world.connect();
     world.run_for(25 * MILLISECOND);
@@ -325,7 +325,8 @@ fn action_b_in_cookie_wait_where_the_peers_tag_is_unknown() {
 #[test]
 fn action_c_a_cookie_that_arrives_late_is_dropped() {
     let mut world = World::new(Config::default());
-    // Two INITs of one attempt yield two cookies with different tags; the second is echoed first.
+    // Two INITs of one attempt yield two cookies with different tags. The cookie of the second INIT
+    // is returned first.
     world.inject(Z, fresh_init(Parameters::empty()));
     let first = echo_of(&world.shot(Z, "INIT ACK"));
     world.forget();
@@ -465,8 +466,8 @@ fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
     assert!((5_000..=16_000).contains(&bytes), "{bytes}");
 }
 
-/// An attacker that lists the address of the peer to which A is connecting learns nothing of A's
-/// attempt, and cannot complete it: the answer is sent to the peer (RFC 9260 §5.2.1).
+/// An attacker lists the address of the peer to which A is connecting. It neither learns A's tag
+/// nor can complete A's attempt, because the answer is sent to the peer (RFC 9260 §5.2.1).
 #[test]
 fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
     let mut world = World::new(Config::default());
@@ -502,7 +503,7 @@ fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
         "nothing goes to the stranger"
     );
     assert_eq!(world.state(A, a), AssociationState::CookieWait);
-    // The called peer answers, and no other peer is in the association.
+    // The peer to which A connects answers, and the association has no addresses of the attacker.
     world.fate = Box::new(|_| Fate::Deliver);
     world.run_for(10 * SECOND);
     assert_eq!(world.state(A, a), AssociationState::Established);

@@ -1,5 +1,5 @@
-//! Concurrent multipath transfer over links with a rate, a queue and random loss: everything
-//! arrives once, and equal paths carry about the sum of both.
+//! Concurrent multipath transfer over links with a rate, a queue and random loss: all messages
+//! arrive once, and two equal paths together carry about twice the data of one.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 
-/// Random numbers of a seed, equal on all machines.
+/// Random number generator with a given seed and the same results on all machines.
 #[derive(Clone)]
 struct Draws(u64);
 
@@ -32,8 +32,8 @@ impl Draws {
     }
 }
 
-/// Link with equal directions: bits per second, delay, queue limit in bytes, lost packets per
-/// thousand.
+/// Link with the same properties in both directions: bits per second, delay, queue limit in bytes,
+/// lost packets per thousand.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     rate: u64,
@@ -42,8 +42,8 @@ struct Link {
     lost: u64,
 }
 
-/// Hosts with one network per link. Links affect packets from the first DATA on; the handshake
-/// passes.
+/// World of hosts with one network per link. The links affect packets from the first DATA on; the
+/// handshake is not affected.
 fn world(config: &Config, links: &[Link], seed: u64) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         let addresses = (0..links.len() as u8).map(|it| address(host, it));
@@ -82,7 +82,7 @@ fn message(number: u32, len: usize) -> Bytes {
     payload.freeze()
 }
 
-/// Bytes of user data received during `time` from a sender that always has more.
+/// Number of bytes of user data received within `time` from a sender that always has more data.
 fn carried(config: &Config, links: &[Link], time: Nanos) -> u64 {
     let (mut world, a, z) = world(config, links, 1);
     let end = world.now + time;
@@ -109,7 +109,7 @@ fn bulk() -> Config {
     Config::default().with(|it| (it.receive_buffer, it.send_buffer) = (1 << 20, 1 << 18))
 }
 
-/// 8 Mbit/s, 20 ms, and a queue of one bandwidth-delay product.
+/// Link with 8 Mbit/s, a delay of 20 ms, and a queue of one bandwidth-delay product.
 const EQUAL: Link = Link {
     rate: 8_000_000,
     delay: 20 * MILLISECOND,
@@ -120,7 +120,7 @@ const EQUAL: Link = Link {
 #[test]
 fn equal_paths_carry_about_the_sum_of_both() {
     let one = carried(&bulk(), &[EQUAL], 20 * SECOND);
-    // A standby path adds nothing.
+    // Without CMT, the second path is a standby path and adds no throughput.
     let standing_by = carried(&bulk(), &[EQUAL; 2], 20 * SECOND);
     assert!(
         standing_by.abs_diff(one) <= one / 100,
@@ -142,7 +142,7 @@ fn equal_paths_carry_about_the_sum_of_both() {
     }
 }
 
-/// One transfer over links, with random switches and messages.
+/// Runs one transfer over links, with random switches and messages.
 fn scenario(seed: u64, paths: usize) {
     let mut draws = Draws::new(seed);
     let links: Vec<Link> = (0..paths)
@@ -249,7 +249,7 @@ fn scenario(seed: u64, paths: usize) {
     assert_eq!(world.state(A, a), AssociationState::Closed, "{told}");
 }
 
-/// Range of seeds per case; `CONCURRENT_SEEDS=1000` runs more, and prints them.
+/// Range of seeds for a case. `CONCURRENT_SEEDS=1000` runs more seeds, and prints them.
 fn seeds(from: u64) -> std::ops::Range<u64> {
     let count = std::env::var("CONCURRENT_SEEDS").ok();
     from..from + count.and_then(|it| it.parse().ok()).unwrap_or(40)
@@ -265,7 +265,7 @@ fn everything_arrives_once_over_three_paths_that_lose() {
     seeds(1_000_000).for_each(|seed| scenario(seed, 3));
 }
 
-/// With RFC 7829: a failed path gets no new data after one timeout, and is used again when it
+/// With RFC 7829, a failed path gets no new data after one timeout, and is used again when it
 /// answers.
 #[test]
 fn a_path_that_dies_costs_one_timeout_and_comes_back() {
@@ -313,7 +313,7 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     assert_eq!(state(&world), PathState::PotentiallyFailed);
     second(&mut world, SECOND);
     let one = second(&mut world, 10 * SECOND);
-    // All of the remaining path: 8 Mbit/s less headers.
+    // The remaining path is fully used: 8 Mbit/s minus headers.
     assert!((7_000_000..8_000_000).contains(&one), "{one}");
     assert!(both > 14_000_000, "{both}");
     second(&mut world, 30 * SECOND);
@@ -322,8 +322,8 @@ fn a_path_that_dies_costs_one_timeout_and_comes_back() {
     assert!(again > 14_000_000, "{again}");
 }
 
-/// Both ends have the setting: SACKs are delayed while data is missing, and their flags report how
-/// many packets they acknowledge.
+/// If both ends have the setting, SACKs are delayed while data is missing, and their flags report
+/// the number of packets that they acknowledge.
 #[test]
 fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer() {
     for (delayed, sacks, flags) in [(true, 2, vec![0x80, 0x80]), (false, 4, vec![0; 4])] {
@@ -350,7 +350,7 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
             sent.expect("room");
         }
         world.drain(A);
-        // Until the SACKs of the four that arrived, but not until their effects have arrived.
+        // Run until the SACKs of the four packets that arrived are sent, but not until they arrive.
         world.run_for(world.delay + MILLISECOND);
         let told: Vec<u8> = world
             .shots
@@ -362,8 +362,8 @@ fn sacks_are_delayed_while_data_is_missing_and_tell_how_many_packets_they_answer
     }
 }
 
-/// An abandoned chunk that is not the lowest is dropped when its path sends next: it blocks neither
-/// other data of that path nor path probes, which would otherwise be due repeatedly.
+/// An abandoned chunk that is not the lowest is dropped when its path sends next. Otherwise it
+/// would block other data on that path, and path probes would be due repeatedly.
 #[test]
 fn abandoned_chunks_block_no_path() {
     for seed in 0..300 {

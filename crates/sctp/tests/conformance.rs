@@ -1,5 +1,5 @@
-//! Clauses of RFC 9260 and RFC 7829 that no other test covers, one test each; `docs/CONFORMANCE.md`
-//! is the table.
+//! Clauses of RFC 9260 and RFC 7829 that no other test covers, one test for each clause.
+//! `docs/CONFORMANCE.md` lists all clauses with their tests.
 
 use crate::common;
 
@@ -27,7 +27,7 @@ fn network(address: IpAddr) -> u8 {
     }
 }
 
-/// Drops all packets over `dead`.
+/// Drops all packets over the network `dead`.
 fn dies(dead: u8) -> Box<dyn FnMut(&Shot) -> Fate> {
     Box::new(move |shot| {
         if network(shot.path.remote) == dead {
@@ -38,7 +38,7 @@ fn dies(dead: u8) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// Networks over which packets of `from` with this chunk were sent.
+/// Networks over which `from` has sent packets with this chunk.
 fn networks_of(world: &World, from: usize, chunk: &str) -> Vec<u8> {
     let has = |shot: &&Shot| shot.from == from && shot.chunks.split(", ").any(|it| it == chunk);
     let network_of = |shot: &Shot| network(shot.path.remote);
@@ -64,8 +64,8 @@ fn path_of(world: &World, host: usize, id: AssociationId, path: u8) -> (PathStat
     (entry.state(), entry.error_count())
 }
 
-/// RFC 9260 §8.5.1 A: a packet with tag 0 that is not an INIT is silently discarded, also out of
-/// the blue.
+/// RFC 9260 §8.5.1 A: a packet with tag 0 that is not an INIT is silently discarded, even if it is
+/// out of the blue.
 #[test]
 fn tag_zero_draws_no_answer() {
     let mut world = World::new(Config::default());
@@ -87,8 +87,8 @@ fn tag_zero_draws_no_answer() {
     );
 }
 
-/// RFC 9260 §5.4: an INIT ACK from an unknown address causes no unaccompanied COOKIE ECHO to that
-/// address.
+/// RFC 9260 §5.4: after an INIT ACK from an unknown address, no COOKIE ECHO without a HEARTBEAT is
+/// sent to that address.
 #[test]
 fn a_cookie_echo_goes_to_no_unconfirmed_address() {
     let mut world = two_homes(&Config::default());
@@ -107,8 +107,8 @@ fn a_cookie_echo_goes_to_no_unconfirmed_address() {
     assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
-/// RFC 9260 §5.1: until the COOKIE ACK arrives only the COOKIE ECHO is sent (and answers to
-/// HEARTBEATs, §8.3).
+/// RFC 9260 §5.1: until the COOKIE ACK arrives, only the COOKIE ECHO and HEARTBEAT ACKs (§8.3) are
+/// sent.
 #[test]
 fn a_cookie_echo_is_followed_by_no_other_packet() {
     let (mut world, tag) = in_state(AssociationState::CookieEchoed);
@@ -124,8 +124,8 @@ fn a_cookie_echo_is_followed_by_no_other_packet() {
     );
 }
 
-/// RFC 9260 §5.2.1: in COOKIE-WAIT the INIT ACK is sent only to a called address, even if the INIT
-/// came from another address of the peer.
+/// RFC 9260 §5.2.1: in COOKIE-WAIT the INIT ACK is sent only to an address to which the user
+/// connected, even if the INIT came from another address of the peer.
 #[test]
 fn an_init_ack_in_cookie_wait_goes_only_where_the_user_called() {
     let mut world = two_homes(&Config::default());
@@ -158,8 +158,8 @@ fn an_init_ack_in_cookie_wait_goes_only_where_the_user_called() {
     assert_eq!(tags[0], tags[1], "the same parameters as its INIT");
 }
 
-/// RFC 9260 §5.4: an address that never answered is not verified by its failure: only HEARTBEATs
-/// are sent there, whatever arrives from it and whatever the user requests.
+/// RFC 9260 §5.4: an address that never answered stays unverified after it has failed. Only
+/// HEARTBEATs are sent there, whatever packets arrive from it and whatever the user requests.
 #[test]
 fn an_address_that_failed_before_it_was_verified_gets_nothing() {
     let mut world = two_homes(&Config::default());
@@ -189,7 +189,7 @@ fn an_address_that_failed_before_it_was_verified_gets_nothing() {
         world.story
     );
     assert_eq!(networks_of(&world, Z, "ERROR"), [0], "{:#?}", world.story);
-    // As primary it gets no data either; data uses the verified path.
+    // Even as the primary path it carries no data; data uses the verified path.
     let now = world.now;
     let association = world.endpoints[Z].association_mut(z).unwrap();
     assert!(association.set_primary(now, address(A, 1)));
@@ -237,7 +237,7 @@ fn potentially_failed() -> Config {
     config
 }
 
-/// RFC 7829 §3.2 (5): if path heartbeats are off, a potentially failed path gets none either.
+/// RFC 7829 §3.2 (5): if path heartbeats are off, a potentially failed path is not probed, either.
 #[test]
 fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
     let mut world = two_homes(&potentially_failed().with(|it| it.heartbeat_interval = None));
@@ -254,8 +254,8 @@ fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
     );
 }
 
-/// RFC 7829 §3.2 (10), with the switch: data sent to one address only, and acknowledged after a
-/// spurious timeout, makes the path active again.
+/// RFC 7829 §3.2 (10), with the switch on: data was sent to one address only. If it is acknowledged
+/// after a spurious timeout, the path is active again.
 #[test]
 fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
     let mut config = potentially_failed();
@@ -267,7 +267,7 @@ fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
     }
     world.run_for(400 * MILLISECOND);
     world.forget();
-    // More than the initial cwnd of the other path permits.
+    // More data than the initial cwnd of the other path permits.
     let mut sacks = 0;
     world.fate = Box::new(move |shot| match shot.from {
         Z if shot.chunks == "SACK" => {
@@ -308,7 +308,7 @@ fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
     );
 }
 
-/// RFC 7829 §4.1 (3): while all paths are inactive, data uses the one with the fewest errors.
+/// RFC 7829 §4.1 (3): while all paths are inactive, data uses the path with the fewest errors.
 #[test]
 fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
     let mut world = two_homes(&potentially_failed().with(|it| {
@@ -334,8 +334,8 @@ fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
     assert_eq!(networks_of(&world, A, "DATA"), [1], "{:#?}", world.story);
 }
 
-/// RFC 7829 §5 (1): a primary is not replaced before it has failed, and no smaller PSMR is
-/// accepted.
+/// RFC 7829 §5 (1): the primary path is not replaced before it has failed, and a smaller PSMR is
+/// rejected.
 #[test]
 fn a_primary_is_not_abandoned_before_it_fails() {
     let config = |most| Config::default().with(|it| it.primary_switchover_max_retrans = Some(most));
@@ -352,7 +352,7 @@ fn a_primary_is_not_abandoned_before_it_fails() {
     assert_eq!(association.paths().primary(), PathId(0));
 }
 
-/// RFC 9260 §6.2: no SACK is delayed by more than 500 ms, and no longer delay is accepted.
+/// RFC 9260 §6.2: no SACK is delayed by more than 500 ms, and a longer setting is rejected.
 #[test]
 fn a_sack_waits_half_a_second_at_most() {
     let config = |delay| Config::default().with(|it| it.sack_delay = delay);
@@ -370,8 +370,9 @@ fn a_sack_waits_half_a_second_at_most() {
     assert_eq!(sack.map(|shot| shot.at - sent), Some(510 * MILLISECOND));
 }
 
-/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer shows that it is alive: the
-/// retransmission count restarts. T2-shutdown does not, if only DATA restarts it.
+/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer shows that it is alive, so the
+/// retransmission count restarts. T2-shutdown is not restarted if the switch restarts it by DATA
+/// only.
 #[test]
 fn a_peer_that_still_sends_is_not_abandoned_in_shutdown_sent() {
     let impatient = Config::default().with(|it| {
@@ -407,7 +408,7 @@ fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
     for _ in 0..8 {
         world.send(A, a, 0, vec![7; 1_000]);
     }
-    // Z reads nothing; its window closes. A's remaining data waits.
+    // Z does not read, so its window closes. The remaining data of A is queued.
     let cwnd = |world: &World| {
         world.endpoints[A]
             .association(a)
@@ -446,8 +447,8 @@ fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// Every test named in `docs/CONFORMANCE.md` exists: names in backticks in the last column that
-/// look like test names.
+/// Every test that `docs/CONFORMANCE.md` names in its last column must exist. Names in backticks
+/// that look like test names are checked.
 #[test]
 fn every_test_of_the_table_exists() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,8 +1,8 @@
-//! Vulnerabilities of other stacks, by name: the same input is sent to this stack. Chunks of
-//! extensions (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here;
-//! `cves_of_extensions.rs` tests them with the extensions enabled.
+//! Inputs that triggered vulnerabilities of other stacks. Chunks of extensions (ASCONF, AUTH,
+//! FORWARD-TSN, RE-CONFIG) are unknown chunks here; `cves_of_extensions.rs` tests them with the
+//! extensions enabled.
 //!
-//! Elsewhere: the parsers behind CVE-2019-20503 and CVE-2010-1173 also in `wire`
+//! Tests in other files: the parsers behind CVE-2019-20503 and CVE-2010-1173 also in `wire`
 //! (`packet/tests.rs`); truncated cookies (CVE-2026-53224) in `hostile.rs` and, with a valid
 //! signature, in `cookie.rs`; the gap counts of GHSA-jwjp-4649-v8jp and the chunk lengths of
 //! sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in `collision.rs`; the
@@ -93,8 +93,8 @@ fn cve_2006_2934_a_packet_without_chunks() {
     );
 }
 
-/// A parameter of any type that claims to be longer than its chunk: nothing after it is read, and
-/// nothing of it is reported.
+/// A parameter of any type whose length exceeds its chunk. No byte after the chunk may be read, and
+/// no part of it reported.
 #[test]
 fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
     for kind in [0xC0FF_u16, 0x40FF, 0x80FF, 5, 7, 9] {
@@ -103,7 +103,7 @@ fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
         value.extend_from_slice(&kind.to_be_bytes());
         value.extend_from_slice(&[0, 40, 10, 0, 0, 1]);
         let mut bytes = raw_packet(A, 0, &chunk(kind::INIT, 28, &value)).to_vec();
-        // Bait for a parser that trusts the length.
+        // Bytes that a parser would read if it trusted the length.
         bytes.resize(bytes.len() + 64, 0x5E);
         bytes[12 + 3] = 28;
         for bytes in [&bytes[..12 + 28], &bytes[..]] {
@@ -126,7 +126,8 @@ fn cve_2019_20503_the_last_parameter_reaches_past_the_init() {
     }
 }
 
-/// Parameters that all ask to be reported: the answer contains its cookie, and fits into a packet.
+/// All parameters request to be reported. The INIT ACK must contain its cookie, and fit into a
+/// packet.
 #[test]
 fn cve_2010_1173_many_unknown_parameters() {
     let (mut world, _, _, _, _) = pair(Config::default());
@@ -148,7 +149,8 @@ fn cve_2010_1173_many_unknown_parameters() {
     assert!(parameters.any(|it| matches!(it, Parameter::UnrecognizedParameter(_))));
 }
 
-/// Chunks shorter than their fixed part, with the right tag: discarded without further effect.
+/// Chunks with the right tag that are shorter than their fixed part: they are discarded without
+/// further effect.
 #[test]
 fn cve_2021_3655_chunks_shorter_than_their_fields() {
     let fixed = [
@@ -163,7 +165,7 @@ fn cve_2021_3655_chunks_shorter_than_their_fields() {
         for len in 0..fields {
             let (mut world, a, _, to_a, _) = pair(Config::default());
             let short = chunk(kind, 4 + len as u16, &vec![0; len]);
-            // Other chunks of the packet take the place of its fields.
+            // Bytes of the next chunk are in the position of the missing fields.
             let rest = chunk(0xBF, 20, &[0xFF; 16]);
             world.inject(A, raw_packet(Z, to_a, &[short, rest].concat()));
             assert_eq!(
@@ -265,7 +267,8 @@ fn cve_2021_3772_a_bad_chunk_under_a_wrong_tag_ends_nothing() {
     assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
-/// A packet full of one-byte fragments, the last one first: no recursion, and little work.
+/// A packet full of one-byte fragments, the last fragment first: it must cause no recursion and
+/// little work.
 #[test]
 fn cve_2006_2274_many_small_fragments() {
     let config = Config::default().with(|it| it.receive_buffer = 1 << 20);
@@ -296,7 +299,7 @@ fn cve_2006_2274_many_small_fragments() {
     assert_eq!(got[0].payload.len(), 2_000);
 }
 
-/// Lets A send one message, and returns the TSN after it.
+/// Lets A send one message, and returns the TSN of A's next message.
 fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Tsn {
     world.send(A, a, 0, "first");
     world.run_for(SECOND);
@@ -312,7 +315,7 @@ fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Ts
     sent.expect("DATA").next()
 }
 
-/// Tiny messages fill a buffer by their number before their bytes do: the window closes, opens
+/// Tiny messages exhaust the buffer by their number before their bytes do. The window closes, opens
 /// again when they are read, and all arrive.
 #[test]
 fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
@@ -321,8 +324,8 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     world.narrate = false;
     let mut sent = 0_u32;
     let mut got = Vec::new();
-    // The amount of buffered and reported data is bounded by number, too; reading sends a window
-    // update, so that the peer needs no probes.
+    // The number of buffered and reported messages is bounded, too. Reading causes a window update,
+    // so the peer needs no window probes.
     for round in 0..60 {
         while sent < 3_000 {
             let message = Bytes::from(vec![sent as u8; 1]);
@@ -338,7 +341,7 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
         }
         world.drain(A);
         world.run_for(100 * MILLISECOND);
-        // Nothing is read during the first second.
+        // No message is read during the first second.
         if round >= 10 {
             got.extend(world.receive_all(Z, z));
             assert!(round > 10 || got.len() <= 320, "{} held", got.len());
@@ -355,8 +358,8 @@ fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
     }
 }
 
-/// RFC 5062 §2.3: an INIT that lists many addresses is answered once, to its source; only the
-/// source is probed before the cookie has been returned from there.
+/// RFC 5062 §2.3: an INIT that lists many addresses is answered once, to its source. Other
+/// addresses are not probed before the cookie has been returned from the source.
 #[test]
 fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
     let mut world = World::new(Config::default());
@@ -375,8 +378,8 @@ fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
     let answers = sent_by(&world, Z);
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].path.remote, address(A, 0));
-    // The cookie is returned: each of the few stored addresses gets at most one HEARTBEAT until one
-    // is answered.
+    // After the cookie is returned, each of the few stored addresses gets at most one HEARTBEAT
+    // until one is answered.
     let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
         panic!()
     };
@@ -419,8 +422,8 @@ fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
     const ASCONF: u8 = 0xC1;
     let bodies: [&[u8]; 5] = [
         &[],
-        // Only a serial number; and with an address parameter of an illegal family, truncated, and
-        // of length 0.
+        // ASCONF with a serial number only; with an address parameter of an illegal family;
+        // truncated; and of length 0.
         &[0, 0, 0, 1],
         &[0, 0, 0, 1, 0xC0, 0x01, 0, 8, 0, 5, 0, 4],
         &[0, 0, 0, 1, 0, 5, 0, 8, 10, 0],
@@ -443,7 +446,7 @@ fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
         "{} answers to 75 packets",
         answers.len()
     );
-    // The sender's TSN was not moved as by a FORWARD TSN: data still passes.
+    // The chunk was not processed as a FORWARD TSN, so data still arrives.
     let z = world.only_association(Z);
     world.send(Z, z, 0, vec![1; 3_000]);
     world.run_for(SECOND);
@@ -463,7 +466,7 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
         world.inject(Z, echo.clone());
         assert_eq!(world.state(Z, z), AssociationState::Established);
     }
-    // During and after the shutdown.
+    // Also during and after the shutdown.
     world.fate = lose("SHUTDOWN ACK", 2);
     world.shutdown(A, a);
     world.run_for(30 * MILLISECOND);
@@ -481,13 +484,13 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
     assert!(discarded(&world, Z, DiscardReason::LateCookie) > 0);
 }
 
-/// A state cookie is fully determined by the seed and the INIT: it contains no uninitialized
+/// A state cookie is fully determined by the seed and the INIT, so it contains no uninitialized
 /// memory.
 #[test]
 fn cve_2013_5209_a_cookie_holds_nothing_but_what_was_put_in() {
     let cookie_of = || {
         let mut world = World::new(Config::default());
-        // Memory used and freed in between differs between runs of the closure.
+        // Uninitialized memory would differ between the two runs, because of these allocations.
         let rubbish: Vec<Vec<u8>> = (0..100).map(|len| vec![0xA5; len * 7]).collect();
         drop(rubbish);
         world.inject(Z, packet(A, 0, &[&init_from(1)]));
@@ -506,7 +509,7 @@ fn cve_2006_2271_ecne_where_there_is_no_association() {
     assert_eq!(discarded(&world, Z, DiscardReason::OutOfTheBlue), 2);
 }
 
-/// A COOKIE ECHO in fragments: each one is a forgery.
+/// A COOKIE ECHO in fragments: each fragment is treated as a forged cookie.
 #[test]
 fn cve_2006_2272_a_cookie_echo_in_pieces() {
     let mut world = World::new(Config::default());
@@ -532,7 +535,7 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
 
 /// CVE-2015-1421 and CVE-2014-5077: both ends connect at the same time, and the INITs have AUTH
 /// parameters, although AUTH is off here (RFC 4895 §3): Random, Chunk List, Requested HMAC
-/// Algorithm, some without a value.
+/// Algorithm, some of them without a value.
 #[test]
 fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
     const RANDOM: u16 = 0x8002;

@@ -21,7 +21,7 @@ fn speaking_all() -> Config {
     })
 }
 
-/// An established pair, and the tag of packets to Z.
+/// World with an established association, and verification tag of packets to Z.
 fn pair() -> (World, AssociationId, u32) {
     let mut world = World::new(speaking_all());
     world.connect();
@@ -40,14 +40,14 @@ fn chunk(kind: u8, length: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Packets discarded by Z for reasons that apply to useless chunks.
+/// Number of packets and chunks that Z has discarded for reasons that apply to useless chunks.
 fn thrown_away(world: &World) -> u64 {
     world.endpoints[Z].discards().total()
 }
 
-/// CVE-2020-6831: the length of an AUTH chunk, or of its HMAC, was not checked against the size of
-/// the copy destination. An AUTH of any length, followed by nothing, too little or too much, is
-/// discarded together with the chunks that it should authenticate.
+/// CVE-2020-6831: another stack did not compare the length of an AUTH chunk or of its HMAC with the
+/// size of the destination buffer. Here an AUTH of any length is discarded together with the chunks
+/// after it.
 #[test]
 fn cve_2020_6831_an_auth_of_any_length() {
     let (mut world, z, tag) = pair();
@@ -76,9 +76,9 @@ fn cve_2020_6831_an_auth_of_any_length() {
     assert!(answered <= sent, "one ERROR each at most");
 }
 
-/// CVE-2022-46871: fixes of stream resets and reassembly were missing. A RE-CONFIG of any length,
-/// with a parameter of any length, is answered or discarded; likewise an I-DATA or I-FORWARD-TSN of
-/// any length.
+/// CVE-2022-46871: a bundled SCTP stack lacked fixes of stream resets and reassembly. A RE-CONFIG
+/// of any length with a parameter of any length is answered or discarded, as are I-DATA and
+/// I-FORWARD-TSN of any length.
 #[test]
 fn cve_2022_46871_requests_and_pieces_of_any_length() {
     for parameter in 12..=19_u8 {
@@ -115,8 +115,8 @@ fn cve_2022_46871_requests_and_pieces_of_any_length() {
     }
 }
 
-/// CVE-2021-3655: ASCONFs and ASCONF-ACKs shorter than their fields. Without authentication they
-/// are not read.
+/// CVE-2021-3655: ASCONFs and ASCONF-ACKs that are shorter than their fields. Without
+/// authentication they are not parsed.
 #[test]
 fn cve_2021_3655_asconfs_shorter_than_their_fields() {
     for kind in [kind::ASCONF, kind::ASCONF_ACK] {

@@ -1,4 +1,4 @@
-//! Associations that are detached from their endpoint, each on its own thread.
+//! Detached associations, each on its own thread.
 
 mod icmp;
 mod protected;
@@ -41,7 +41,7 @@ enum Command {
     Abort,
 }
 
-/// Results of an input.
+/// Results of processing an input.
 #[derive(Default)]
 struct Report {
     packets: Vec<(Path, Bytes)>,
@@ -52,7 +52,7 @@ struct Report {
     restarted: bool,
 }
 
-/// Echoes messages on the thread of the association.
+/// Thread of an association: processes commands, and echoes messages.
 fn run(
     mut association: DetachedAssociation,
     commands: &Receiver<(Nanos, Command)>,
@@ -72,7 +72,7 @@ fn run(
                     let options = SendOptions::on(message.stream);
                     let bytes = message.payload.into_bytes();
                     let text = String::from_utf8_lossy(&bytes).into_owned();
-                    // Fails after the peer's shutdown.
+                    // `send` fails after the peer's shutdown.
                     let _ = association.send(now, bytes, &options);
                     text
                 }
@@ -99,7 +99,7 @@ fn run(
     }
 }
 
-/// Handle of a thread with an association.
+/// Handle of a thread that runs an association.
 struct Worker {
     commands: Sender<(Nanos, Command)>,
     reports: Receiver<Report>,
@@ -148,7 +148,7 @@ impl Drop for Worker {
 /// Whether a packet with these chunks and addresses is lost.
 type Lost = dyn FnMut(&str, Path) -> bool;
 
-/// Where a packet is going.
+/// Destination of a packet.
 #[derive(Clone, Copy)]
 enum To {
     Server,
@@ -157,22 +157,22 @@ enum To {
 
 struct Net {
     now: Nanos,
-    /// Settings of the clients, without addresses.
+    /// Settings of the clients, except their addresses.
     config: Config,
     server: Endpoint,
     workers: BTreeMap<AssociationId, Worker>,
-    /// Associations are detached as soon as they are established.
+    /// Whether associations are detached as soon as they are established.
     detaches: bool,
     clients: Vec<(u8, Endpoint)>,
     flying: BTreeMap<(Nanos, u64), (To, Path, Bytes)>,
     sent: u64,
     story: Vec<String>,
-    /// Last packet from the server.
+    /// Last packet that the server has sent.
     last: (IpAddr, Bytes),
-    /// Source of all packets of clients instead of their own.
+    /// Source address of all packets of clients, instead of their own addresses.
     source: Option<IpAddr>,
     lost: Box<Lost>,
-    /// The endpoint does not see the event of a restart.
+    /// Whether events about restarts are hidden from the endpoint.
     hides_restarts: bool,
 }
 
@@ -202,7 +202,7 @@ impl Net {
         }
     }
 
-    /// Adds a client at host `host` with this many addresses, which connects.
+    /// Adds a client at host `host` with `homes` addresses, which connects to the server.
     fn connect(&mut self, host: u8, homes: u8) -> (usize, AssociationId) {
         self.connect_from(host, homes, CLIENT_PORT)
     }
@@ -211,7 +211,7 @@ impl Net {
         self.connect_after(host, homes, port, |_| {})
     }
 
-    /// `prepare` is called before the first packet.
+    /// Like [`Self::connect_from`]; `prepare` is called before the first packet.
     fn connect_after(
         &mut self,
         host: u8,
@@ -274,7 +274,7 @@ impl Net {
         let chunks = describe(&packet);
         let to = match from_server {
             false => To::Server,
-            // The newest client there, because it took the place of others.
+            // The newest client with this address, because it replaced earlier ones.
             true => To::Client(
                 self.clients
                     .iter()
@@ -298,7 +298,7 @@ impl Net {
         }
     }
 
-    /// Passes a command to an association, and its results on.
+    /// Sends a command to an association, and processes its report.
     fn command(&mut self, id: AssociationId, command: Command) {
         let worker = self.workers.get_mut(&id).expect("detached");
         let report = worker.call(self.now, command);
@@ -401,7 +401,7 @@ fn numbers(range: std::ops::Range<u32>) -> Vec<String> {
     range.map(|it| it.to_string()).collect()
 }
 
-/// Every seventh packet is lost, so that the timers and SACKs of the association work, too.
+/// Every seventh packet is lost, so that timers and SACKs of the association are tested, too.
 #[test]
 fn messages_are_echoed_by_an_association_on_another_thread() {
     let mut net = Net::new();
@@ -427,7 +427,7 @@ fn messages_are_echoed_by_an_association_on_another_thread() {
     );
 }
 
-/// The endpoint forgets a closed association: its peer may begin another one.
+/// The endpoint forgets a closed association, so its peer can connect again.
 #[test]
 fn a_closed_association_leaves_its_place() {
     let mut net = Net::new();
@@ -471,7 +471,8 @@ fn an_aborted_association_sends_its_last_packet() {
     assert!(net.only_worker().is_closed);
 }
 
-/// RFC 9260 §5.2.4.1, action A: the endpoint answers the INIT, the association takes the cookie.
+/// RFC 9260 §5.2.4.1, action A: the endpoint answers the INIT, and the association processes the
+/// cookie.
 #[test]
 fn the_peer_of_a_detached_association_restarts() {
     let mut net = Net::new();
@@ -481,7 +482,7 @@ fn the_peer_of_a_detached_association_restarts() {
     net.send(client, id, "new".into());
     net.run_for(SECOND);
     assert_eq!(net.read(client, id), ["new"]);
-    // The tag of the association has changed, and is found by a further restart.
+    // The tag of the association has changed, and a further restart uses the new tag.
     net.up(2, 1);
     assert_eq!(net.only_worker().output, ["restarted", "new", "restarted"]);
 }
@@ -504,7 +505,7 @@ fn a_lost_cookie_ack_is_sent_again() {
     assert_eq!(net.only_worker().output, [""; 0]);
 }
 
-/// RFC 9260 §5.2.6: the cookie of a restart that comes later than its lifespan of 60 s.
+/// RFC 9260 §5.2.6: the cookie of a restart arrives after its lifespan of 60 s.
 #[test]
 fn a_stale_cookie_is_answered_by_the_endpoint() {
     let mut net = Net::new();
@@ -528,8 +529,8 @@ fn a_stale_cookie_is_answered_by_the_endpoint() {
     );
 }
 
-/// The second address is verified after the association was detached, and all packets come from it
-/// then.
+/// The second address is verified after the association was detached. Then all packets come from
+/// this address.
 #[test]
 fn packets_of_an_address_that_was_verified_later_are_forwarded() {
     let mut net = Net::new();
@@ -543,7 +544,7 @@ fn packets_of_an_address_that_was_verified_later_are_forwarded() {
     assert_eq!(net.read(client, id), ["over"]);
 }
 
-/// Two of three associations are of one host, and its share of three places is one.
+/// Two of three associations belong to one host, whose share of three slots is one.
 #[test]
 fn a_detached_association_is_displaced() {
     let mut net = Net::new();

@@ -33,7 +33,7 @@ pub fn with_methods(methods: KeyMethods) -> Config {
     })
 }
 
-/// A protected pair.
+/// World with a protected association; returns both ends.
 pub fn protected(config: Config) -> (World, [AssociationId; 2]) {
     let mut world = World::new(config);
     let (a, z) = world.established();
@@ -44,7 +44,7 @@ pub fn protected(config: Config) -> (World, [AssociationId; 2]) {
     (world, [a, z])
 }
 
-/// Sends messages of `sizes` in both directions, which must arrive unaltered.
+/// Sends messages of these sizes in both directions. They must arrive unaltered.
 pub fn exchange(world: &mut World, ids: [AssociationId; 2], sizes: &[usize]) {
     let message = |host: usize, number: usize, size: usize| {
         Bytes::from_iter((0..size).map(|at| (at * 7 + number + 100 * host) as u8))
@@ -150,7 +150,7 @@ fn each_suite_protects() {
     }
 }
 
-/// Handshake flights of the length of those with certificates, in several chunks.
+/// Handshake flights that are as long as flights with certificates, and need several chunks.
 #[test]
 fn long_flights_are_fragmented() {
     let mut settings = settings();
@@ -190,8 +190,8 @@ fn loose_mode_goes_without_where_the_peer_does_not_offer_it() {
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
 }
 
-/// Keys of the next epoch during a transfer, requested by either end, by both, and after a number
-/// of packets.
+/// Keys of the next epoch are negotiated during a transfer: requested by either end, by both ends,
+/// and after a number of packets.
 #[test]
 fn new_keys_are_negotiated_without_a_gap() {
     let config = strict().with(|it| it.dtls_rekey_packets = Some(15));
@@ -254,7 +254,8 @@ fn packets_are_no_longer_than_the_path_mtu_that_is_discovered() {
     );
 }
 
-/// A restart with the restart keys keeps the association protected; new keys follow.
+/// After a restart with the restart keys, the association is still protected, and new keys are
+/// negotiated.
 #[test]
 fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
     let (mut world, [a, z]) = protected(strict());
@@ -262,7 +263,7 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
     let association = world.endpoints[A].association(a).expect("known");
     let keys = association.protection().restart_keys().expect("negotiated");
     assert_eq!(keys.epoch, 3);
-    // A forgets everything else.
+    // A loses all other state.
     let config = world.endpoints[A].config().clone();
     world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
     world.forget();
@@ -286,7 +287,8 @@ fn a_peer_that_lost_its_state_restarts_with_its_restart_keys() {
         world.told(Z)
     );
     exchange(&mut world, [a, z], &[10, 5_000]);
-    // When no packet of the restart can be in flight any more, there are keys for the next restart.
+    // Keys for the next restart are available when no packet of this restart can be in flight any
+    // more.
     let keys = |world: &World| {
         let association = world.endpoints[A].association(a).expect("known");
         association.protection().restart_keys().map(|it| it.epoch)
@@ -342,7 +344,7 @@ fn both_ends_may_call_at_the_same_time() {
     exchange(&mut world, [a, z], &[10, 3_000]);
 }
 
-/// The abstract API of §7: the user is the key management.
+/// Abstract API of §7: the user is the key management.
 #[test]
 fn the_user_may_install_the_keys() {
     let mut world = World::new(with_methods(KeyMethods::external(&[200])));
@@ -415,8 +417,7 @@ fn the_user_may_install_the_keys() {
     assert!(world.shots.iter().all(|it| it.chunks == DTLS));
 }
 
-/// Messages of key management are returned to the user if it is the key management, and are hidden
-/// otherwise.
+/// Key management messages are returned to the user only if the user is the key management.
 #[test]
 fn messages_of_key_management_are_not_the_users() {
     let (mut world, ids) = protected(strict());
@@ -444,7 +445,8 @@ fn messages_of_key_management_are_not_the_users() {
     );
 }
 
-/// The parameter is only in INIT and INIT ACK, and AUTH is not offered with it.
+/// The DTLS Key Management Parameter is only in INIT and INIT ACK, and AUTH is not offered together
+/// with it.
 #[test]
 fn init_and_init_ack_have_the_parameter() {
     use anabranch_wire::extension::InitParameter;

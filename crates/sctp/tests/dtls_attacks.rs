@@ -1,5 +1,5 @@
 //! Attacks on associations that use the DTLS chunk: downgrade, replay, forgery, and peers that do
-//! not finish (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5, §10).
+//! not complete the handshake (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5, §10).
 
 use crate::common;
 use crate::dtls::{DTLS, contains, exchange, protected, strict};
@@ -18,7 +18,7 @@ use bytes::Bytes;
 use common::wrong::discarded;
 use common::*;
 
-/// The packet with its DTLS Key Management Parameter changed by `change`, or left out.
+/// Packet whose DTLS Key Management Parameter is changed by `change`, or omitted.
 fn changed(from: usize, bytes: &Bytes, change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Bytes {
     let new = |parameters: &Parameters| {
         let list = parameters.iter().filter_map(|it| match it.expect("sound") {
@@ -46,7 +46,7 @@ fn changed(from: usize, bytes: &Bytes, change: impl Fn(&[u8]) -> Option<Vec<u8>>
     packet(from, header_of(bytes).verification_tag, &[&chunk])
 }
 
-/// A world in which an attacker replaces the INIT of A, or the INIT ACK of Z.
+/// World in which an attacker alters the INIT of A or the INIT ACK of Z.
 fn tampered(security: Security, victim: usize, change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> World {
     let config = strict().with(|it| it.security = security);
     let mut world = World::new(config);
@@ -60,7 +60,7 @@ fn tampered(security: Security, victim: usize, change: impl Fn(&[u8]) -> Option<
     world
 }
 
-/// Causes of the ABORTs that `from` sent.
+/// Error causes of the ABORTs that `from` has sent.
 fn causes(world: &World, from: usize) -> Vec<u16> {
     let aborts = world.shots.iter().filter(|it| it.from == from);
     let chunks = aborts.flat_map(|it| chunks_of(&it.bytes));
@@ -97,14 +97,14 @@ fn other_methods_and_roles_are_refused_with_their_cause() {
     }
 }
 
-/// If any bit of a parameter is changed in transit, no keys are negotiated, even in loose mode,
-/// because keys are derived from both parameters.
+/// If an attacker changes any bit of a parameter, no keys are negotiated, even in loose mode,
+/// because the keys are derived from both parameters.
 #[test]
 fn parameters_that_were_changed_on_the_way_end_the_association() {
     for security in [Security::DtlsChunk, Security::DtlsChunkLoose] {
         for victim in [A, Z] {
-            // Tie breaker, reserved bits and the R bit. Without a common role or method, loose mode
-            // continues unprotected.
+            // Changes of the tie breaker, reserved bits and the R bit. If a change leaves no common
+            // role or method, loose mode continues without protection.
             for (byte, bit) in [(0, 0x80), (1, 1), (3, 1), (4, 4), (4, 0x08), (4, 0x80)] {
                 let world = tampered(security, victim, |value| {
                     let mut value = value.to_vec();
@@ -180,14 +180,14 @@ fn records_that_were_changed_or_cut_are_discarded() {
     assert_eq!(describe(&shot), DTLS);
     let tag = header_of(&shot).verification_tag;
     let mut injected = 0;
-    // Reserved flags and padding are ignored: 1 byte before the record and 3 after it.
+    // Reserved flags and padding are ignored: 1 byte before the record and 3 bytes after it.
     for at in (12..shot.len() - 3).filter(|at| ![13, 16].contains(at)) {
         let mut bytes = shot[12..].to_vec();
         bytes[at - 12] ^= 0x20;
         world.inject(Z, raw_packet(A, tag, &bytes));
         let mut cut = shot[12..at].to_vec();
         if cut.len() >= 4 {
-            // A chunk that is sound, around a part of the record.
+            // Valid chunk that contains only part of the record.
             let length = cut.len() as u16;
             cut[2..4].copy_from_slice(&length.to_be_bytes());
             cut.resize(cut.len().next_multiple_of(4), 0);
@@ -217,7 +217,8 @@ fn a_dtls_chunk_with_another_chunk_is_discarded() {
     let pad = [0x84, 0, 0, 4];
     world.inject(Z, raw_packet(A, tag, &[&shot[12..], &pad].concat()));
     assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
-    // The packets are also dropped before protection is required, in any position.
+    // Such packets are also dropped before protection is required, whatever the order of their
+    // chunks.
     let mut world = World::new(strict());
     world.fate = Box::new(|shot| match contains(shot.chunks.as_bytes(), b"DATA") {
         true => Fate::Drop,
@@ -230,7 +231,7 @@ fn a_dtls_chunk_with_another_chunk_is_discarded() {
     assert_eq!(discarded(&world, Z, DiscardReason::BundledDtls), 1);
 }
 
-/// The association ends by T3-rtx, and the user never considers it established.
+/// T3-rtx ends the association, and the user is never notified that it was established.
 #[test]
 fn a_peer_that_never_finishes_is_abandoned() {
     let mut world = World::new(strict());
@@ -257,7 +258,7 @@ fn a_peer_that_never_finishes_is_abandoned() {
     assert!(world.shots.len() < 200, "{}", world.shots.len());
 }
 
-/// User data that arrives before the keys is treated as an attack: none of it reaches the user.
+/// User data that arrives before the keys is treated as an attack, and does not reach the user.
 #[test]
 fn user_data_before_the_keys_ends_the_association() {
     let mut world = World::new(strict());
@@ -284,7 +285,7 @@ fn user_data_before_the_keys_ends_the_association() {
     let _ = a;
 }
 
-/// An attacker that has seen the whole association cannot restart, move or end it.
+/// An attacker that has recorded the whole association can neither restart, nor move, nor end it.
 #[test]
 fn a_recorded_handshake_cannot_be_replayed() {
     let mut world = World::new(strict());
@@ -305,8 +306,8 @@ fn a_recorded_handshake_cannot_be_replayed() {
     exchange(&mut world, [a, z], &[100]);
 }
 
-/// User data that arrived before the keys and waits for earlier messages of its stream does not
-/// stay until protected messages complete it.
+/// User data that arrived before the keys and waits for earlier messages of its stream must not be
+/// delivered when protected messages complete it.
 #[test]
 fn user_data_before_the_keys_that_cannot_be_read_yet_ends_the_association() {
     let mut world = World::new(strict());
@@ -348,8 +349,8 @@ fn user_data_before_the_keys_that_cannot_be_read_yet_ends_the_association() {
     assert!(!world.told(Z).iter().any(established));
 }
 
-/// A protected pair, whose A has lost all state except the restart keys and calls Z again. Packets
-/// meet with `fate` from then on.
+/// World with a protected association, in which A has lost all state except the restart keys and
+/// connects to Z again. Later packets have the fate `fate`.
 fn restarting(
     config: Config,
     fate: Box<dyn FnMut(&Shot) -> Fate>,
@@ -417,8 +418,8 @@ fn an_end_that_restarts_takes_nothing_in_clear() {
     exchange(&mut world, [a, z], &[10]);
 }
 
-/// The attacker removes the parameter from the INIT of a restart, and adds it to the INIT ACK, so
-/// that the cookie is for an association without the DTLS chunk.
+/// An attacker removes the parameter from the INIT of a restart, and adds it to the INIT ACK. The
+/// cookie is then for an association without the DTLS chunk.
 #[test]
 fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     let loose = strict().with(|it| it.security = Security::DtlsChunkLoose);
@@ -449,7 +450,7 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     let association = world.endpoints[Z].association(z).expect("known");
     assert!(association.protection().is_active());
     assert!(discarded(&world, Z, DiscardReason::Unprotected) > 0);
-    // The other way round: an INIT ACK without the parameter.
+    // Conversely, an INIT ACK without the parameter.
     let (mut world, [a, _], _) = restarting(loose, lose("INIT ACK", 1));
     world.run_for(15 * MILLISECOND);
     let ack = changed(Z, &world.shot(Z, "INIT ACK"), |_| None);
@@ -457,14 +458,14 @@ fn a_restart_does_not_end_the_protection_even_in_loose_mode() {
     world.run_for(500 * MILLISECOND);
     assert!(!world.story.iter().any(|it| it.contains("COOKIE ECHO")));
     assert_eq!(world.state(A, a), AssociationState::Closed);
-    // The restart keys protect its ABORT.
+    // The ABORT is protected by the restart keys.
     let words = "an INIT ACK without the DTLS chunk, which is required here";
     let violation = Some(CloseReason::PeerViolation(Violation::Protocol(words)));
     assert_eq!(world.close_reason(A, a), violation);
 }
 
-/// A cookie that became stale makes the handshake of a restart start again, with the same keys, but
-/// not with the same nonces.
+/// After a Stale Cookie error, the handshake of a restart starts again with the same keys, but must
+/// not use the same nonces.
 #[test]
 fn restart_keys_that_have_sealed_cannot_be_set_again() {
     let (mut world, [a, _], keys) = restarting(strict(), lose_records_of(A));

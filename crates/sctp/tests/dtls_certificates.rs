@@ -1,4 +1,4 @@
-//! The DTLS chunk with certificates (draft-porfiri-tsvwg-sctp-dtls-handshake).
+//! DTLS chunk with certificates (draft-porfiri-tsvwg-sctp-dtls-handshake).
 
 use crate::common;
 use crate::dtls::{DTLS, exchange, protected, with_methods};
@@ -16,7 +16,8 @@ use rcgen::{
 const NAME: &str = "spiffe://example.org/peer";
 
 fn key() -> KeyPair {
-    // Signatures of one length, so that a seed determines the sizes of packets.
+    // Signatures of this algorithm have a constant length, so that the seed determines the sizes of
+    // packets.
     KeyPair::generate_for(&PKCS_ED25519).expect("a key")
 }
 
@@ -31,8 +32,8 @@ fn common_authority() -> &'static CertifiedIssuer<'static, KeyPair> {
     AUTHORITY.get_or_init(authority)
 }
 
-/// The method of an end with a certificate of `issuer`, that accepts peers of the common authority.
-/// `long`: its chain does not fit in the initial congestion window.
+/// Key management method of an end that has a certificate of `issuer` and accepts peers of the
+/// common authority. `long`: its certificate chain does not fit into the initial cwnd.
 fn method_by(issuer: &CertifiedIssuer<'static, KeyPair>, long: bool) -> KeyMethods {
     let own = key();
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
@@ -118,8 +119,8 @@ fn a_peer_of_another_authority_is_refused() {
     }
 }
 
-/// The server protects its packets before the client does. If acknowledgments of the client are
-/// lost at that time, the server must still accept those that follow.
+/// The server protects its packets before the client does. If SACKs of the client are lost at that
+/// time, the server must still accept the following unprotected ones.
 #[test]
 fn lost_acknowledgments_of_a_long_handshake_delay_it_but_do_not_end_it() {
     for lost in 1..12 {

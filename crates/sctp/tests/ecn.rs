@@ -1,5 +1,5 @@
-//! Explicit Congestion Notification (RFC 4960 Appendix A): negotiation, the effect of a mark, and
-//! the effect of a malicious peer.
+//! Explicit Congestion Notification (RFC 4960 Appendix A): negotiation, effects of marks, and
+//! limits for a malicious peer.
 
 use crate::common;
 
@@ -12,8 +12,8 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// Without the floor of four units that hides a halving, the burst limit, and DATA that asks for an
-/// immediate SACK.
+/// Settings without the ssthresh floor of four units, which would hide that cwnd is halved; without
+/// the burst limit; and without the I bit.
 fn config(ecn: bool) -> Config {
     let mut profile = Profile::rfc9260();
     profile.ecn = ecn;
@@ -23,7 +23,7 @@ fn config(ecn: bool) -> Config {
     Config::new(profile)
 }
 
-/// A and Z are established; A's cwnd is recorded.
+/// World in which A and Z are established, and cwnd of A is recorded.
 fn world(a: bool, z: bool) -> (World, AssociationId, AssociationId) {
     let mut world = World::with_configs(config(a), config(z));
     let (a, z) = world.established();
@@ -62,7 +62,7 @@ fn cwnd(world: &World, id: AssociationId, path: u8) -> u64 {
     association.paths().get(PathId(path)).cwnd()
 }
 
-/// Marks DATA packets of A, counted from 1, according to `which`.
+/// Marks the DATA packets of A for which `which` returns so; packets are counted from 1.
 fn marks(mut which: impl FnMut(u64) -> Fate + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -140,7 +140,7 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     assert_eq!(stats.sender.timeouts, 0);
 }
 
-/// Z repeats ECNE until a CWR arrives; A reduces cwnd only once.
+/// Z repeats ECNE until a CWR arrives, but A reduces cwnd only once.
 #[test]
 fn a_lost_cwr_is_said_again() {
     let (mut world, a, z) = world(true, true);
@@ -162,13 +162,13 @@ fn a_lost_cwr_is_said_again() {
     assert_eq!(reductions(&world, a), 1);
 }
 
-/// A mark after the reduction is a new congestion event: the CWR of the first does not stop its
-/// ECNE.
+/// A mark after the reduction is a new congestion event. The CWR of the first event does not end
+/// its ECNE.
 #[test]
 fn a_mark_of_the_next_window_reduces_again() {
     let (mut world, a, z) = world(true, true);
     world.fate = marks(|data| match data {
-        // The eighth is the first after the reduction, and carries its CWR.
+        // The eighth packet is the first after the reduction, and contains the CWR for it.
         2 | 8 => Fate::Mark,
         _ => Fate::Deliver,
     });
@@ -211,7 +211,7 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     assert_eq!((thresholds(false), thresholds(true)), (1, 1));
 }
 
-/// Likewise if the retransmission is lost, too, and RACK detects it: this is a new congestion event
+/// If the retransmission is lost, too, and RACK detects that, the loss is a new congestion event
 /// (RFC 5681 §4.3).
 #[test]
 fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
@@ -255,8 +255,9 @@ fn a_lost_retransmission_halves_the_window_that_a_mark_has_halved() {
         assert_eq!(sender.reductions_by_mark, u64::from(marked));
         recorded(&mut world, a, Probe::Ssthresh).len()
     };
-    // The third: a retransmission after new data at the same time counts as sent before it, by its
-    // number (RFC 8985 §6.2 step 2), and is considered lost once the new data has arrived.
+    // Third reduction: a retransmission that was sent after new data at the same time counts as
+    // sent before it, by its number (RFC 8985 §6.2 step 2). It is considered lost once the new data
+    // has arrived.
     assert_eq!((thresholds(false), thresholds(true)), (3, 3));
 }
 
@@ -274,7 +275,7 @@ fn a_path_without_marks_keeps_its_window() {
     assert_eq!(cwnd(&world, a, 1), other);
 }
 
-/// Delivers `chunks` to A as if from Z, and returns A's packets in flight to Z, as logged.
+/// Delivers `chunks` from Z to A, and returns the packets that A then sends to Z, as logged.
 fn tell(world: &mut World, chunks: &[&Chunk]) -> Vec<String> {
     let tag = world.tag_sent_by(Z);
     let bytes = packet(Z, tag, chunks);
@@ -288,7 +289,7 @@ fn ecne(tsn: Tsn) -> Chunk {
     Chunk::Ecne(Ecne { lowest_tsn: tsn })
 }
 
-/// A peer can only slow down its own data, once per window; its ECNEs have no other effect.
+/// ECNEs of a malicious peer only slow down its own data, once per window.
 #[test]
 fn ecne_of_unsent_tsns_changes_no_window_and_a_flood_reduces_it_once() {
     let (mut world, a, _) = world(true, true);
@@ -323,16 +324,16 @@ fn ecne_of_unsent_tsns_changes_no_window_and_a_flood_reduces_it_once() {
     }
     assert_eq!(reductions(&world, a), 1);
     assert_eq!(cwnd(&world, a, 0), before / 2);
-    // The answer is bundled with the next DATA.
+    // The CWR is bundled with the next DATA.
     offer(&mut world, a, 1);
     assert_eq!(world.take_story(), ["A -> CWR, DATA -> Z"]);
-    // An unexpected CWR has no effect.
+    // A CWR that was not expected has no effect.
     let cwr = Chunk::Cwr(Cwr { lowest_tsn: last });
     assert_eq!(tell(&mut world, &[&cwr]), [""; 0]);
 }
 
-/// Some stacks append the number of marked packets (draft-stewart-tsvwg-sctpecn): twelve bytes, of
-/// which eight are used.
+/// Some stacks append the number of marked packets to the ECNE (draft-stewart-tsvwg-sctpecn):
+/// twelve bytes, of which eight are used.
 #[test]
 fn an_ecne_that_counts_marks_is_read() {
     let (mut world, a, _) = world(true, true);

@@ -1,6 +1,6 @@
 //! Random combinations of extensions with activity of both sides, over a path that loses, delays,
-//! duplicates, corrupts and marks packets: once the path works again, all reliable data arrives,
-//! nothing stays in flight, the window is open, and the association closes normally.
+//! duplicates, corrupts and marks packets: once the path is reliable again, all reliable data
+//! arrives, no data stays in flight, the window is open, and the association closes gracefully.
 
 use anabranch_sctp::{
     AddressChange, AssociationId, AssociationState, Authentication, CloseReason, Config,
@@ -15,11 +15,11 @@ use crate::common::{A, Fate, World, Z, address, seeds};
 const USUAL: u64 = 400;
 const STEPS: u64 = 150;
 const RECEIVE_BUFFER: u32 = 20_000;
-/// Last byte of reliable messages, and of no others.
+/// Last byte of all reliable messages, and of no other messages.
 const RELIABLE: u8 = 0xEE;
 const HOSTS: [usize; 2] = [A, Z];
 
-/// Bit set of enabled features.
+/// Bit set of the features that are enabled in a scenario.
 #[derive(Clone, Copy, Debug)]
 struct Mixture(u64);
 
@@ -37,7 +37,7 @@ impl Mixture {
         if self.has(Self::SEVERAL_HOMES) { 3 } else { 1 }
     }
 
-    /// Whether addresses change.
+    /// Whether addresses are changed.
     fn moves(self) -> bool {
         self.has(Self::AUTHENTICATION) && self.has(5)
     }
@@ -69,19 +69,19 @@ impl Mixture {
     }
 }
 
-/// An association with the activity of both sides.
+/// One association, with the actions of both users.
 struct Scenario {
     world: World,
     ids: [AssociationId; 2],
     mixture: Mixture,
     random: Random,
-    /// Number of reliable messages sent to each host, and read by it.
+    /// Numbers of reliable messages that were sent to each host, and that it has read.
     sent: [u64; 2],
     read: [u64; 2],
 }
 
 impl Scenario {
-    /// `None`: because of losses no association was established in time.
+    /// Starts the scenario; `None` if no association was established in time because of losses.
     fn begin(seed: u64) -> Option<Self> {
         let mut random = Random::of(seed);
         let mixture = Mixture(random.below(1 << 13));
@@ -151,7 +151,7 @@ impl Scenario {
         self.sent[1 - host] += u64::from(taken.is_ok() && !may_be_lost);
     }
 
-    /// Makes a request, which may be refused and must not do harm.
+    /// Makes a random request, which may be refused but must not do harm.
     fn ask(&mut self, host: usize) {
         let (now, homes) = (self.world.now, self.mixture.homes());
         let Self { random, world, .. } = self;
@@ -191,7 +191,7 @@ impl Scenario {
         }
     }
 
-    /// Whether an end has closed.
+    /// Whether the association is closed at either end.
     fn is_over(&self) -> bool {
         let closed = |host: usize| {
             let association = self.world.endpoints[host].association(self.ids[host]);

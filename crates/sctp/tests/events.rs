@@ -1,4 +1,4 @@
-//! Events that the user does not poll.
+//! Events that the user never polls.
 
 use std::net::IpAddr;
 
@@ -33,7 +33,7 @@ impl Pair {
         (pair, id)
     }
 
-    /// Delivers all packets, and polls the events of the first end.
+    /// Delivers all packets, and polls only the events of the first end.
     fn settle(&mut self) {
         let mut out = BytesMut::new();
         loop {
@@ -54,7 +54,7 @@ impl Pair {
     }
 }
 
-/// A peer resets its streams repeatedly. Dropped events are counted, and later ones are reported
+/// A peer resets its streams repeatedly. Dropped events are counted, and later events are reported
 /// again.
 #[test]
 fn events_that_are_not_taken_are_counted() {

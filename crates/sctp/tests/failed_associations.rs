@@ -47,7 +47,7 @@ fn packets_received_before_a_queued_abort_get_no_answer_before_it() {
         .unwrap()
         .abort(now, Bytes::from_static(b"enough"))
         .unwrap();
-    // Nothing was polled: the ABORT still waits when the SACK arrives.
+    // No packet was polled, so the ABORT is still queued when the SACK arrives.
     world.inject(A, sack.clone());
     world.run_for(SECOND);
     assert_eq!(world.story, ["? -> SACK -> A", "A -> ABORT -> Z"]);
@@ -56,8 +56,8 @@ fn packets_received_before_a_queued_abort_get_no_answer_before_it() {
         world.close_reason(Z, z),
         Some(CloseReason::AbortedByPeer { cause })
     );
-    // After it was sent, the same packet is out of the blue and answered accordingly (RFC 9260
-    // §8.4, rule 8).
+    // After the ABORT was sent, the same packet is out of the blue, and answered accordingly (RFC
+    // 9260 §8.4, rule 8).
     world.inject(A, sack);
     assert_eq!(world.story[2..], ["? -> SACK -> A", "A -> ABORT -> Z"]);
 }
@@ -167,8 +167,7 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
     assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
-/// RFC 9260 §8.1, §9.1: a peer that is alive, but whose packets do not arrive, is notified by an
-/// ABORT.
+/// RFC 9260 §8.1, §9.1: a peer that is alive, but whose packets do not arrive, gets an ABORT.
 #[test]
 fn a_failed_peer_is_notified_by_an_abort() {
     let mut world = World::new(Config::default().with(|it| it.association_max_retrans = 2));

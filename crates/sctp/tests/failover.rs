@@ -1,4 +1,4 @@
-//! Effect of the multihoming switches: destination of retransmissions, failure of paths, selection
+//! Effects of the multihoming switches: destination of retransmissions, failure of paths, selection
 //! of the primary path, and packets to unverified addresses.
 
 use crate::common;
@@ -71,7 +71,7 @@ fn numbered(number: u32) -> Bytes {
     payload.freeze()
 }
 
-/// Sends `count` messages from A to Z; each must arrive once, in order.
+/// Sends `count` messages from A to Z, each of which must arrive once and in order.
 fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32) {
     let (mut got, mut sent) = (Vec::new(), 0);
     for _ in 0..8_000 {
@@ -118,7 +118,7 @@ fn path_events(world: &World, host: usize) -> Vec<(u8, PathState)> {
         .collect()
 }
 
-/// Times of HEARTBEATs from `from` over a network, in milliseconds after `since`.
+/// Times of the HEARTBEATs that `from` has sent over a network, in milliseconds after `since`.
 fn heartbeats(world: &World, from: usize, on: u8, since: Nanos) -> Vec<u64> {
     world
         .shots
@@ -165,14 +165,15 @@ fn the_policy_says_where_a_retransmission_goes() {
     }
 }
 
-/// The primary path fails during a transfer: the first new data is sent on the other path after
-/// Path.Max.Retrans + 1 timeouts, each twice as long as the previous one, or after the first one if
-/// the path is then potentially failed. All data arrives once.
+/// The primary path fails during a transfer. New data is sent on the other path after
+/// Path.Max.Retrans + 1 timeouts, each twice as long as the previous one. If the path becomes
+/// potentially failed, this happens after the first timeout. All data arrives once.
 #[test]
 fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
     for name in Profile::NAMES {
         for (potentially_failed, path_max_retrans, least, most) in [
-            // 1 s; 1 + 2 + 4 s; 1 + 2 + 4 + 8 s; and up to one RTT and one delayed SACK more each.
+            // Timeouts: 1 s; 1 + 2 + 4 s; 1 + 2 + 4 + 8 s; each plus up to one RTT and one delayed
+            // SACK.
             ("true", 2, 900, 1_500),
             ("true", 5, 900, 1_500),
             ("false", 0, 900, 1_500),
@@ -203,8 +204,9 @@ fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
     }
 }
 
-/// RFC 7829 §3: probed at once and then once per RTO, doubled each time; active again at the first
-/// answer, inactive beyond Path.Max.Retrans.
+/// RFC 7829 §3: a potentially failed path is probed immediately and then once per RTO, which
+/// doubles each time. It is active again after the first answer, and inactive after
+/// Path.Max.Retrans errors.
 #[test]
 fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
     let config = Config::default().with(|it| {
@@ -226,7 +228,7 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
                 Fate::Deliver
             }
         });
-        // The message was sent before the network failed.
+        // This message was sent before the network failed.
         world.run_for(SECOND + 500 * MILLISECOND);
         world.send(A, a, 0, "over the other");
         world.run_for(30 * SECOND);
@@ -234,7 +236,8 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
         let times = heartbeats(&world, A, 0, sent);
         let failed = (0, PathState::PotentiallyFailed);
         if answers {
-            // T3-rtx after 1 s, the missing answer after 2 s more; the next HEARTBEAT is answered.
+            // T3-rtx expires after 1 s, and the first HEARTBEAT times out 2 s later; the next
+            // HEARTBEAT is answered.
             assert_eq!(times, [1_000, 3_000]);
             assert_eq!(path_events(&world, A), [failed, (0, PathState::Active)]);
         } else {
@@ -245,7 +248,7 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
     }
 }
 
-/// If every path is potentially failed, data uses the one with the fewest errors, and the
+/// If every path is potentially failed, data uses the path with the fewest errors, and the
 /// association survives.
 #[test]
 fn the_least_failed_path_carries_data_when_none_is_active() {
@@ -276,8 +279,8 @@ fn the_least_failed_path_carries_data_when_none_is_active() {
     assert_eq!(world.receive_all(Z, z).len(), 1, "once");
 }
 
-/// RFC 7829 §5: beyond PSMR the other path becomes the primary permanently; without PSMR data
-/// returns.
+/// RFC 7829 §5: after PSMR errors the other path becomes the primary permanently. Without PSMR,
+/// data returns to the first path.
 #[test]
 fn the_primary_gives_its_office_away_or_gets_its_data_back() {
     for (psmr, afterwards) in [(Some(1), 1), (None, 0)] {
@@ -311,7 +314,7 @@ fn the_primary_gives_its_office_away_or_gets_its_data_back() {
     }
 }
 
-/// The user's choice (RFC 9260 §11.1.5, §11.1.8).
+/// The user can select the primary path and request a HEARTBEAT (RFC 9260 §11.1.5, §11.1.8).
 #[test]
 fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
     let mut world = two_homes(&Config::default());
@@ -338,8 +341,8 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
     assert_eq!(world.told(A).iter().filter(changed).count(), 1);
 }
 
-/// A path that does not answer: probed at HB.interval + RTO with a jitter of half an RTO according
-/// to the RFCs; once per RTO in ns-2.35.
+/// A path that does not answer is probed after HB.interval + RTO with a jitter of half an RTO in
+/// the RFCs, and once per RTO in ns-2.35.
 #[test]
 fn an_inactive_path_is_probed_as_the_profile_says() {
     let run = |name: &str| {
@@ -372,9 +375,9 @@ fn an_inactive_path_is_probed_as_the_profile_says() {
     assert_eq!(gaps(&run("ns2"))[..5], [1_000, 2_000, 4_000, 8_000, 8_000]);
 }
 
-/// Association.Max.Retrans of an idle association whose paths all fail: according to the RFC the
-/// HEARTBEATs of one path count, and fewer than Path.Max.Retrans are not enough; ns-2.35 counts
-/// those of every active path.
+/// Association.Max.Retrans of an idle association whose paths all fail. In the RFCs only HEARTBEATs
+/// of one path count, so Path.Max.Retrans errors are not enough. In ns-2.35, HEARTBEATs of all
+/// active paths count.
 #[test]
 fn the_profile_selects_which_errors_count_for_the_association() {
     for (errors, closes) in [("path_in_use", false), ("active_paths", true)] {
@@ -393,7 +396,7 @@ fn the_profile_selects_which_errors_count_for_the_association() {
         });
         let mut world = two_homes(&config);
         let (a, _) = established(&mut world);
-        // Path 0 answers occasionally, path 1 never.
+        // Path 0 answers sometimes, path 1 never.
         let mut asked = 0;
         world.fate = Box::new(move |shot| {
             asked += u32::from(shot.from == A && network(shot.path.remote) == 0);
@@ -413,7 +416,7 @@ fn the_profile_selects_which_errors_count_for_the_association() {
     }
 }
 
-/// HB.Max.Burst (RFC 9260 §5.4): this number of addresses is probed per RTO, until all are
+/// HB.Max.Burst (RFC 9260 §5.4): at most this number of addresses is probed per RTO, until all are
 /// verified.
 #[test]
 fn addresses_are_verified_a_few_at_a_time() {
@@ -436,8 +439,9 @@ fn addresses_are_verified_a_few_at_a_time() {
     }
 }
 
-/// An address that does not answer is probed with a longer timeout each time, and does not delay
-/// other addresses: the one probed longest ago is next, and waits no longer than its own timeout.
+/// An address that does not answer is probed with a longer timeout each time. It must not delay
+/// other addresses: the address that was probed longest ago is next, and waits no longer than its
+/// own timeout.
 #[test]
 fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
     let config = Config::default().with(|it| it.heartbeat_interval = None);
@@ -456,12 +460,12 @@ fn addresses_that_do_not_answer_keep_no_other_from_being_verified() {
     assert_eq!(paths.get(PathId(1)).state(), PathState::Unconfirmed);
 }
 
-/// Except for HEARTBEAT and HEARTBEAT ACK, nothing is sent to an unverified address (RFC 9260
-/// §5.4): the SACK for data from there uses another path.
+/// Only HEARTBEAT and HEARTBEAT ACK are sent to an unverified address (RFC 9260 §5.4). The SACK for
+/// data from such an address uses another path.
 #[test]
 fn an_unverified_address_gets_no_sack_and_no_error() {
     let mut world = two_homes(&Config::default());
-    // Nothing from A's second address reaches Z, and nothing from Z's reaches A.
+    // No packet from A's second address reaches Z, and no packet from Z's second address reaches A.
     world.fate = dies(1, 0);
     let a = world.connect();
     world.run_for(SECOND);
@@ -505,8 +509,8 @@ fn an_unverified_address_gets_no_sack_and_no_error() {
     assert!(answers.iter().all(|(_, on)| *on == 0), "{answers:?}");
 }
 
-/// The COOKIE ECHO has another source than the INIT: the COOKIE ACK is sent there together with a
-/// HEARTBEAT, whose answer verifies the address (RFC 9260 §5.4).
+/// The COOKIE ECHO comes from another address than the INIT. The COOKIE ACK is sent there together
+/// with a HEARTBEAT, whose HEARTBEAT ACK verifies the address (RFC 9260 §5.4).
 #[test]
 fn a_cookie_ack_to_an_unverified_address_shares_its_packet_with_a_heartbeat() {
     let mut world = two_homes(&Config::default());

@@ -1,7 +1,7 @@
-//! Inputs that broke other stacks, processed in every state. They are not stored here:
-//! `SCTP_CORPUS=DIR cargo test -p anabranch-sctp --test foreign_corpus -- --ignored --nocapture`,
-//! with files in DIR and its subdirectories that hold complete packets, chunks, or one byte
-//! followed by chunks.
+//! Inputs that caused failures of other stacks, processed in every state. The inputs are not stored
+//! here: `SCTP_CORPUS=DIR cargo test -p anabranch-sctp --test foreign_corpus -- --ignored
+//! --nocapture`, with files in DIR and its subdirectories that hold complete packets, chunks, or
+//! one byte followed by chunks.
 
 mod common;
 
@@ -12,7 +12,7 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
-/// Maximum number of answers to one packet.
+/// Maximum number of packets that may answer one packet.
 const MAX_ANSWERS: usize = 48;
 
 fn files(dir: &FilePath, found: &mut Vec<PathBuf>) {
@@ -54,8 +54,8 @@ fn nothing_of_a_foreign_corpus_does_harm() {
     for file in &found {
         println!("{}", file.display());
         let content = std::fs::read(file).expect("readable");
-        // As a complete packet, as chunks, and as chunks after the first byte; the longest in
-        // pieces that fit into a datagram.
+        // As a complete packet, as chunks, and as chunks after the first byte. Long inputs are
+        // split into several packets.
         for start in [0, 1, 12] {
             let body = content.get(start..).unwrap_or_default();
             for piece in body.chunks(65_000).take(8) {

@@ -1,4 +1,4 @@
-//! RFC 9260 §3 and §4 as far as no other test covers them: sent and accepted packets, chunks and
+//! Rules of RFC 9260 §3 and §4 that no other test covers: sent and accepted packets, chunks and
 //! parameters, and the behavior of each state.
 
 use crate::common;
@@ -24,7 +24,7 @@ fn chunk(kind: u8, flags: u8, length: usize, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A's association in `state`, and the tag of packets to A.
+/// World in which A's association is in `state`, and verification tag of packets to A.
 fn at(state: AssociationState) -> (World, AssociationId, u32) {
     let (mut world, tag) = in_state(state);
     world.narrate = true;
@@ -89,20 +89,20 @@ fn reserved_flags_and_padding_mean_nothing() {
     }
     let (to_a, to_z) = (world.tag_sent_by(Z), world.tag_sent_by(A));
     world.forget();
-    // HEARTBEAT with 5 bytes of information, followed by garbage.
+    // HEARTBEAT with 5 bytes of information, followed by arbitrary padding.
     let value = [0, 1, 0, 9, 1, 2, 3, 4, 5, 0xAA, 0xBB, 0xCC];
     let heartbeat = chunk(kind::HEARTBEAT, 0xFF, 13, &value);
     world.inject(A, raw_packet(Z, to_a, &heartbeat));
     let ack = world.shot(A, "HEARTBEAT ACK");
     let expected = [5, 0, 0, 13, 0, 1, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0];
     assert_eq!(ack[12..], expected);
-    // DATA with all four reserved bits set.
+    // DATA with all four reserved bits set, which must be ignored.
     world.send(A, a, 0, "x");
     let sent = world.shot(A, "DATA");
     let mut again = sent[12..].to_vec();
     again[1] |= 0xF0;
     again[17..].fill(0xEE);
-    // The next TSN.
+    // DATA with the next TSN.
     let tsn = u32::from_be_bytes([again[4], again[5], again[6], again[7]]) + 1;
     again[4..8].copy_from_slice(&tsn.to_be_bytes());
     again[11] = 1;
@@ -146,8 +146,8 @@ fn the_last_padding_may_be_counted_in_the_length() {
     }
 }
 
-/// §3.3.2, §3.3.3: no window below 1,500 bytes is advertised, because no endpoint has a smaller
-/// buffer.
+/// §3.3.2, §3.3.3: no window below 1,500 bytes is advertised, because the receive buffer cannot be
+/// smaller.
 #[test]
 fn at_least_1500_bytes_are_offered() {
     let of = |receive_buffer| Config::default().with(|it| it.receive_buffer = receive_buffer);
@@ -164,8 +164,8 @@ fn at_least_1500_bytes_are_offered() {
     assert_eq!([offered(A, "INIT"), offered(Z, "INIT ACK")], [1_500; 2]);
 }
 
-/// §3.3.2: an INIT with an invalid field changes no association, and is answered with the tag that
-/// it contains; one with tag 0 is not answered.
+/// §3.3.2: an INIT with an invalid field changes no association, and is answered with the Initiate
+/// Tag that it contains. An INIT with Initiate Tag 0 is not answered.
 #[test]
 fn an_init_with_wrong_fields_changes_no_association() {
     for state in STATES {
@@ -201,7 +201,7 @@ fn an_init_with_wrong_fields_changes_no_association() {
     }
 }
 
-/// §3.3.2.1.5: unknown address types, and that of host names, are ignored.
+/// §3.3.2.1.5: unknown address types, and the type for host names, are ignored.
 #[test]
 fn supported_address_types_refuse_no_peer() {
     for types in [&[6][..], &[11], &[5, 11, 99], &[]] {
@@ -216,8 +216,8 @@ fn supported_address_types_refuse_no_peer() {
     }
 }
 
-/// §3.3.3: an INIT ACK that is much longer than a packet is accepted, and §3.3.11: its cookie is
-/// echoed unchanged, whatever its length.
+/// §3.3.3: an INIT ACK that is much longer than a packet is accepted. §3.3.11: its cookie is
+/// returned unchanged, whatever its length.
 #[test]
 fn a_large_init_ack_is_taken_and_its_cookie_echoed_to_the_byte() {
     for (addresses, cookie) in [(1_000_u32, 100), (0, 1_460), (0, 9_000)] {
@@ -261,7 +261,7 @@ fn chunks_after_an_abort_are_ignored() {
     assert!(sent_by_a(&world).is_empty(), "{:#?}", world.story);
 }
 
-/// §3.3.8: a SHUTDOWN without gap blocks reneges none: data reported as received is not
+/// §3.3.8: a SHUTDOWN has no Gap Ack Blocks, but reneges on none: data reported as received is not
 /// retransmitted.
 #[test]
 fn a_shutdown_withdraws_no_gap_block() {
@@ -277,7 +277,7 @@ fn a_shutdown_withdraws_no_gap_block() {
         })
     });
     let point = first.expect("DATA").prev();
-    // The first is missing, the others have arrived.
+    // The first message is missing, and the others have arrived.
     let mut sack = chunk(kind::SACK, 0, 20, &point.0.to_be_bytes());
     sack.extend_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0, 0, 2, 0, 3]);
     let shutdown = chunk(kind::SHUTDOWN, 0, 8, &point.0.to_be_bytes());
@@ -296,7 +296,7 @@ fn a_shutdown_withdraws_no_gap_block() {
     assert_eq!(again, [point.next()], "{:#?}", world.story);
 }
 
-/// §3.3.9, §6.10: DATA after a SHUTDOWN ACK is ignored; the SHUTDOWN ACK counts.
+/// §3.3.9, §6.10: DATA after a SHUTDOWN ACK is ignored, but the SHUTDOWN ACK is processed.
 #[test]
 fn data_with_a_shutdown_ack_is_not_taken() {
     let (mut world, a, to_a) = at(AssociationState::ShutdownSent);
@@ -334,8 +334,8 @@ fn data_with_a_cookie_ack_is_taken() {
     assert_eq!(sent_by_a(&world)[0].chunks, "SACK");
 }
 
-/// §4: in CLOSED an invalid cookie is silently discarded, and an expired one is answered by an
-/// ERROR; no association is created.
+/// §4: without an association, an invalid cookie is silently discarded, and an expired one is
+/// answered by an ERROR. No association is created.
 #[test]
 fn a_wrong_or_expired_cookie_leaves_closed_as_it_is() {
     let mut world = World::new(Config::default());
@@ -357,7 +357,7 @@ fn a_wrong_or_expired_cookie_leaves_closed_as_it_is() {
     assert_eq!(world.told(Z), []);
 }
 
-/// §4, §9.2: during a shutdown no new messages of the user are accepted.
+/// §4, §9.2: during a shutdown the user's new messages are rejected.
 #[test]
 fn closing_states_take_no_new_messages() {
     for state in STATES {
@@ -385,8 +385,8 @@ fn closing_states_take_no_new_messages() {
     }
 }
 
-/// §8.3, §3.3.6: a HEARTBEAT is answered to its source with unchanged information in all states
-/// except COOKIE-WAIT; one without information is discarded.
+/// §8.3, §3.3.6: a HEARTBEAT is answered to its source with unchanged information, in all states
+/// except COOKIE-WAIT. A HEARTBEAT without information is discarded.
 #[test]
 fn heartbeats_are_answered_from_cookie_echoed_on() {
     for state in STATES {
@@ -412,8 +412,8 @@ fn heartbeats_are_answered_from_cookie_echoed_on() {
     }
 }
 
-/// §3.2.1: in all four cases the INIT is answered by an INIT ACK, and the INIT ACK by a COOKIE
-/// ECHO.
+/// §3.2.1: with an unknown parameter of any of the four classes, the INIT is answered by an INIT
+/// ACK, and the INIT ACK by a COOKIE ECHO.
 #[test]
 fn unknown_parameters_stop_no_handshake() {
     for kind in [0x3FF0_u16, 0x7FF0, 0xBFF0, 0xFFF0] {
@@ -426,7 +426,8 @@ fn unknown_parameters_stop_no_handshake() {
         init.parameters = Parameters::of(std::slice::from_ref(&unknown));
         world.inject(Z, packet(A, 0, &[&Chunk::Init(init)]));
         world.shot(Z, "INIT ACK");
-        // The first two types end processing; the cookie is echoed at any position.
+        // Unknown parameters of the first two classes end processing, but the cookie is found at
+        // any position.
         let cookie = Parameter::StateCookie(Bytes::from_static(b"a cookie"));
         for parameters in [[&cookie, &unknown], [&unknown, &cookie]] {
             let (mut world, a, to_a) = at(AssociationState::CookieWait);
@@ -455,7 +456,7 @@ fn unknown_parameters_stop_no_handshake() {
     }
 }
 
-/// §3.3.2.1.3: a longer cookie lifespan may be requested; it is doubled at most.
+/// §3.3.2.1.3: a longer cookie lifespan can be requested, but the lifespan is at most doubled.
 #[test]
 fn a_cookies_life_is_doubled_at_most() {
     for (asked_ms, good_s) in [(0, 60), (30_000, 90), (60_000, 120), (u32::MAX, 120)] {
@@ -482,7 +483,7 @@ fn a_cookies_life_is_doubled_at_most() {
     }
 }
 
-/// §3.3.10.11: the error for a refused restart lists the new addresses only.
+/// §3.3.10.11: the error for a refused restart lists only the new addresses.
 #[test]
 fn a_refused_restart_gets_the_new_addresses() {
     let mut world = World::new(Config::default());
@@ -509,7 +510,8 @@ fn a_refused_restart_gets_the_new_addresses() {
     );
 }
 
-/// §3.3.3.1.1, §5.1.3: the first parameter is the cookie, and the only one of its type.
+/// §3.3.3.1.1, §5.1.3: the first parameter of an INIT ACK is the cookie, and there is no second
+/// one.
 #[test]
 fn an_init_ack_has_one_cookie_and_it_comes_first() {
     let mut world =

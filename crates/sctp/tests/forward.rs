@@ -1,5 +1,5 @@
-//! F-RTO between two endpoints: the cost of a delay longer than the timeout, over a pipe of 50 ms
-//! each way.
+//! F-RTO between two endpoints: cost of a delay that is longer than the RTO, over a pipe of 50 ms
+//! in each direction.
 
 use crate::common;
 
@@ -19,8 +19,8 @@ fn config(frto: bool, rack: bool) -> Config {
     })
 }
 
-/// Sends messages of 1400 bytes through `fate`; they must arrive once and in order. Returns the
-/// sender's counters and the duration.
+/// Sends messages of 1400 bytes, whose packets have the fate `fate`. They must arrive once and in
+/// order. Returns the sender's counters and the duration.
 fn transfer(
     config: Config,
     count: u32,
@@ -52,8 +52,8 @@ fn transfer(
     (association.stats().sender, took)
 }
 
-/// Packets sent between seconds 1 and 2 are delayed until then plus 1.5 s, in order, like during a
-/// radio handover.
+/// Packets sent between seconds 1 and 2 are delivered in order, 1.5 s after second 2, as in a radio
+/// handover.
 fn held_up() -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut began = None;
     Box::new(move |shot| {
@@ -67,7 +67,7 @@ fn held_up() -> Box<dyn FnMut(&Shot) -> Fate> {
 }
 
 /// Without F-RTO, data marked by the timeout is retransmitted in slow start while the originals
-/// arrive. With F-RTO, one packet is.
+/// arrive. With F-RTO, only one packet is retransmitted.
 #[test]
 fn a_delay_costs_one_packet_and_not_a_window() {
     for rack in [false, true] {
@@ -82,8 +82,8 @@ fn a_delay_costs_one_packet_and_not_a_window() {
     }
 }
 
-/// Random loss, duplication and delay: everything arrives once and in order, with and without
-/// RACK-TLP, and not more timeouts are considered spurious than occurred.
+/// With random loss, duplication and delay, all messages arrive once and in order, with and without
+/// RACK-TLP. The number of timeouts considered spurious is at most the number that were spurious.
 #[test]
 fn whatever_is_lost_or_late_all_arrives() {
     let spurious = seeds::each(12, |seed| {

@@ -1,4 +1,5 @@
-//! FORWARD TSNs of an arbitrary peer: behavior and robustness of the receiver (RFC 3758 §3.6).
+//! FORWARD TSNs of an arbitrary peer: correct processing and robustness of the receiver (RFC 3758
+//! §3.6).
 
 use crate::common;
 
@@ -18,7 +19,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Abandons all TSNs up to `to`.
+    /// Delivers a FORWARD TSN that abandons all TSNs up to `to`.
     fn forward_tsn(&mut self, to: u32, skipped: &[(u16, u16)]) {
         let skipped: Vec<_> = skipped
             .iter()
@@ -31,7 +32,7 @@ impl Rig {
         self.chunk(&chunk);
     }
 
-    /// Cumulative TSN and gap blocks of the last SACK.
+    /// Cumulative TSN and Gap Ack Blocks of the last SACK.
     fn sack(&mut self) -> (u32, Vec<(u16, u16)>) {
         self.world.run_for(SECOND);
         let mut chunks = self
@@ -55,8 +56,8 @@ impl Rig {
     }
 }
 
-/// The example of RFC 3758 §3.6: the cumulative TSN advances to the given TSN, and further over
-/// data that has arrived.
+/// Example of RFC 3758 §3.6: the cumulative TSN advances to the given TSN, and further over data
+/// that has arrived.
 #[test]
 fn the_point_goes_on_over_what_has_arrived() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -74,8 +75,8 @@ fn the_point_goes_on_over_what_has_arrived() {
     assert!(rig.is_up());
 }
 
-/// RFC 3758 §3.6: messages that waited for abandoned numbers are delivered at once, in order; other
-/// streams still wait.
+/// RFC 3758 §3.6: messages that waited for abandoned numbers are delivered immediately and in
+/// order. Messages of other streams still wait.
 #[test]
 fn stranded_messages_are_delivered() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -99,7 +100,8 @@ fn stranded_messages_are_delivered() {
     assert_eq!(rig.read(), ["7;", "8;"]);
 }
 
-/// A skip across the wrap of stream sequence numbers covers waiting messages on both sides of it.
+/// A skip across the wrap-around of stream sequence numbers includes buffered messages before and
+/// after it.
 #[test]
 fn numbers_are_skipped_across_their_wrap() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -114,8 +116,8 @@ fn numbers_are_skipped_across_their_wrap() {
     assert_eq!(rig.read(), ["3;", "4;", "5;", "6;"]);
 }
 
-/// RFC 3758 §3.6: a message that lacks TSNs up to the new point is dropped with all its fragments;
-/// a complete one is kept.
+/// RFC 3758 §3.6: a message that lacks TSNs up to the new cumulative TSN is dropped with all its
+/// fragments; a complete message is kept.
 #[test]
 fn incomplete_messages_are_dropped() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -131,14 +133,15 @@ fn incomplete_messages_are_dropped() {
     assert_eq!(rig.read(), ["6;7;", "8;"]);
     let association = rig.world.endpoints[Z].association(rig.z).expect("known");
     assert_eq!(association.state(), AssociationState::Established);
-    // The end fragment whose beginning was abandoned (5) is dropped with the next.
+    // The last fragment (5), whose message was abandoned, is dropped with the next FORWARD TSN.
     rig.data(10, 0, 2, "BE");
     rig.forward_tsn(9, &[]);
     assert_eq!(rig.read(), ["10;"]);
     assert_eq!(rig.sack(), (10, vec![]));
 }
 
-/// A peer may abandon a message without its end, and begin another before its FORWARD TSN.
+/// A peer may abandon a message without sending its last fragment, and start another message before
+/// its FORWARD TSN.
 #[test]
 fn a_message_may_begin_where_another_was_to_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -154,8 +157,8 @@ fn a_message_may_begin_where_another_was_to_end() {
     assert!(rig.is_up());
 }
 
-/// A message is known to have no end once the next TSN belongs to another message, and not before;
-/// then all messages that waited for it are delivered.
+/// A message is known to have no last fragment once the next TSN belongs to another message. Then
+/// all messages that waited for it are delivered.
 #[test]
 fn a_message_without_an_end_is_passed_over() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -171,7 +174,7 @@ fn a_message_without_an_end_is_passed_over() {
     assert_eq!(rig.read(), ["5;"], "what is behind it begins");
     rig.data(7, 1, 0, "BE");
     assert_eq!(rig.read(), ["7;"], "6 has no beginning");
-    // Of two streams, one of them unordered, and then of the stream with numbers that wait for
+    // Messages on two streams, one of them unordered; and a message on the stream that waits for
     // both.
     rig.data(8, 2, 0, "B");
     rig.data(9, 2, 0, "UB");
@@ -181,7 +184,7 @@ fn a_message_without_an_end_is_passed_over() {
     assert!(rig.is_up());
 }
 
-/// Likewise if the cumulative TSN advances by a FORWARD TSN.
+/// The same if the cumulative TSN advances by a FORWARD TSN.
 #[test]
 fn a_forward_tsn_shows_that_messages_have_no_end() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -195,8 +198,8 @@ fn a_forward_tsn_shows_that_messages_have_no_end() {
     assert_eq!(rig.read(), ["3;4;"], "the end of the last may come");
 }
 
-/// Messages without an end use no buffer space: after a thousand of them, the next message is still
-/// read.
+/// Messages without a last fragment do not use buffer space: after a thousand of them, the next
+/// message can still be read.
 #[test]
 fn messages_without_an_end_fill_no_buffer() {
     let mut rig = Rig::with_forward_tsn(|config| config.receive_buffer = 1_500);
@@ -233,7 +236,7 @@ fn a_message_that_is_being_delivered_is_aborted() {
     assert_eq!(rig.read(), ["4;"]);
 }
 
-/// Likewise if the message has no end, and no FORWARD TSN abandons it.
+/// The same if the message has no last fragment, and no FORWARD TSN abandons it.
 #[test]
 fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -250,7 +253,7 @@ fn a_message_that_is_being_delivered_and_has_no_end_is_aborted() {
     assert_eq!(rig.read(), ["2;"]);
 }
 
-/// An aborted message does not affect an earlier message of its stream that was read in part.
+/// Aborting a message does not affect an earlier message of its stream of which a part was read.
 #[test]
 fn an_aborted_message_leaves_the_one_before_it_whole() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
@@ -280,8 +283,8 @@ fn messages_abandoned_in_one_sack_are_not_started() {
     assert_eq!(association.stats().receiver.partial_messages, 1);
 }
 
-/// RFC 3758 §3.6: an outdated one is answered by a SACK, because the last SACK may have been lost,
-/// and has no other effect.
+/// RFC 3758 §3.6: an outdated FORWARD TSN is answered by a SACK, because the last SACK may have
+/// been lost. It has no other effect.
 #[test]
 fn one_that_is_out_of_date_is_answered_by_a_sack() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -300,7 +303,8 @@ fn one_that_is_out_of_date_is_answered_by_a_sack() {
     assert_eq!(rig.read(), ["0;", "1;", "2;"], "nor are numbers skipped");
 }
 
-/// RFC 3758 §3.6: it counts as DATA for the SACK: the second packet, or the delay.
+/// RFC 3758 §3.6: a FORWARD TSN counts as DATA for SACK timing: every second packet, or after the
+/// delay.
 #[test]
 fn it_is_acknowledged_as_data_is() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -331,7 +335,8 @@ fn a_skipped_tsn_that_arrives_later_is_a_duplicate() {
     assert_eq!(rig.sack(), (2, vec![]));
 }
 
-/// CVE-2009-0065: hundreds of nonexistent streams, and one valid stream among them.
+/// CVE-2009-0065: a FORWARD TSN with hundreds of nonexistent streams, and one valid stream among
+/// them.
 #[test]
 fn cve_2009_0065_streams_beyond_those_agreed_on() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -344,7 +349,8 @@ fn cve_2009_0065_streams_beyond_those_agreed_on() {
     assert!(rig.is_up());
 }
 
-/// CVE-2021-3655: too short for its TSN, or ending within an entry; a length of 0 ends the packet.
+/// CVE-2021-3655: a FORWARD TSN that is too short for its TSN, or ends within an entry. A length of
+/// 0 ends the packet.
 #[test]
 fn cve_2021_3655_lengths_that_do_not_fit() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -375,7 +381,7 @@ fn cve_2021_3655_lengths_that_do_not_fit() {
     assert!(rig.is_up());
 }
 
-/// A TSN that no SACK could report is refused, as are earlier stream sequence numbers.
+/// A TSN that no SACK could report is refused, as are outdated stream sequence numbers.
 #[test]
 fn points_and_numbers_out_of_reach_are_refused() {
     let mut rig = Rig::with_forward_tsn(|_| {});
@@ -392,14 +398,14 @@ fn points_and_numbers_out_of_reach_are_refused() {
     assert_eq!(rig.read(), ["0;", "65536;"]);
 }
 
-/// A partially delivered message is not skipped by its number alone, and no other data of its
-/// stream is delivered within it.
+/// A partially delivered message is not skipped by its stream sequence number alone, and no other
+/// data of its stream is delivered between its parts.
 #[test]
 fn numbers_do_not_skip_what_is_being_delivered() {
     let mut rig = Rig::with_forward_tsn(|config| config.partial_delivery_point = Some(1));
     rig.data(0, 0, 0, "B");
     rig.data(2, 0, 1, "BE");
-    // An unordered message on another stream, with waiting ordered ones there.
+    // An unordered message on another stream, for which ordered messages wait.
     rig.data(4, 1, 0, "BU");
     rig.data(6, 1, 2, "BE");
     rig.forward_tsn(3, &[(1, 1), (0, 0)]);
@@ -409,7 +415,7 @@ fn numbers_do_not_skip_what_is_being_delivered() {
     assert!(rig.is_up());
 }
 
-/// In states that accept no DATA a FORWARD TSN has no effect, and before the handshake it is not
+/// In states that accept no DATA a FORWARD TSN has no effect. Before the handshake it is not
 /// negotiated.
 #[test]
 fn states_that_take_no_data_take_none() {

@@ -19,7 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
-/// All tests measure the same heap, so they run one at a time.
+/// Lock for running one test at a time, because all tests measure the same heap.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -35,7 +35,7 @@ fn random_sequences_end_well() {
     seeds::each(150, |seed| fuzz_case::run(&script(seed), Some(held)));
 }
 
-/// Probes that the simulator counts for each flow: all are rare.
+/// Probes that the simulator counts for each flow; all of these events are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
@@ -44,7 +44,7 @@ const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::DuplicateAck)
     .with(Probe::Duplicate);
 
-/// Probes of which packets on the fast path leave samples.
+/// Probes for which packets on the fast path would record samples.
 const COMMON: [Probe; 10] = [
     Probe::Cwnd,
     Probe::FlightSize,
@@ -58,9 +58,9 @@ const COMMON: [Probe; 10] = [
     Probe::Delivered,
 ];
 
-/// DATA and SACKs use the fast paths if none of their frequent probes is recorded, and the slow
-/// paths otherwise. Both must have the same effect and leave the same samples of rare probes. The
-/// fast path of a SACK requires a single path between the hosts.
+/// DATA and SACKs use the fast paths only if no frequent probe is recorded. Fast and slow paths
+/// must have the same effect, and record the same samples of rare probes. The fast path of SACKs
+/// requires a single path between the hosts.
 #[test]
 fn runs_are_the_same_with_and_without_a_recorder() {
     let _turn = turn();
@@ -74,7 +74,7 @@ fn runs_are_the_same_with_and_without_a_recorder() {
                 |probes, compared| fuzz_case::run_recorded(&script, homes, probes, compared);
             let none = ProbeSet::NONE;
             assert_eq!(account(none, none), account(ProbeSet::ALL, none), "{homes}");
-            // In every other case one more probe is recorded, in rotation.
+            // In every second case one more probe is recorded, a different one each time.
             let one = COMMON[(seed / 2) as usize % COMMON.len()];
             let wanted = match seed % 2 {
                 0 => COUNTED,
@@ -86,26 +86,26 @@ fn runs_are_the_same_with_and_without_a_recorder() {
     });
 }
 
-/// Seeds of earlier failures.
+/// Seeds of cases that failed in the past.
 #[test]
 fn earlier_failures_end_well() {
     let _turn = turn();
-    // All numbers were reset at the second copy of a request. The response to the first, "In
-    // progress", arrived after the second copy, so that data sent after the reset was accepted as
-    // data from before it, and then once more.
+    // All numbers were reset at the second copy of a request. The response to the first copy, "In
+    // progress", arrived later. Data sent after the reset was therefore accepted as data from
+    // before it, and then accepted again.
     fuzz_case::run(&script(186_373), Some(held));
     // More messages were abandoned at once than events could be queued.
     fuzz_case::run(&script(330_119), Some(held));
     // The data of a tail loss probe was abandoned before the probe was sent. The probe stayed due,
-    // and no HEARTBEAT was sent.
+    // so no HEARTBEAT was sent.
     fuzz_case::run(&script(311), Some(held));
 }
 
 /// Steps in the cases of the second, third and fourth seed in four, by the numbers of
-/// `Scenario::act`: the frequency of a step, and the number of bytes it uses. Unstructured bytes
+/// `Scenario::act`: its number, frequency, and number of script bytes. Unstructured bytes would
 /// close, release and restart too often to reach deep states.
 const KINDS: [&[(u8, usize, usize)]; 3] = [
-    // A transfer with loss, reordering and duplication.
+    // Steps of a transfer with loss, reordering and duplication.
     &[
         (0, 24, 0),
         (6, 4, 1),
@@ -121,7 +121,7 @@ const KINDS: [&[(u8, usize, usize)]; 3] = [
         (25, 1, 2),
         (30, 2, 2),
     ],
-    // A malicious peer.
+    // Steps with a malicious peer.
     &[
         (0, 20, 0),
         (7, 1, 0),
@@ -139,7 +139,7 @@ const KINDS: [&[(u8, usize, usize)]; 3] = [
         (30, 1, 2),
         (31, 8, 40),
     ],
-    // Setup and close.
+    // Steps of setup and close.
     &[
         (0, 24, 0),
         (6, 4, 1),
@@ -189,13 +189,13 @@ fn script(seed: u64) -> Vec<u8> {
 }
 
 /// Case of a seed with many packets on the fast path: no extension, no recording, and mostly short
-/// messages. In every other case more is lost and more waits, and in every fourth the buffers are
-/// small.
+/// messages. In every second case more packets are lost and more data is queued, and in every
+/// fourth the buffers are small.
 fn transfer(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
     let (lossy, small) = (seed.is_multiple_of(2), seed % 4 == 1);
-    // Without attacker and without RSCTP; no partial delivery point.
+    // No attacker, no RSCTP, and no partial delivery point.
     let choice = (draw(0x100) & 0xE3) | if small { 0x18 } else { 0x08 };
     let mut bytes = vec![choice, draw(0x100) & 0x06];
     for _ in 0..400 {
@@ -228,16 +228,16 @@ fn transfer(seed: u64) -> Vec<u8> {
 }
 
 /// Case of a seed in which users rarely read: windows close, are probed and open again, under all
-/// congestion controls, with and without pacing. Sent data occasionally finds no buffer space. In
-/// every other case much is lost, so that with some controls packets are seconds apart.
+/// congestion controls, with and without pacing. Sometimes there is no buffer space for sent data.
+/// In every second case many packets are lost, so that some congestion controls send packets
+/// seconds apart.
 fn away(seed: u64) -> Vec<u8> {
     let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed ^ 0xA3A7);
     let mut draw = |below: u32| (random.next_u32() % below) as u8;
-    // Without attacker and without RSCTP; mostly a buffer of 3,000 bytes; no HEARTBEATs in every
-    // other case.
+    // No attacker and no RSCTP; mostly a buffer of 3,000 bytes; no HEARTBEATs in every second case.
     let choice = (draw(0x100) & 0xE3) | 0x08 | if draw(4) > 0 { 0x10 } else { 0 };
     let extremes = if draw(2) == 0 { draw(0x100) & 0x7A } else { 0 };
-    // In one case of four the buffers hold one chunk.
+    // In one case of four the buffers hold only one chunk.
     let mut bytes = vec![choice, extremes | u8::from(draw(4) == 0)];
     let often = 1 + draw(8);
     let lossy = seed.is_multiple_of(2);
@@ -258,7 +258,7 @@ fn away(seed: u64) -> Vec<u8> {
             _ => bytes.push(16),
         }
     }
-    // Every other one with `bbr`, the third of the controls.
+    // Every second case uses `bbr`, the third congestion control.
     let how = match draw(2) {
         0 => draw(0x100),
         _ => draw(0x80) & 0xF0 | 2,
@@ -274,7 +274,7 @@ fn cases_with_rare_reads_end_well() {
     seeds::each(300, |seed| fuzz_case::run(&away(seed), Some(held)));
 }
 
-/// Seeds of the fuzz target.
+/// Runs the stored corpus of the fuzz target.
 #[test]
 fn cases_of_the_corpus_end_well() {
     let _turn = turn();
@@ -303,7 +303,8 @@ fn packet_of(endpoint: &mut Endpoint) -> Bytes {
     out.freeze()
 }
 
-/// First TSN of a connecting endpoint with this seed, and of a listening one that receives `init`.
+/// First TSN of a connecting endpoint with this seed, and of a listening endpoint that receives
+/// `init`.
 fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
     let path = Path::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let mut caller = endpoint(seed);
@@ -322,8 +323,7 @@ fn first_tsns(seed: u64, init: &Bytes) -> [u32; 2] {
     })
 }
 
-/// Some cases have the wrap of the TSNs within reach. `WRAP=number` searches at most this number of
-/// other seeds.
+/// In some cases the TSNs wrap around. `WRAP=number` searches at most this number of other seeds.
 #[test]
 fn some_cases_begin_just_below_the_wrap() {
     let _turn = turn();

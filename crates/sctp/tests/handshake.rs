@@ -1,4 +1,4 @@
-//! Setup: the four-way handshake, the loss of each of its packets, and negotiation by INIT and INIT
+//! Setup: the four-way handshake, loss of each of its packets, and negotiation in INIT and INIT
 //! ACK.
 
 use crate::common;
@@ -321,7 +321,7 @@ fn unknown_parameters_of_the_init_are_reported_in_the_init_ack() {
 
 #[test]
 fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
-    // The path to Z takes longer than the lifespan of the cookie, in both directions.
+    // The delay to Z and back is longer than the lifespan of the cookie.
     let z = Config::default().with(|it| it.valid_cookie_life = 100 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     world.delay = 60 * MILLISECOND;
@@ -356,7 +356,7 @@ fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
             Parameter::CookiePreservative(increment) => Some(increment),
             _ => None,
         });
-    // 20 ms too late, plus the second that the RFC permits.
+    // The cookie was 20 ms too late; the request adds the second that the RFC permits.
     assert_eq!(asked, Some(1_020));
 }
 

@@ -1,5 +1,5 @@
-//! Handshakes with faults that a correct network or a malicious peer can cause, and that must end
-//! well. `transfer_faults.rs` has those of transfers.
+//! Handshakes that must succeed despite faults by a correct network or a malicious peer.
+//! `transfer_faults.rs` has the corresponding tests of transfers.
 
 use crate::common;
 
@@ -13,7 +13,8 @@ use anabranch_wire::{Cause, Causes};
 use bytes::BytesMut;
 use common::*;
 
-/// Drains `host` like a driver, and stops at the point at which a driver would hang.
+/// Polls the packets of `host` like a driver, but stops if a driver would loop forever. Returns
+/// their number.
 fn packets_until_quiet(world: &mut World, host: usize) -> usize {
     let mut out = BytesMut::new();
     for packets in 0..1_000 {
@@ -28,7 +29,7 @@ fn packets_until_quiet(world: &mut World, host: usize) -> usize {
     panic!("{} never falls silent", name(host));
 }
 
-/// Tag of the first INIT of `host`.
+/// Initiate Tag in the first INIT of `host`.
 fn tag_in_init(world: &World, host: usize) -> u32 {
     match chunks_of(&world.shot(host, "INIT")).remove(0) {
         Chunk::Init(init) => init.initiate_tag,
@@ -51,7 +52,7 @@ fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
             0,
             "the peer's tag is not known yet"
         );
-        // The attempt continues.
+        // The connection attempt continues.
         world.fate = Box::new(|_| Fate::Deliver);
         world.run_for(10 * SECOND);
         assert_eq!(world.state(A, a), AssociationState::Established);
@@ -78,15 +79,15 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
     assert!(packets_until_quiet(&mut world, A) <= 1, "the new INIT");
 }
 
-/// A cookie that expires while COOKIE ECHOs are lost is requested again up to Max.Init.Retransmits
-/// times: each request counts as one of its retransmissions (RFC 9260 §5.2.6 has no separate
-/// limit).
+/// If a cookie expires while COOKIE ECHOs are lost, a new cookie is requested, up to
+/// Max.Init.Retransmits times, because each request counts as a retransmission (RFC 9260 §5.2.6 has
+/// no separate limit).
 #[test]
 fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
     let z = Config::default().with(|it| it.valid_cookie_life = 500 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
-    // T1-cookie repeats the echo after 1 s or more: too late each time. The fourth cookie's echo
-    // arrives.
+    // T1-cookie repeats the COOKIE ECHO after at least 1 s, which is too late each time. The COOKIE
+    // ECHO with the fourth cookie arrives.
     let mut echoes = 0;
     world.fate = Box::new(move |shot| {
         if shot.chunks.starts_with("COOKIE ECHO") {
@@ -122,9 +123,9 @@ fn a_peer_whose_cookies_are_always_stale_is_abandoned() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
-/// RFC 9260 §5.2.6: Z has accepted A's cookie, and its COOKIE ACK is lost; the error that A
-/// receives belongs to an earlier COOKIE ECHO. A starts again with a new tag, so that Z sees a
-/// restart (§5.2.4, action A): a restart with the tag known to Z is not covered by its table.
+/// RFC 9260 §5.2.6: Z has accepted A's cookie, and its COOKIE ACK is lost. The ERROR that A
+/// receives refers to an earlier COOKIE ECHO. A starts again with a new tag, so that Z detects a
+/// restart (§5.2.4, action A), because the table of Z has no row for a restart with the same tag.
 #[test]
 fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     for times in [1, 2] {
@@ -162,10 +163,11 @@ fn a_peer_that_begins_again_after_a_stale_cookie_is_answered() {
     }
 }
 
-/// Z answers a second incarnation of A while Z is in COOKIE-ECHOED, after the INIT ACK of the
-/// first; its own handshake with the first incarnation then completes, data flows, and only now the
-/// COOKIE ECHO of the second incarnation arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED). Its
-/// cookie is newer than the INIT ACK, which distinguishes it from a late one (`collision.rs`).
+/// Z is in COOKIE-ECHOED after an INIT ACK of A's first incarnation, and answers the INIT of a
+/// second incarnation. The handshake with the first incarnation completes, and data is exchanged.
+/// Only now the COOKIE ECHO of the second incarnation arrives (RFC 9260 §5.2.4, action B, in
+/// ESTABLISHED). Its cookie is newer than the INIT ACK, which distinguishes it from a late cookie
+/// (`collision.rs`).
 #[test]
 fn action_b_in_established_restarts_both_directions() {
     let mut world = World::new(Config::default());
@@ -180,7 +182,7 @@ fn action_b_in_established_restarts_both_directions() {
     world.drain(Z);
     world.run_for(600 * MILLISECOND);
     assert_eq!(world.state(Z, z), AssociationState::CookieEchoed);
-    // Hand-made second incarnation of A.
+    // Hand-made INIT of a second incarnation of A.
     let second = Chunk::Init(Init {
         initiate_tag: 0x0BAD_CAFE,
         a_rwnd: 65_536,
@@ -263,9 +265,9 @@ fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// RFC 9260 §3.2: all four classes of unknown chunks in every state. At most one ERROR is sent, if
-/// the class asks for one, the peer's tag is known, and no COOKIE ACK is awaited (§5.1 C);
-/// following chunks are processed if the class says so.
+/// RFC 9260 §3.2: all four classes of unknown chunks in every state. At most one ERROR is sent: if
+/// the class requires it, the peer's tag is known, and no COOKIE ACK is awaited (§5.1 C). Following
+/// chunks are processed if the class requires it.
 #[test]
 fn unknown_chunks_of_all_classes_in_every_state() {
     for state in STATES {
@@ -301,7 +303,8 @@ fn unknown_chunks_of_all_classes_in_every_state() {
     }
 }
 
-/// Addresses that do not fit into an INIT or INIT ACK are omitted; the packets are sent.
+/// Addresses that do not fit into an INIT or INIT ACK are omitted, and the packets are sent without
+/// them.
 #[test]
 fn more_addresses_than_a_packet_holds() {
     let many = |host| {
@@ -335,7 +338,7 @@ fn a_path_too_narrow_for_the_cookie() {
     assert_eq!(others.filter(|it| it.may_fragment).count(), 1);
 }
 
-/// Likewise an INIT ACK whose cookie does not fit, with no parameter except the cookie.
+/// The same for an INIT ACK whose cookie does not fit; it has no parameter except the cookie.
 #[test]
 fn a_path_too_narrow_for_the_init_ack() {
     for mtu in [128, 140, 156, 160] {

@@ -19,8 +19,8 @@ fn indications(world: &World, host: usize) -> Vec<u32> {
     .collect()
 }
 
-/// Each end is notified of the other's indication, after the event that the association is
-/// established; without an indication there is no event.
+/// Each end is notified of the other's indication after the event that the association is
+/// established. There is no event without an indication.
 #[test]
 fn each_end_reports_the_adaptation_indication_of_the_other() {
     let says = |number| Config::default().with(|it| it.adaptation_layer = number);
@@ -48,7 +48,7 @@ fn each_end_reports_the_adaptation_indication_of_the_other() {
     }
 }
 
-/// The bytes are those of RFC 5061 §4.2.6, and no end reports them as unknown.
+/// The encoding is that of RFC 5061 §4.2.6, and no end reports the parameter as unknown.
 #[test]
 fn the_indication_is_four_bytes_and_known_to_all() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(0x0102_0304));
@@ -62,7 +62,7 @@ fn the_indication_is_four_bytes_and_known_to_all() {
     assert!(!ack.windows(4).any(|it| *it == parameter[..4]), "{ack:?}");
 }
 
-/// A restarted peer sends it again.
+/// A restarted peer sends the indication again.
 #[test]
 fn a_restart_reports_again() {
     let says = Config::default().with(|it| it.adaptation_layer = Some(7));
@@ -83,7 +83,7 @@ fn second(host: usize) -> std::net::IpAddr {
     address(host, 1)
 }
 
-/// Settings of a host with two addresses that requests its second one as primary.
+/// Settings of a host with two addresses that requests its second address as the primary path.
 fn prefers_second(host: usize) -> Config {
     settings().with(|it| {
         it.addresses = vec![address(host, 0), second(host)];
@@ -91,8 +91,8 @@ fn prefers_second(host: usize) -> Config {
     })
 }
 
-/// Set Primary in INIT: the called end sends its data there, once the address is verified. Likewise
-/// in INIT ACK.
+/// Set Primary in INIT: the responder sends its data to this address once it is verified. The same
+/// for Set Primary in INIT ACK.
 #[test]
 fn data_goes_first_to_the_address_that_the_handshake_asks_for() {
     let mut world = World::with_configs(prefers_second(A), prefers_second(Z));
@@ -114,8 +114,8 @@ fn data_goes_first_to_the_address_that_the_handshake_asks_for() {
     assert_eq!(world.receive_all(A, a).len(), 1);
 }
 
-/// While the address does not answer, data uses the previous path, because nothing is sent to an
-/// unverified address (RFC 9260 §5.4).
+/// While the requested address does not answer, data uses the previous path, because no data is
+/// sent to an unverified address (RFC 9260 §5.4).
 #[test]
 fn an_address_that_is_asked_for_and_does_not_answer_gets_no_data() {
     let mut world = World::with_configs(prefers_second(A), settings());
@@ -135,7 +135,7 @@ fn an_address_that_is_asked_for_and_does_not_answer_gets_no_data() {
     );
 }
 
-/// Without permission for changes, or without the extension, the request has no effect.
+/// Without permission for address changes, or without the extension, the request has no effect.
 #[test]
 fn a_request_for_an_address_is_refused_where_changes_are() {
     let refuses = settings().with(|it| it.accept_address_changes = false);
@@ -147,14 +147,16 @@ fn a_request_for_an_address_is_refused_where_changes_are() {
         let association = world.endpoints[Z].association(z).expect("up");
         let primary = association.paths().primary();
         assert_eq!(association.paths().get(primary).path().remote, old());
-        // Without ASCONF it is an unknown parameter of the type that is reported (RFC 9260 §3.2.1).
+        // Without ASCONF, Set Primary is an unknown parameter of a class that is reported (RFC 9260
+        // §3.2.1).
         let ack = world.shot(Z, "INIT ACK");
         let whole = [0, 8, 0, 20, 0xC0, 4, 0, 16];
         assert_eq!(ack.windows(8).any(|it| it == whole), reported, "{ack:?}");
     }
 }
 
-/// Hand-made INIT with these parameters, and the chunk types of Z's answer.
+/// Delivers a hand-made INIT with these parameters to Z. Returns the chunk type and error cause of
+/// Z's answer.
 fn answer_to(parameters: &[u8]) -> (u8, Option<u16>) {
     let mut world = World::with_configs(settings(), settings());
     let mut init = vec![1, 0];
@@ -171,7 +173,7 @@ fn answer_to(parameters: &[u8]) -> (u8, Option<u16>) {
 #[test]
 fn parameters_that_contradict_their_length_refuse_the_init() {
     let refused = (6, Some(code::PROTOCOL_VIOLATION));
-    // Indications of three and of five bytes.
+    // Adaptation layer indications of three and of five bytes.
     assert_eq!(answer_to(&[0xC0, 6, 0, 7, 1, 2, 3, 0]), refused);
     assert_eq!(answer_to(&[0xC0, 6, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0]), refused);
     // Set Primary without an address, and with trailing data.
@@ -180,14 +182,15 @@ fn parameters_that_contradict_their_length_refuse_the_init() {
         0xC0, 4, 0, 20, 0, 0, 0, 1, 0, 5, 0, 8, 10, 0, 0, 1, 0, 0, 0, 0,
     ];
     assert_eq!(answer_to(&more), refused);
-    // A foreign address, or an unsupported family, has no effect.
+    // An address that is not the peer's, or of an unsupported family, has no effect.
     let strange = [0xC0, 4, 0, 16, 0, 0, 0, 1, 0, 5, 0, 8, 192, 0, 2, 1];
     assert_eq!(answer_to(&strange).0, 2);
     let family = [0xC0, 4, 0, 16, 0, 0, 0, 1, 0, 11, 0, 8, b'a', b'.', b'b', 0];
     assert_eq!(answer_to(&family).0, 2);
 }
 
-/// An association that begins after a change announces the current addresses, from either side.
+/// An association that starts after an address change announces the current addresses, from either
+/// side.
 #[test]
 fn new_associations_announce_the_current_addresses() {
     let mut world = World::with_configs(settings(), settings());

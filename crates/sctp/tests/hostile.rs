@@ -1,7 +1,7 @@
-//! Packets that a correct peer would not send, concerning associations: cookies, tags, INITs, and
-//! out of the blue packets. They are answered according to the RFC or not at all, without other
-//! effects. Invalid chunks are tested in `hostile_chunks.rs`. Most entries of a list of other
-//! stacks' vulnerabilities have a test here, in `cves.rs` or in the wire crate.
+//! Packets that a conforming peer would not send: forged cookies, wrong tags, invalid INITs, and
+//! out of the blue packets. They are answered according to the RFC, or not at all, and have no
+//! other effects. Invalid chunks are tested in `hostile_chunks.rs`. Tests for vulnerabilities of
+//! other stacks are here, in `cves.rs` or in the wire crate.
 
 use crate::common;
 
@@ -53,7 +53,7 @@ fn forged_replayed_and_truncated_cookies() {
         "in silence"
     );
     assert_eq!(world.state(Z, z), AssociationState::Established);
-    // With another port, address or tag, even a genuine cookie is invalid.
+    // Even a valid cookie is rejected if it comes with another port, address or tag.
     let before = discarded(&world, Z, DiscardReason::InvalidCookie);
     let stranger = Path::new(address(Z, 0), [10, 9, 9, 9].into());
     world.inject_from(Z, stranger, echo.clone());
@@ -82,7 +82,7 @@ fn a_cookie_seen_on_the_way_revives_nothing_after_the_end() {
     world.inject(Z, echo.clone());
     assert_eq!(world.endpoints[Z].associations().count(), 0);
     assert_eq!(discarded(&world, Z, DiscardReason::LateCookie), 1);
-    // Later it is stale as well.
+    // Later the cookie is stale as well.
     world.run_for(130 * SECOND);
     world.inject(Z, echo);
     assert_eq!(world.endpoints[Z].associations().count(), 0);
@@ -124,7 +124,8 @@ fn wrong_tags_touch_nothing() {
             );
         }
     }
-    // ABORT with this side's tag and the T bit, or the peer's tag without it (RFC 9260 §8.5.1 B).
+    // ABORT with this side's tag and the T bit, or with the peer's tag and no T bit (RFC 9260
+    // §8.5.1 B).
     world.inject(A, packet(Z, to_a, &[&abort(true)]));
     world.inject(A, packet(Z, to_z, &[&abort(false)]));
     assert_eq!(world.state(A, a), AssociationState::Established);
@@ -186,7 +187,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
     }
     assert_eq!(world.endpoints[Z].associations().count(), 0);
     assert_eq!(world.endpoints[Z].poll_timeout(), None);
-    // If the driver does not send, only a few answers wait.
+    // If the driver does not send packets, only a limited number of answers is queued.
     assert!(discarded(&world, Z, DiscardReason::RateLimited) > 0);
     let mut out = BytesMut::new();
     let mut answers = 0;

@@ -1,5 +1,5 @@
-//! Chunks in an association that a correct peer would not send: answered according to the RFC or
-//! not at all, without other effects.
+//! Chunks in an association that a conforming peer would not send. They are answered according to
+//! the RFC, or not at all, and have no other effects.
 
 use crate::common;
 
@@ -156,7 +156,7 @@ fn data_before_the_cookie() {
     world.fate = lose("COOKIE ACK", 1);
     let a = world.connect();
     world.run_for(45 * MILLISECOND);
-    // The COOKIE ACK was lost; DATA that arrives in COOKIE-ECHOED is ignored (RFC 9260 §6).
+    // The COOKIE ACK was lost. DATA that arrives in COOKIE-ECHOED is ignored (RFC 9260 §6).
     assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
     let z = world.only_association(Z);
     world.send(Z, z, 0, "early");
@@ -222,7 +222,7 @@ fn a_packet_full_of_unknown_chunks_draws_few_answers() {
         .map(|shot| shot.bytes.len())
         .sum();
     assert!(sent <= bytes.len(), "no amplification: {sent} bytes");
-    // A packet has reason to contain a few.
+    // Only 16 chunks of the packet were processed.
     assert_eq!(discarded(&world, A, DiscardReason::UnknownChunk), 16);
     assert_eq!(discarded(&world, A, DiscardReason::RateLimited), 284);
     assert_eq!(world.state(A, a), AssociationState::Established);
@@ -300,7 +300,7 @@ fn random_bytes_after_a_good_header_do_no_harm() {
             let mut bytes = vec![0; (random.next_u32() % 200) as usize];
             random.fill_bytes(&mut bytes);
             if bytes.len() >= 4 {
-                // Probable types and a matching length.
+                // A valid chunk type and a matching length make deeper checks more likely.
                 bytes[0] %= 16;
                 let len = bytes.len() as u16;
                 bytes[2..4].copy_from_slice(&len.to_be_bytes());

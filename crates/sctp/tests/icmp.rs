@@ -1,5 +1,5 @@
-//! ICMP messages about sent packets (RFC 9260 §10, RFC 6951 §5.5): their effects, and that an
-//! off-path attacker has none.
+//! ICMP messages about sent packets (RFC 9260 §10, RFC 6951 §5.5): their effects, and that messages
+//! of an off-path attacker have no effect.
 
 use crate::common;
 
@@ -24,7 +24,7 @@ pub(crate) fn quoted(remote: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Likewise with UDP encapsulation to `port`.
+/// The same with UDP encapsulation to `port`.
 fn over_udp(remote: IpAddr, port: u16, packet: &[u8]) -> Vec<u8> {
     let mut udp = vec![0x26, 0xAB, 0, 0, 0, 0, 0, 0];
     udp[2..4].copy_from_slice(&port.to_be_bytes());
@@ -40,7 +40,7 @@ fn too_big(mtu: u32) -> (u8, u8, u32) {
     (3, 4, mtu)
 }
 
-/// A router on A's side sends an ICMP message about one of A's packets.
+/// Delivers an ICMP message about one of A's packets to A, as sent by a router.
 fn tell(world: &mut World, (kind, code, mtu): (u8, u8, u32), quoted: &[u8]) {
     let icmp = Icmp {
         v6: false,
@@ -66,7 +66,7 @@ fn acted(world: &World, id: AssociationId) -> u64 {
         .icmp
 }
 
-/// World with data in flight, and A's last packet.
+/// World with data in flight, and the last packet of A.
 fn under_way() -> (World, AssociationId, AssociationId, Bytes) {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
@@ -84,7 +84,7 @@ fn protocol_unreachable_ends_the_association_as_an_abort() {
         Some(CloseReason::ProtocolUnreachable)
     );
     let (mut world, a, _, packet) = under_way();
-    // Some routers quote only eight bytes: ports and tag.
+    // Some routers quote only eight bytes, which include ports and tag.
     tell(
         &mut world,
         PROTOCOL,
@@ -105,7 +105,7 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
     world.run_for(2 * SECOND);
     let a = world.only_association(A);
     let init = init_of(&world);
-    // Too short for the Initiate Tag, or with another one.
+    // The quote is too short for the Initiate Tag, or contains another Initiate Tag.
     tell(
         &mut world,
         PROTOCOL,
@@ -125,7 +125,7 @@ fn an_init_is_answered_by_its_initiate_tag_and_only_in_cookie_wait() {
         world.close_reason(A, a),
         Some(CloseReason::ProtocolUnreachable)
     );
-    // After an answer, a message about the INIT is outdated.
+    // After an answer of the peer, a message about the INIT is outdated.
     let mut world = World::new(Config::default());
     let a = world.connect();
     let init = init_of(&world);
@@ -154,7 +154,8 @@ fn port_unreachable_counts_inside_udp_only() {
         .unwrap();
     let outgoing = poll_one(&mut world.endpoints[A], now, &mut out).expect("INIT");
     assert_eq!(outgoing.udp_port, 9_899);
-    // Another UDP port was closed, and the mandatory eight quoted bytes do not include SCTP's tag.
+    // The quote refers to another UDP port, or its minimum length of eight bytes does not include
+    // SCTP's tag.
     tell(&mut world, PORT, &over_udp(remote, 9_900, &out));
     tell(&mut world, PORT, &over_udp(remote, 9_899, &out)[..28]);
     assert_eq!(world.state(A, a), AssociationState::CookieWait);
@@ -183,8 +184,8 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
         tell(&mut world, too_big(larger), &quote);
         assert_eq!(most(&world).1, 1_380);
     }
-    // Values below the minimum MTU are ignored (RFC 8899 §4.6.2): an attacker who saw one packet
-    // could otherwise slow the transfer down extremely.
+    // MTU values below the minimum are ignored (RFC 8899 §4.6.2). Otherwise an attacker who has
+    // seen one packet could slow the transfer down extremely.
     tell(&mut world, too_big(575), &quote);
     assert_eq!(most(&world).1, 1_380);
     tell(&mut world, too_big(576), &quote);
@@ -203,8 +204,8 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
     assert_eq!(lengths, [1_000, 5_000]);
 }
 
-/// RFC 9260 §6.9: data that is already fragmented cannot be fragmented again, and is retransmitted
-/// as is.
+/// RFC 9260 §6.9: chunks cannot be fragmented again after an MTU decrease, so they are
+/// retransmitted unchanged, and fragmented by IP.
 #[test]
 fn chunks_cut_before_the_mtu_fell_go_again_whole() {
     let mut world = World::new(Config::default());
@@ -248,7 +249,7 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     }
     assert_eq!(standing(&world), (1, PathState::Active));
     assert_eq!(acted(&world, a), 1);
-    // The acknowledgment of the data clears the error.
+    // The SACK of the data clears the error.
     world.run_for(900 * MILLISECOND);
     assert_eq!(standing(&world), (0, PathState::Active));
     for _ in 0..6 {
@@ -272,8 +273,8 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// An off-path attacker guesses tags, ports and addresses; modified quotes do not match. They are
-/// counted, without other effects.
+/// An off-path attacker must guess tags, ports and addresses. Messages whose quotes do not match
+/// are counted, and have no other effect.
 #[test]
 fn an_off_path_attacker_changes_nothing() {
     let (mut world, a, _, packet) = under_way();
@@ -303,13 +304,13 @@ fn an_off_path_attacker_changes_nothing() {
             message,
             &quoted(address(Z, 0), 132, &packet[..7]),
         );
-        // Tag 0, but not an INIT.
+        // The quote has tag 0, but is not an INIT.
         tell(
             &mut world,
             message,
             &quoted(address(Z, 0), 132, &retag(&packet, 0)),
         );
-        // The tag of packets to A, which the peer's packets reveal, does not match.
+        // The tag of packets to A, which the peer's packets contain, does not match.
         let own = world.tag_sent_by(Z);
         tell(
             &mut world,
@@ -343,7 +344,7 @@ fn an_off_path_attacker_changes_nothing() {
     assert_eq!(acted(&world, a), 0);
 }
 
-/// Packets of a closed association may still cause messages.
+/// ICMP messages may still arrive for packets of a closed association.
 #[test]
 fn a_message_about_an_association_that_ended_is_a_strangers() {
     let (mut world, a, _, packet) = under_way();

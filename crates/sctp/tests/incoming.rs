@@ -1,5 +1,5 @@
-//! Peers that wait for the user's decision: the stored state, its limit, and the answer to each
-//! decision.
+//! Incoming associations that wait for the user's decision: stored state, its limit, and the answer
+//! to each decision.
 
 use crate::common;
 
@@ -24,12 +24,12 @@ fn endpoint(address: IpAddr, seed: u8) -> Endpoint {
     Endpoint::new(config, common::PORT_A, [seed; 32]).expect("settings")
 }
 
-/// Clients of one server, whose packets arrive at once.
+/// Clients and one server; packets arrive without delay.
 struct Hosts {
     server: Endpoint,
     clients: Vec<Endpoint>,
     now: Nanos,
-    /// The server's packets since the last check, by client.
+    /// Number of packets that the server has sent to each client since the last check.
     answers: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Hosts {
         }
     }
 
-    /// Advances to a client's next timer.
+    /// Advances the time to a client's next timer.
     fn timeout(&mut self, client: usize) {
         self.now = self.clients[client].poll_timeout().expect("a timer");
         self.clients[client].handle_timeout(self.now);
@@ -112,7 +112,7 @@ fn nothing_is_answered_before_the_decision_and_data_comes_with_it() {
         (host(0), common::PORT_A)
     );
     assert_eq!(hosts.server.poll_incoming(), None);
-    // T1-cookie: the retransmission changes nothing.
+    // After T1-cookie, the repeated COOKIE ECHO has no effect.
     hosts.timeout(0);
     assert_eq!((hosts.answers[0], hosts.server.poll_incoming()), (1, None));
     assert_eq!(hosts.server.discards().of(DiscardReason::Undecided), 1);
@@ -165,7 +165,7 @@ fn a_refused_peer_gets_the_reason_and_nothing_is_kept() {
     }
 }
 
-/// A peer beyond the limit retries by T1-cookie, and is then admitted.
+/// A peer beyond the limit retries by T1-cookie, and is admitted later.
 #[test]
 fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     let mut hosts = Hosts::new(3, 2);
@@ -189,7 +189,8 @@ fn beyond_the_bound_peers_go_unanswered_and_come_again() {
     );
 }
 
-/// One entry per peer, however often it restarts: its previous attempt is gone.
+/// There is only one entry per peer, however often the peer restarts, because its previous attempt
+/// is gone.
 #[test]
 fn a_restarted_peer_waits_once() {
     let mut hosts = Hosts::new(1, 2);
@@ -213,8 +214,8 @@ fn a_restarted_peer_waits_once() {
     );
 }
 
-/// A cookie that expired while its peer waited is answered like any stale one (RFC 9260 §5.2.6),
-/// and its entry is free.
+/// A cookie that expired while its peer waited is answered like any stale cookie (RFC 9260 §5.2.6),
+/// and its entry is released.
 #[test]
 fn an_incoming_association_expires_with_its_cookie() {
     let mut hosts = Hosts::new(2, 1);
@@ -248,7 +249,7 @@ fn an_incoming_association_expires_with_its_cookie() {
     assert_eq!(hosts.server.associations().count(), 0);
 }
 
-/// An endpoint that stops listening refuses new peers; waiting ones can still be accepted.
+/// An endpoint that stops listening refuses new peers, but waiting peers can still be accepted.
 #[test]
 fn those_that_wait_outlast_the_listening() {
     let mut hosts = Hosts::new(2, 4);
@@ -270,7 +271,7 @@ fn those_that_wait_outlast_the_listening() {
     );
 }
 
-/// An entry cannot stand for one that waits after the setting has changed.
+/// After the setting has changed, a decision about an earlier entry does not apply to a new one.
 #[test]
 fn a_decision_about_a_former_peer_reaches_no_other() {
     let mut hosts = Hosts::new(2, 4);
@@ -290,7 +291,7 @@ fn a_decision_about_a_former_peer_reaches_no_other() {
         .expect("it waits");
 }
 
-/// An endpoint queues 64 answers. Peers beyond them are new when they retransmit.
+/// An endpoint queues 64 answers. Further waiting peers are treated as new when they retransmit.
 #[test]
 fn those_that_wait_are_refused_when_the_setting_changes() {
     let mut hosts = Hosts::new(66, 66);

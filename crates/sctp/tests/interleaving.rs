@@ -32,7 +32,7 @@ fn on_stream(stream: u16) -> SendOptions {
     SendOptions::on(stream).with_ppid(5)
 }
 
-/// I-DATA chunks in the packets of `from`.
+/// I-DATA chunks in the packets that `from` has sent.
 fn pieces(world: &World, from: usize) -> Vec<IData> {
     let shots = world.shots.iter().filter(|it| it.from == from);
     let chunks = shots.flat_map(|it| chunks_of(&it.bytes));
@@ -60,7 +60,8 @@ fn listed(bytes: &Bytes) -> Vec<u8> {
     all.flatten().collect()
 }
 
-/// §2.2.1: negotiated by Supported Extensions; then all user data is I-DATA, and otherwise none.
+/// §2.2.1: if interleaving is negotiated by Supported Extensions, all user data is sent as I-DATA,
+/// otherwise none.
 #[test]
 fn interleaving_takes_two() {
     for (a, z) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -90,8 +91,8 @@ fn interleaving_takes_two() {
     }
 }
 
-/// §2.1: MIDs count ordered and unordered messages separately, FSNs the fragments of each; only the
-/// first fragment carries the PPID.
+/// §2.1: MIDs count ordered and unordered messages separately, and FSNs count the fragments of each
+/// message. Only the first fragment contains the PPID.
 #[test]
 fn messages_and_pieces_are_numbered() {
     let mut world = World::new(on());
@@ -153,8 +154,8 @@ fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
     panic!("it never came");
 }
 
-/// §1, §3: a long message delays short ones of other streams only without interleaving, or if
-/// overtaking is not permitted.
+/// §1, §3: a long message delays short messages of other streams only without interleaving, or with
+/// a scheduler that does not alternate.
 #[test]
 fn a_long_message_blocks_no_other() {
     use SchedulerKind::*;
@@ -178,8 +179,8 @@ fn a_long_message_blocks_no_other() {
     );
 }
 
-/// §2.2.2: at most one message of a stream is in transmission at a time, also for messages without
-/// an explicit stream.
+/// §2.2.2: at most one message per stream is in transmission at a time, including messages queued
+/// without a stream.
 #[test]
 fn one_message_of_a_stream_at_a_time() {
     for &scheduler in SchedulerKind::ALL {
@@ -223,7 +224,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Fragment with its offset as text.
+    /// Delivers a fragment whose text is its TSN offset.
     fn position(&mut self, offset: u32, name: (u16, u32, u32), flags: &str) {
         let position = self.i_data(offset, name, flags, format!("{offset};"));
         self.chunk(&position);
@@ -235,8 +236,8 @@ impl Rig {
     }
 }
 
-/// §2.2.3: fragments are assigned by stream, ordering, message and fragment number, independent of
-/// their TSNs.
+/// §2.2.3: fragments are assigned by stream, ordering, message number and fragment number,
+/// independent of their TSNs.
 #[test]
 fn pieces_find_their_messages_in_any_order() {
     let mut rig = Rig::with_interleaving(|_| {});
@@ -263,8 +264,8 @@ type Sent = (u32, (u16, u32, u32), &'static str);
 #[test]
 fn contradictions_are_refused() {
     let cases: [&[Sent]; 6] = [
-        // A duplicate fragment number; one after the end; two ends; an end before received
-        // fragments; a used message number; a delivered fragment.
+        // A duplicate fragment number; a fragment after the last; two last fragments; a last
+        // fragment before received ones; a used message number; a delivered fragment.
         &[(0, (1, 0, 1), ""), (1, (1, 0, 1), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 2), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 0), "E")],
@@ -313,7 +314,7 @@ fn data_with_i_data_ends_the_association() {
     }
 }
 
-/// Without negotiation I-DATA is an unknown chunk.
+/// Without negotiation, I-DATA is an unknown chunk.
 #[test]
 fn i_data_that_was_not_agreed_on_is_unknown() {
     let mut rig = Rig::with_interleaving(|config| config.interleaving = false);
@@ -324,8 +325,8 @@ fn i_data_that_was_not_agreed_on_is_unknown() {
     assert!(rig.is_up() && rig.read().is_empty());
 }
 
-/// §2.3.1: abandoned messages are dropped, and messages that waited for them delivered; both kinds,
-/// across the wrap.
+/// §2.3.1: abandoned messages are dropped, and messages that waited for them are delivered. Tested
+/// for ordered and unordered messages, across the wrap-around.
 #[test]
 fn abandoned_messages_are_skipped() {
     let mut rig = Rig::with_interleaving(|_| {});
@@ -345,7 +346,7 @@ fn abandoned_messages_are_skipped() {
     );
     rig.position(8, (0, 7, 1), "UE");
     assert_eq!(rig.read(), ["6;8;"], "the later one was not given up");
-    // Late fragments of them are ignored, and are not a violation.
+    // Late fragments of abandoned messages are ignored, and are no violation.
     rig.position(9, (0, 2, 0), "");
     assert!(rig.is_up() && rig.read().is_empty());
     rig.i_forward_tsn(8, &[(0, false, 900)]);
@@ -359,7 +360,7 @@ fn abandoned_messages_are_skipped() {
     assert_eq!(rig.read(), ["14;", "13;"], "numbers wrap");
 }
 
-/// Window of Z's last SACK.
+/// Window that the last SACK of Z has advertised.
 fn advertised(rig: &mut Rig) -> u32 {
     rig.world.run_for(SECOND);
     let chunks = rig.world.shots.iter().rev();
@@ -371,9 +372,9 @@ fn advertised(rig: &mut Rig) -> u32 {
     window.expect("a SACK")
 }
 
-/// A late fragment of an abandoned unordered message, overtaken by the I-FORWARD-TSN, begins no
-/// message: it uses no space, does not delay others, and does not keep its stream from being reset.
-/// After a reset the numbers have a new meaning.
+/// An I-FORWARD-TSN overtakes a fragment of the unordered message that it abandons. The late
+/// fragment must not start a message: it must not use space, delay other messages, or prevent a
+/// reset of its stream. After a reset the numbers have a new meaning.
 #[test]
 fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
     for partial_delivery_point in [None, Some(1)] {
@@ -407,7 +408,8 @@ fn pieces_of_unordered_messages_that_come_late_are_of_nothing() {
     }
 }
 
-/// A partially delivered message is aborted, its user is notified, and the stream continues.
+/// A partially delivered message is aborted, its user is notified, and later messages of the stream
+/// are delivered.
 #[test]
 fn a_message_abandoned_in_delivery_is_reported() {
     let mut rig = Rig::with_interleaving(|config| config.partial_delivery_point = Some(1));
@@ -429,8 +431,8 @@ fn a_message_abandoned_in_delivery_is_reported() {
     assert_eq!(rig.read(), ["1;"]);
 }
 
-/// A buffer full of messages that cannot all be completed: they are delivered in parts, on every
-/// stream (§2.2.3).
+/// If the buffer is full of messages that cannot all be completed, they are delivered in parts, on
+/// every stream (§2.2.3).
 #[test]
 fn long_messages_on_many_streams_pass_a_small_buffer() {
     let mut config = on();
@@ -488,7 +490,7 @@ fn a_bare_init_agrees_on_nothing() {
     }
 }
 
-/// A peer that begins messages on every stream and ends none uses at most the buffer, and is
+/// A peer that starts messages on every stream and completes none uses at most the buffer, and is
 /// detected.
 #[test]
 fn messages_without_beginning_exhaust_no_memory() {
@@ -506,7 +508,8 @@ fn messages_without_beginning_exhaust_no_memory() {
     assert_eq!(reason, Some(CloseReason::ReceiveBufferExhausted));
 }
 
-/// §2.3.1: a message is abandoned completely, by its identifier, and the stream continues.
+/// §2.3.1: a message is abandoned as a whole, by its message identifier, and later messages of the
+/// stream are delivered.
 #[test]
 fn a_message_abandoned_is_reported_by_its_identifier() {
     let mut config = on();
@@ -540,8 +543,8 @@ fn a_message_abandoned_is_reported_by_its_identifier() {
     assert_eq!(given_up.count(), 2);
 }
 
-/// Acknowledged fragments are never dropped, so a gap is filled beyond the buffer limit, even if
-/// the profile treats DATA differently.
+/// Acknowledged fragments are never dropped, so a chunk that fills a gap may exceed the buffer,
+/// even if the profile drops DATA.
 #[test]
 fn a_hole_in_a_full_buffer_is_filled() {
     for name in Profile::NAMES {

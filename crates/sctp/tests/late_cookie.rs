@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use common::wrong::discarded;
 use common::*;
 
-/// An INIT of A that Z answered, and the late COOKIE ECHO of an attempt that Z has aborted. Z
-/// aborted it before it answered A's INIT.
+/// An attempt that Z has aborted, before it answered an INIT of A. Returns the association of A and
+/// the late COOKIE ECHO of the aborted attempt.
 fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
     world.endpoints[A].listen(true);
     // Z's COOKIE ECHO is delayed, and A's first INIT is lost.
@@ -43,8 +43,8 @@ fn abandoned_call_of_z(world: &mut World) -> (AssociationId, Bytes) {
     (a, late)
 }
 
-/// A cookie older than the information about the peer belongs to an attempt that the peer has
-/// aborted.
+/// A cookie that is older than the stored parameters of the peer belongs to an attempt that the
+/// peer has aborted.
 #[test]
 fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     let mut world = World::new(Config::default());
@@ -65,8 +65,8 @@ fn a_cookie_of_a_call_that_the_peer_gave_up_does_not_restart_the_association() {
     assert_eq!(world.receive_all(Z, z).len(), 1);
 }
 
-/// Likewise while A waits for the COOKIE ACK: its own COOKIE ECHO is first given time for an
-/// answer.
+/// The same while A waits for the COOKIE ACK, because its own COOKIE ECHO is first given time for
+/// an answer.
 #[test]
 fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     let mut world = World::new(Config::default());
@@ -86,8 +86,8 @@ fn in_cookie_echoed_an_older_cookie_waits_for_the_answer_to_ours() {
     assert_eq!(world.receive_all(Z, z).len(), 1);
 }
 
-/// If it is not answered, the older cookie counts, because Z's INIT and INIT ACK may have been
-/// reordered (RFC 9260 §5.2.4, action B).
+/// If A's own COOKIE ECHO is not answered, the older cookie is accepted, because Z's INIT and INIT
+/// ACK may have been reordered (RFC 9260 §5.2.4, action B).
 #[test]
 fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     let mut world = World::new(Config::default());
@@ -99,7 +99,7 @@ fn in_cookie_echoed_an_older_cookie_counts_once_ours_was_repeated() {
     assert_eq!(world.state(A, a), AssociationState::Established);
 }
 
-/// A server with successive clients.
+/// Server with a sequence of clients.
 struct Door {
     server: Endpoint,
     now: Nanos,
@@ -115,7 +115,7 @@ impl Door {
             .handle_datagram(self.now, Self::path(), Ecn::NotEct, datagram);
     }
 
-    /// Next packet of this end.
+    /// Next packet of `end`.
     fn of(end: &mut Endpoint, now: Nanos) -> Option<Bytes> {
         let mut out = BytesMut::new();
         end.poll_transmit(now, &mut out)?;
@@ -127,7 +127,7 @@ impl Door {
         Self::of(&mut self.server, self.now)
     }
 
-    /// An association from this port begins, and ends by an ABORT; returns its COOKIE ECHO.
+    /// Lets a client at this port connect and abort; returns its COOKIE ECHO.
     fn visit(&mut self, port: u16) -> Bytes {
         self.now += MILLISECOND;
         let now = self.now;
@@ -152,7 +152,8 @@ impl Door {
     }
 }
 
-/// An intercepted packet cannot restore an association, however many others have closed since.
+/// A captured COOKIE ECHO cannot restore a closed association, however many other associations have
+/// closed since.
 #[test]
 fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered() {
     let mut server = Endpoint::new(Config::default(), PORT_Z, [1; 32]).unwrap();
@@ -166,7 +167,8 @@ fn an_old_cookie_is_not_taken_after_more_others_have_ended_than_are_remembered()
         door.hear(seen.clone());
         assert_eq!(door.server.associations().count(), 0, "after {others}");
     }
-    // The closed association is no longer recorded: its peer, if it were new, has to start again.
+    // The tag of the closed association is no longer stored, so its cookie counts as stale, and a
+    // new peer would have to start again.
     assert_eq!(door.server.discards().of(DiscardReason::LateCookie), 1);
     assert_eq!(door.server.discards().of(DiscardReason::StaleCookie), 1);
     let said = door.said().expect("an ERROR");

@@ -1,5 +1,5 @@
-//! Conservation over a pipe that loses, duplicates, reorders and corrupts packets: every message
-//! arrives once and in the order of its stream, or the association reports a failure. Each case
+//! Transfers over a pipe that loses, duplicates, reorders and corrupts packets. Every message must
+//! arrive once and in the order of its stream, or the association must report a failure. Each case
 //! prints its seed; `CASE=seed` runs it alone.
 
 use crate::common;
@@ -23,7 +23,7 @@ fn below(random: &mut Pcg64Mcg, limit: u64) -> u64 {
     random.next_u64() % limit
 }
 
-/// Messages that begin with their number.
+/// Random messages that start with their number.
 fn offers(random: &mut Pcg64Mcg, count: u32, largest: u64) -> Vec<Offered> {
     (0..count)
         .map(|number| {
@@ -45,7 +45,7 @@ fn number_of(payload: &Bytes) -> u32 {
     u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]])
 }
 
-/// One case: all messages of A arrive at Z.
+/// Runs one case, in which all messages of A must arrive at Z.
 fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
     let name = profile.name;
     println!("CASE={seed} profile {name}, loss {loss_per_mille}/1000");
@@ -55,8 +55,8 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
         it.send_buffer = 20_000;
         it.receive_buffer = 8_000 + below(&mut random, 60_000) as u32;
         it.mtu = 600 + below(&mut random, 900) as usize;
-        // 60 consecutive losses occur once in a hundred million times even if nearly half of all
-        // packets are lost; a failure therefore shows a counting error.
+        // Even if nearly half of all packets are lost, 60 consecutive losses occur once in a
+        // hundred million cases, so a failure would indicate an error in counting.
         it.association_max_retrans = 60;
         it.max_init_retransmits = 60;
         it.rack = seed % 2 == 1;
@@ -127,8 +127,8 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
         offered.len(),
         "CASE={seed}: all of it arrived before {reason:?}"
     );
-    // T5 grants the SHUTDOWN 5 x RTO.Max, about eleven attempts: two in a hundred fail with this
-    // loss.
+    // T5-shutdown-guard permits 5 x RTO.Max, about eleven transmissions of SHUTDOWN. With this
+    // loss, two in a hundred shutdowns fail.
     let in_time = reason == CloseReason::Shutdown;
     let t5 = reason == CloseReason::ShutdownTimeout && loss_per_mille > 200;
     assert!(in_time || t5, "CASE={seed}: {reason:?}");
@@ -167,7 +167,7 @@ fn offer_from(
     next
 }
 
-/// Each message at most once, unaltered, and in the order of its stream.
+/// Checks that each message was received at most once, unaltered, and in the order of its stream.
 fn check(offered: &[Offered], got: &[(u16, bool, Bytes)]) {
     let mut seen = vec![false; offered.len()];
     let mut last = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! One endpoint with many peers: the effect of a backlog, and notification about send buffer space.
+//! One endpoint with many peers: enforcement of a backlog, and notifications of send buffer space.
 
 use crate::common;
 
@@ -48,8 +48,8 @@ impl Crowd {
         }
     }
 
-    /// Exchanges packets between the hub and these peers until there are none: first those of all
-    /// peers, then those of the hub.
+    /// Exchanges packets between the hub and these peers until there are none. In each round the
+    /// peers send first.
     fn exchange(&mut self, who: impl Fn(usize) -> bool) {
         let mut out = BytesMut::new();
         loop {
@@ -100,7 +100,7 @@ impl Crowd {
     }
 }
 
-/// COOKIE ECHOs that arrive before events are polled do not exceed the backlog.
+/// COOKIE ECHOs that arrive before events are polled cannot exceed the backlog.
 #[test]
 fn no_more_begin_than_are_let() {
     let mut crowd = Crowd::new(10, |_| {});
@@ -145,13 +145,13 @@ fn fill(crowd: &mut Crowd, id: AssociationId) {
     while association.send(0, message.clone(), &SendOptions::new()) != Err(SendError::BufferFull) {}
 }
 
-/// The user of an association waits for space for a message.
+/// Requests a notification when the association has space for a message of `size` bytes.
 fn wait_writable(crowd: &mut Crowd, id: AssociationId, size: usize) {
     let association = crowd.hub.association_mut(id).expect("it is there");
     association.wait_writable(size);
 }
 
-/// Associations that have the space for which their users waited.
+/// Associations that have reported the space for which their users waited.
 fn writable(crowd: &mut Crowd) -> Vec<AssociationId> {
     let mut writable = Vec::new();
     while let Some((id, association)) = crowd.hub.poll_ready() {
@@ -167,8 +167,8 @@ fn settings(config: &mut Config) {
     config.heartbeat_interval = None;
 }
 
-/// An association with space is reported once, with a number of steps independent of other waiting
-/// associations.
+/// An association with space is reported once, and the number of steps does not depend on other
+/// waiting associations.
 #[test]
 fn a_writable_association_is_notified_and_the_others_are_not_examined() {
     const PEERS: usize = 400;
@@ -183,7 +183,7 @@ fn a_writable_association_is_notified_and_the_others_are_not_examined() {
                 wait_writable(&mut crowd, *id, 900);
             }
         }
-        // Sent packets are lost.
+        // Packets that the hub sends are lost.
         crowd.exchange(|_| false);
         assert_eq!(writable(&mut crowd), [], "all are full");
         fill(&mut crowd, ids[ONE]);
@@ -203,8 +203,8 @@ fn a_writable_association_is_notified_and_the_others_are_not_examined() {
     assert_eq!(steps(true), alone);
 }
 
-/// Waiting is reported immediately if there is space or the association ends; released associations
-/// are forgotten.
+/// The notification is immediate if there is space or the association is closed. Released
+/// associations are not reported.
 #[test]
 fn available_space_and_the_end_are_reported() {
     let mut crowd = Crowd::new(3, settings);

@@ -1,4 +1,5 @@
-//! Two hosts with two addresses each, on networks 0 and 1: failures, failover, and error counters.
+//! Two hosts with two addresses each, on networks 0 and 1: path failures, failover, and error
+//! counters.
 
 use crate::common;
 
@@ -23,7 +24,7 @@ fn two_homes(config: Config) -> World {
     World::with_configs(homes(A, &config), homes(Z, &config))
 }
 
-/// Network of a packet.
+/// Network of an address.
 fn network(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(address) => address.octets()[2],
@@ -31,7 +32,7 @@ fn network(address: IpAddr) -> u8 {
     }
 }
 
-/// Drops all packets over `dead` from time `from` on.
+/// Drops all packets over the network `dead` from time `from` on.
 fn dies(dead: u8, from: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     Box::new(move |shot| {
         if shot.at >= from && network(shot.path.remote) == dead {
@@ -148,8 +149,8 @@ fn t2_shutdown_alternates() {
     }
 }
 
-/// RFC 9260 §6.4: a SHUTDOWN repeated over another path is answered over that path immediately. Z's
-/// own timer expires much later.
+/// RFC 9260 §6.4: a SHUTDOWN that is repeated over another path is answered immediately over that
+/// path. Z's own timer would expire much later.
 #[test]
 fn a_shutdown_is_answered_where_it_came_from() {
     let slow = Config::default().with(|it| {
@@ -176,8 +177,8 @@ fn a_shutdown_is_answered_where_it_came_from() {
     }
 }
 
-/// The primary path fails during a transfer and recovers: all data arrives once, the path goes down
-/// and up again, and data returns to it.
+/// The primary path fails during a transfer and recovers. All data arrives once, the path becomes
+/// inactive and active again, and data returns to it.
 #[test]
 fn the_primary_dies_in_mid_transfer_and_comes_back() {
     for name in ["rfc9260", "rfc4960", "rfc2960"] {
@@ -214,7 +215,7 @@ fn the_primary_dies_in_mid_transfer_and_comes_back() {
     }
 }
 
-/// Data fragmented for one path must fit the other, too (RFC 9260 §6.9, AMDCS): IPv6 leaves 20
+/// Chunks created for one path must also fit the other path (RFC 9260 §6.9, AMDCS); IPv6 leaves 20
 /// bytes less.
 #[test]
 fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
@@ -235,8 +236,8 @@ fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
     assert_eq!(longest, Some(1_500 - 40), "the smaller path's packets");
 }
 
-/// An idle association whose primary path has failed survives: lost HEARTBEATs on unused paths are
-/// no errors of the association (RFC 9260 §8.1), those on the path in use are.
+/// An idle association whose primary path has failed survives. Lost HEARTBEATs on unused paths are
+/// no errors of the association, but those on the path in use are (RFC 9260 §8.1).
 #[test]
 fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
     let config = Config::default().with(|it| {
@@ -245,7 +246,7 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
         it.association_max_retrans = 3;
         it.rto_max = 2 * SECOND;
     });
-    // The primary path fails permanently, then the other answers only every fourth HEARTBEAT.
+    // The primary path fails permanently; then the other path answers only every fourth HEARTBEAT.
     let mut world = two_homes(config);
     let (a, _) = world.established();
     world.run_for(3 * SECOND);
@@ -273,7 +274,8 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
 }
 
-/// Association.Max.Retrans ends the association although no path exceeds Path.Max.Retrans.
+/// The association fails after Association.Max.Retrans errors, although no path exceeds
+/// Path.Max.Retrans.
 #[test]
 fn association_max_retrans_counts_over_all_paths() {
     let config = Config::default().with(|it| {
@@ -295,7 +297,8 @@ fn association_max_retrans_counts_over_all_paths() {
     assert_eq!(networks, [0, 1, 0, 1, 0], "1 + 4 times, in turn");
 }
 
-/// After a failover the SHUTDOWN uses the path of the data, not the failed primary first.
+/// After a failover the SHUTDOWN is sent on the path of the data, and not on the failed primary
+/// path.
 #[test]
 fn a_shutdown_takes_the_path_that_works() {
     let config = Config::default().with(|it| {
@@ -316,12 +319,12 @@ fn a_shutdown_takes_the_path_that_works() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// Without the nonce no path is confirmed, and an answer confirms only its own path (RFC 9260
-/// §5.4).
+/// An answer without the right nonce confirms no path, and a valid answer confirms only its own
+/// path (RFC 9260 §5.4).
 #[test]
 fn a_forged_heartbeat_ack_confirms_nothing() {
     let mut world = two_homes(Config::default());
-    // Network 1 delivers nothing to Z, so A's second path stays unconfirmed.
+    // Network 1 delivers no packets to Z, so the second path of A stays unconfirmed.
     world.fate = dies(1, 0);
     let a = world.connect();
     world.run_for(SECOND);

@@ -1,6 +1,6 @@
-//! Two hosts with two addresses each under random faults: networks lose, delay and fail for some
-//! time, windows close, routers send ICMP errors. After the faults every message has arrived once,
-//! in order, and both ends close gracefully.
+//! Two hosts with two addresses each, with random faults: networks lose and delay packets and fail
+//! for some time, windows close, and routers send ICMP errors. After the faults every message must
+//! have arrived once and in order, and both ends must close gracefully.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 type Random = rand_pcg::Pcg64Mcg;
 
 const MESSAGES: u32 = 120;
-/// Time by which every network works reliably.
+/// Time from which on every network is reliable.
 const PEACE: Nanos = 90 * SECOND;
 
 fn network(address: IpAddr) -> usize {
@@ -63,7 +63,7 @@ fn homes(host: usize, config: &Config) -> Config {
         .with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
-/// Outages of each network, and its loss and reordering during the faults.
+/// Random outages of each network, and loss and reordering during the faults.
 fn trouble(seed: u64, begun: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut random = Random::seed_from_u64(seed);
     let mut outages = Vec::new();
@@ -94,7 +94,7 @@ fn trouble(seed: u64, begun: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// Message with its number at the start.
+/// Message that starts with its number.
 fn numbered(number: u32, len: usize) -> Bytes {
     let mut payload = BytesMut::new();
     payload.put_u32(number);
@@ -102,7 +102,7 @@ fn numbered(number: u32, len: usize) -> Bytes {
     payload.freeze()
 }
 
-/// A router sends a host an ICMP error about one of its recent packets.
+/// Sends a host an ICMP error about one of its recent packets, as a router does.
 fn complain(world: &mut World, random: &mut Random) {
     let Some(shot) = world.shots.last().cloned() else {
         return;
@@ -145,7 +145,7 @@ fn case(seed: u64) {
     while world.now < begun + PEACE + 300 * SECOND && got.len() < MESSAGES as usize {
         let burst = below(&mut random, 6);
         for _ in 0..burst.min(MESSAGES - sent) {
-            // Accepted by a buffer of 3,000 bytes under any profile.
+            // A buffer of 3,000 bytes accepts messages of this length under any profile.
             let len = below(&mut random, 700) as usize;
             let association = world.endpoints[A].association_mut(a).expect("known");
             let message = numbered(sent, len);
@@ -175,8 +175,8 @@ fn case(seed: u64) {
     }
     let expected: Vec<u32> = (0..MESSAGES).collect();
     assert_eq!(got, expected, "each once, in order");
-    // A SHUTDOWN COMPLETE that is lost while a late packet arrives causes an ABORT (RFC 9260 §8.4);
-    // not on a reliable network.
+    // Wait until the network is reliable, because a late packet causes an ABORT if the SHUTDOWN
+    // COMPLETE is lost (RFC 9260 §8.4).
     world.run_until(begun + PEACE + 10 * SECOND);
     world.story.clear();
     let z = peer(&world).expect("it was connected");

@@ -4,11 +4,12 @@
 //! `ns2/*.txt` contain the parameters of the module, the dropped DATA packets (counted from 0 in
 //! sending order), the time of each TSN (0 is the first), and the changes of cwnd; times count from
 //! the first DATA. The path is a link of 10 Mb/s and 2 ms, followed by one of the given rate and
-//! 250 ms. Transmissions and cwnd values must have the same order and values, at the same times.
+//! 250 ms. Transmissions and changes of cwnd must be the same, in the same order and at the same
+//! times.
 //!
-//! `two_streams` ends at 59.9 s. There DATA arrives exactly when the timer of a delayed SACK
-//! expires, because a SACK delayed by 200 ms had triggered both. The integer clock here processes
-//! the arrival first; the floating-point clock of ns-2.35 sometimes one, sometimes the other.
+//! `two_streams` ends at 59.9 s. At that time DATA arrives exactly when the timer of a delayed SACK
+//! expires, because a SACK delayed by 200 ms has triggered both. This stack processes the arrival
+//! first. In ns-2.35 the order varies, because its clock is a floating-point number.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,7 +26,7 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{Bytes, BytesMut};
 
-/// The traces have a resolution of one microsecond, or ten.
+/// Tolerance in seconds; the traces have a resolution of one or ten microseconds.
 const TOLERANCE: f64 = 0.000_05;
 const MESSAGE: usize = 1432;
 
@@ -90,7 +91,8 @@ impl Link {
         }
     }
 
-    /// Arrival time at the other end of an SCTP packet sent at `now`; it has 20 bytes of IP header.
+    /// Arrival time at the other end of an SCTP packet that is sent at `now`. The packet has an IP
+    /// header of 20 bytes.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;
@@ -134,7 +136,7 @@ impl World {
                 .with(Probe::Retransmitted)
                 .with(Probe::Cwnd),
         );
-        // The HEARTBEAT that confirmed the path.
+        // Accounts for the HEARTBEAT that confirmed the path.
         paths
             .get_mut(PathId(0))
             .measure_rtt(0, PathId(0), recorded.rtt, &mut trace);
@@ -165,7 +167,7 @@ impl World {
         self.events.insert((when, self.sequence), arrival);
     }
 
-    /// Sends data of an endless source, and any SACK that is due.
+    /// Sends data from an endless source, and SACKs that are due.
     fn send_all(&mut self) {
         loop {
             while self.sender.unsent_bytes() < 2 * MESSAGE {

@@ -1,5 +1,5 @@
-//! Random attacks: a state reached by legitimate traffic, then repeated packets of arbitrary
-//! chunks.
+//! Random attacks: legitimate traffic that leads to a random state, then repeated packets of
+//! arbitrary chunks.
 
 use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{Config, Reconfiguration, SendOptions};
@@ -10,10 +10,10 @@ use bytes::Bytes;
 use super::states::*;
 use super::victim::*;
 
-/// Packets per attack.
+/// Number of packets per attack.
 const AT_RANDOM: u32 = 40;
 
-/// Random numbers from a seed.
+/// Random number generator with a given seed.
 pub struct Draws(u64);
 
 impl Draws {
@@ -29,20 +29,20 @@ impl Draws {
         self.below(n) == 0
     }
 
-    /// A random size: small and large values are equally likely.
+    /// Random size up to `most`, with small and large orders of magnitude equally likely.
     pub fn size(&mut self, most: u32) -> u32 {
         let bits = self.below(most.ilog2() + 2);
         (1 + self.below(1 << bits.min(31))).min(most)
     }
 }
 
-/// The peer's own view of the association.
+/// Random traffic, and the peer's knowledge of the association.
 struct Place {
     draws: Draws,
     victim: Victim,
     interleaves: bool,
     changes: bool,
-    /// Offset of the next TSN that was never sent.
+    /// Offset of the next TSN that the peer has not sent yet.
     next: u32,
     /// Numbers of the next RE-CONFIG request and of the next ASCONF.
     request: u32,
@@ -106,7 +106,7 @@ impl Place {
         self.draws.below(streams) as u16
     }
 
-    /// DATA, or I-DATA if negotiated.
+    /// DATA, or I-DATA if interleaving was negotiated.
     fn user_data(&mut self, offset: u32, number: u32, flags: &str, length: usize) -> Vec<u8> {
         let stream = self.stream();
         if self.interleaves {
@@ -125,7 +125,7 @@ impl Place {
         FLAGS[self.draws.below(8) as usize]
     }
 
-    /// One step of legitimate traffic.
+    /// Performs one random step of legitimate traffic.
     fn happens(&mut self) {
         self.streams = match self.draws.below(4) {
             0 => 1,
@@ -311,7 +311,7 @@ impl Place {
             .collect()
     }
 
-    /// Offset of any TSN.
+    /// Offset of a random TSN.
     fn tsn(&mut self) -> u32 {
         match self.draws.below(4) {
             0 => self.draws.below(self.next + 1),
@@ -327,7 +327,7 @@ impl Place {
         }
     }
 
-    /// Chunks of one or several types, at most `room` bytes.
+    /// Random chunks of one or several types, at most `room` bytes in total.
     fn chunks(&mut self, room: usize) -> Vec<u8> {
         let mut all = Vec::new();
         let kinds: Vec<u32> = (0..1 + self.draws.below(3))
@@ -534,7 +534,7 @@ fn outgoing_reset(number: u32, last_tsn: u32, streams: &[u16]) -> Vec<u8> {
     chunk(RE_CONFIG, 0, &parameter(13, &value))
 }
 
-/// Attack of a seed.
+/// Random attack determined by `seed`.
 pub fn attack(seed: u64) -> (Victim, Vec<Bytes>) {
     let mut draws = Draws(seed.wrapping_mul(0xD134_2543_DE82_EF95));
     let (victim, interleaves, changes) = configured(&mut draws);

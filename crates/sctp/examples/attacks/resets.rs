@@ -1,4 +1,4 @@
-//! Attacks by stream resets, and while resets wait.
+//! Attacks by stream resets, and attacks while resets are pending.
 
 use anabranch_sctp::SendOptions;
 use anabranch_transport::time::MILLISECOND;
@@ -7,7 +7,7 @@ use super::states::*;
 use super::table::Attack;
 use super::victim::*;
 
-/// 700 streams, as many as a packet can list.
+/// List of 700 streams, which is the maximum in one packet.
 fn every_third(from: u16) -> Vec<u16> {
     (0..700).map(|it| from + it * 3).collect()
 }
@@ -94,7 +94,7 @@ pub const RESETS: &[Attack] = &[
         victim.says_all(
             (0..10_000).map(|at| i_data(15_001 + at, 1 + 3 * (at % 10_000) as u16, (at, 1), "")),
         );
-        // The index of buffered chunks is built once.
+        // The set of streams with buffered chunks is built once, by this request.
         victim.says(&reset(false, 0, &[1]));
         let all = packets(&victim, |at| reset(false, 1 + at, &every_third(2)));
         (victim, all)

@@ -1,4 +1,4 @@
-//! Expensive states, and packets for them.
+//! States in which packets are expensive to process, and packets for them.
 
 use anabranch_sctp::SendOptions;
 use anabranch_wire::chunk::kind;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::victim::*;
 
-/// Space for chunks in a packet.
+/// Space for chunks in a packet, in bytes.
 pub const ROOM: usize = 1_480;
 /// Number of messages in flight.
 pub const IN_FLIGHT: u32 = 12_000;
@@ -26,7 +26,7 @@ pub fn packets(victim: &Victim, of: impl FnMut(u32) -> Vec<u8>) -> Vec<Bytes> {
 }
 
 /// Packets of `each` requests. The endpoint processes at most 16 requests per packet, so the next
-/// packet continues with the seventeenth, and none is skipped.
+/// packet starts with the seventeenth request, and request numbers stay consecutive.
 pub fn requests(victim: &Victim, each: u32, request: impl Fn(u32) -> Vec<u8>) -> Vec<Bytes> {
     packets(victim, |at| {
         (0..each).flat_map(|it| request(16 * at + it)).collect()
@@ -52,8 +52,8 @@ pub fn interleaving() -> Victim {
     Victim::new(&offer(&chunks), |it| it.interleaving = true)
 }
 
-/// `count` unread messages of one byte, on streams in round-robin order. The next TSN offset is
-/// their number.
+/// Delivers `count` messages of one byte that are not read, on streams in round-robin order. The
+/// offset of the next TSN is then `count`.
 pub fn unread(victim: &mut Victim, count: u32, streams: u16) {
     victim.says_all((0..count).map(|at| {
         data(
@@ -65,7 +65,7 @@ pub fn unread(victim: &mut Victim, count: u32, streams: u16) {
     }));
 }
 
-/// `count` messages that wait for TSN 0, which is missing.
+/// Delivers `count` messages that cannot be read, because TSN 0 is missing.
 pub fn waiting(victim: &mut Victim, count: u32, streams: u16) {
     victim.says_all((1..=count).map(|at| {
         data(
@@ -77,13 +77,13 @@ pub fn waiting(victim: &mut Victim, count: u32, streams: u16) {
     }));
 }
 
-/// Every other TSN is missing, from the first one on.
+/// Delivers `count` messages such that every second TSN is missing, including the first.
 pub fn gaps(victim: &mut Victim, count: u32) {
     victim.says_all((0..count).map(|at| data(1 + 2 * at, 1, 1 + at as u16, "BE")));
 }
 
-/// The victim has sent `count` messages of `length` bytes, on streams in round-robin order; none is
-/// acknowledged.
+/// Lets the victim send `count` messages of `length` bytes, on streams in round-robin order. None
+/// is acknowledged.
 pub fn sent(mut victim: Victim, count: u32, length: usize, options: &SendOptions) -> Victim {
     let mut given = 0;
     loop {
@@ -98,20 +98,21 @@ pub fn sent(mut victim: Victim, count: u32, length: usize, options: &SendOptions
         if sent - victim.acknowledged >= count {
             return victim;
         }
-        // cwnd grows with acknowledged data.
+        // Acknowledge data first, so that cwnd grows.
         victim.acknowledged = sent;
         victim.says(&victim.sack(sent, &[], &[]));
     }
 }
 
-/// Sends the packets twice: their one-time operations are then done, and each packet finds the
-/// state left by the others.
+/// Delivers all packets, and returns them for a second delivery. Effects that occur once, such as
+/// allocations, are then not measured.
 pub fn once_more((mut victim, all): (Victim, Vec<Bytes>)) -> (Victim, Vec<Bytes>) {
     all.iter().for_each(|it| victim.hears(it));
     (victim, all)
 }
 
-/// Request to reset streams of the victim or of the peer; an empty list means all.
+/// Request to reset streams of the victim (`incoming`) or of the peer. An empty list means all
+/// streams.
 pub fn reset(incoming: bool, number: u32, streams: &[u16]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(number).to_be_bytes());
@@ -154,12 +155,12 @@ pub fn changing() -> Victim {
     })
 }
 
-/// HEARTBEAT ACK, or any chunk with a body of `length` bytes.
+/// HEARTBEAT ACK, or another chunk, with a body of `length` bytes.
 pub fn body(kind: u8, length: usize) -> Vec<u8> {
     chunk(kind, 0, &vec![0; length])
 }
 
-/// Every packet is a restart of the peer.
+/// Attack in which every packet is a restart of the peer.
 pub fn restarts(mut victim: Victim, parameters: &[u8]) -> (Victim, Vec<Bytes>) {
     let bytes = victim.begins(parameters);
     victim.restarts = Some(parameters.to_vec());
@@ -167,7 +168,7 @@ pub fn restarts(mut victim: Victim, parameters: &[u8]) -> (Victim, Vec<Bytes>) {
     (victim, all)
 }
 
-/// A FORWARD TSN per packet, each over one more message whose beginning was delivered.
+/// FORWARD TSNs, each of which abandons one more partially delivered message.
 pub fn endless(victim: &Victim, from: u32) -> Vec<Bytes> {
     packets(victim, |at| {
         let tsn = from + 2 * at;

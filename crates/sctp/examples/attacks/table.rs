@@ -1,4 +1,4 @@
-//! Table of attacks: each with a state and packets.
+//! Table of attacks, each with an initial state and packets.
 
 use anabranch_sctp::SendOptions;
 use anabranch_transport::time::SECOND;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::states::*;
 use super::victim::*;
 
-/// Name, and constructor of the victim and the packets.
+/// Name of an attack, and function that creates the victim and the packets.
 pub type Attack = (&'static str, fn() -> (Victim, Vec<Bytes>));
 
 pub const ATTACKS: &[Attack] = &[
@@ -434,8 +434,8 @@ pub const ATTACKS: &[Attack] = &[
     }),
     ("ASCONF ACKs", || {
         let victim = changing();
-        // Before the first change, whose serial number equals the first TSN (RFC 5061 §5.1): a
-        // later one ends the association.
+        // The serial number is lower than that of the first ASCONF, which equals the first TSN (RFC
+        // 5061 §5.1). A higher one would end the association.
         let before = victim.origin.wrapping_sub(1).to_be_bytes();
         same(victim, filled(&chunk(kind::ASCONF_ACK, 0, &before)))
     }),

@@ -1,4 +1,4 @@
-//! Endpoint with an association, and a hand-made peer that can send anything.
+//! Victim of the attacks: an endpoint with an association, whose peer can send any packet.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use anabranch_wire::chunk::kind;
 use bytes::{Bytes, BytesMut};
 
 const PORT: u16 = 5000;
-/// First TSN, tag and window of the peer.
+/// First TSN and verification tag of the peer.
 pub const FIRST: u32 = 1000;
 const TAG: u32 = 7;
 const WINDOW: u32 = 16 << 20;
-/// Length of the common header.
+/// Length of the common header in bytes.
 const HEADER: usize = 12;
 
 pub struct Victim {
@@ -26,14 +26,14 @@ pub struct Victim {
     pub path: Path,
     /// First TSN of the victim.
     pub origin: u32,
-    /// Highest TSN that the victim sent.
+    /// Highest TSN that the victim has sent.
     pub highest: u32,
-    /// Number of TSNs acknowledged to the victim.
+    /// Number of the victim's TSNs that the peer has acknowledged.
     pub acknowledged: u32,
     out: BytesMut,
-    /// Bytes that the victim sent.
+    /// Number of bytes that the victim has sent.
     pub sent: usize,
-    /// Parameters of the peer's INITs, if every packet is a restart.
+    /// Parameters of the peer's INITs, if every packet of the attack is a restart.
     pub restarts: Option<Vec<u8>>,
     /// Number of restarts of the peer.
     life: u32,
@@ -77,7 +77,7 @@ pub fn init(parameters: &[u8]) -> Vec<u8> {
     init_of(0, parameters)
 }
 
-/// INIT of a given restart.
+/// INIT of the peer after `life` restarts.
 fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend((TAG + life).to_be_bytes());
@@ -88,7 +88,7 @@ fn init_of(life: u32, parameters: &[u8]) -> Vec<u8> {
     chunk(kind::INIT, 0, &value)
 }
 
-/// Offer of partial reliability and these chunks.
+/// INIT parameters that offer partial reliability and these chunk types.
 pub fn offer(chunks: &[u8]) -> Vec<u8> {
     let mut all = parameter(0xC000, &[]);
     all.extend(parameter(0x8008, chunks));
@@ -107,7 +107,7 @@ impl Victim {
             it.outbound_streams = 65_535;
             it.partial_reliability = true;
             it.reconfiguration = true;
-            // Permits thousands of messages in flight.
+            // These settings permit thousands of messages in flight.
             it.profile.max_burst = 1_000_000;
             it.profile.abc_limit = 1_000;
             change(it);
@@ -133,8 +133,8 @@ impl Victim {
         victim
     }
 
-    /// The peer connects or restarts with these parameters in its INIT. Returns the number of bytes
-    /// it sends for that.
+    /// Connects or restarts the peer, with these parameters in its INIT. Returns the number of
+    /// bytes that the peer sends.
     pub fn begins(&mut self, parameters: &[u8]) -> usize {
         let init = packet(0, &init_of(self.life, parameters));
         self.life += 1;
@@ -151,7 +151,7 @@ impl Victim {
         init.len() + echo.len()
     }
 
-    /// First packet that the victim answers.
+    /// Delivers `packet`, and returns the first packet with which the victim answers.
     fn answer(&mut self, packet: &Bytes) -> Bytes {
         self.endpoint
             .handle_datagram(self.now, self.path, Ecn::NotEct, packet.clone());
@@ -162,7 +162,7 @@ impl Victim {
         first.unwrap_or_default()
     }
 
-    /// Delivers a packet, or two for a restart, and discards the output.
+    /// Delivers a packet, or the two packets of a restart, and discards the output.
     pub fn hears(&mut self, packet: &Bytes) {
         if let Some(parameters) = self.restarts.take() {
             self.begins(&parameters);
@@ -172,8 +172,8 @@ impl Victim {
         }
     }
 
-    /// Like [`Self::hears`]; returns the number of one-time operations of the packet: messages
-    /// delivered, acknowledged or abandoned, and one more per hundred bytes sent.
+    /// Like [`Self::hears`]. Returns the number of one-time operations that the packet caused:
+    /// messages delivered, acknowledged or abandoned, plus one per hundred bytes sent.
     pub fn does(&mut self, packet: &Bytes) -> u64 {
         let before = self.stands();
         self.sent = 0;
@@ -184,17 +184,17 @@ impl Victim {
                 let came = u64::from(after.0.wrapping_sub(before.0)).min(1 << 16);
                 sent + came + before.1.saturating_sub(after.1)
             }
-            // Everything is released at the end.
+            // The association was closed and has released all its messages.
             (Some(before), None) => sent + before.1,
             _ => sent,
         }
     }
 
-    /// Cumulative TSN of the received data, and small messages that wait to be sent or
-    /// acknowledged.
+    /// Cumulative TSN of received data, and approximate number of small messages that are queued or
+    /// unacknowledged; `None` if the association is closed.
     fn stands(&self) -> Option<(u32, u64)> {
         let association = self.endpoint.association(self.id?)?;
-        // A buffered message of one byte uses about this much.
+        // A buffered message of one byte uses about 200 bytes.
         let waiting = association.send_buffer().used() / 200;
         let lives = association.close_reason().is_none();
         lives.then(|| (association.cumulative_tsn(), waiting as u64))
@@ -207,7 +207,7 @@ impl Victim {
         self.goes_out();
     }
 
-    /// Delivers chunks in one packet.
+    /// Delivers these chunks in one packet.
     pub fn says(&mut self, chunks: &[u8]) {
         self.hears(&packet(self.tag, chunks));
     }
@@ -255,7 +255,7 @@ impl Victim {
         self.endpoint.association_mut(id).expect("it is up")
     }
 
-    /// The victim's user sends a message.
+    /// Sends a message of the victim's user. Returns whether it was accepted.
     pub fn sends(&mut self, stream: u16, length: usize, options: &SendOptions) -> bool {
         let payload = Bytes::from(vec![7; length]);
         let now = self.now;
@@ -264,8 +264,8 @@ impl Victim {
             .is_ok()
     }
 
-    /// # Errors
-    /// The association is closed.
+    /// Checks that the association is not closed.
+    /// # Errors The association is closed.
     pub fn still_lives(&self) -> Result<(), Box<dyn Error>> {
         let association = self.id.and_then(|id| self.endpoint.association(id));
         let why = association.and_then(|it| it.close_reason());
@@ -298,7 +298,7 @@ impl Victim {
     }
 }
 
-/// Cookie in a packet that begins with an INIT ACK.
+/// Extracts the cookie from a packet that starts with an INIT ACK.
 fn cookie_of(answer: &[u8]) -> Vec<u8> {
     let mut at = HEADER + 20;
     while at + 4 <= answer.len() {
@@ -312,7 +312,7 @@ fn cookie_of(answer: &[u8]) -> Vec<u8> {
     Vec::new()
 }
 
-/// Records the TSNs of DATA and I-DATA in a packet.
+/// Updates `highest` with the TSNs of DATA and I-DATA in a packet.
 fn note_data(packet: &[u8], highest: &mut u32) {
     let mut at = HEADER;
     while at + 8 <= packet.len() {
@@ -332,7 +332,8 @@ fn note_data(packet: &[u8], highest: &mut u32) {
     }
 }
 
-/// DATA of one byte: TSN offset, flags `B`eginning, `E`nding, `U`nordered.
+/// DATA of one byte with TSN offset, stream and stream sequence number; flags: `B`eginning,
+/// `E`nding, `U`nordered.
 pub fn data(offset: u32, stream: u16, ssn: u16, flags: &str) -> Vec<u8> {
     sized_data(offset, stream, ssn, flags, 1)
 }
@@ -364,7 +365,8 @@ fn flags_of(flags: &str) -> u8 {
     bit('E', 1) | bit('B', 2) | bit('U', 4)
 }
 
-/// FORWARD TSN to a TSN, listing streams with the last abandoned stream sequence numbers.
+/// FORWARD TSN with the new cumulative TSN `to`, which lists streams with their last abandoned
+/// stream sequence numbers.
 pub fn forward_tsn(to: u32, skipped: &[(u16, u16)]) -> Vec<u8> {
     let mut value = Vec::new();
     value.extend(FIRST.wrapping_add(to).to_be_bytes());

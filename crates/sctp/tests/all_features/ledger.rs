@@ -1,5 +1,5 @@
-//! Record of sent and received messages. An epoch begins when a host has lost its state: earlier
-//! messages may then be lost, later ones must arrive.
+//! Record of sent and received messages. A new epoch begins when a host has lost its state.
+//! Messages of earlier epochs may be lost; later messages must arrive.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Random;
 
-/// Bytes of a message that identify it.
+/// Number of bytes of a message that identify it.
 const HEADER: usize = 5;
 
 struct Sent {
@@ -20,22 +20,22 @@ struct Sent {
     given_up: u32,
 }
 
-/// Messages that one host sent, and that the other has read.
+/// Messages that one host has sent and the other has read.
 #[derive(Default)]
 pub struct Ledger {
     sent: Vec<Sent>,
-    /// Epoch of sent messages.
+    /// Current epoch, for messages that are sent.
     pub epoch: u32,
-    /// First epoch in the current state of the reader.
+    /// First epoch whose messages the reader must receive.
     pub reader_since: u32,
-    /// Last ordered message of each stream that was read.
+    /// Number of the last ordered message that was read on each stream.
     last: BTreeMap<u16, u32>,
-    /// Parts of unfinished messages, by stream and unordered flag.
+    /// Parts of incomplete messages, by stream, unordered flag and number.
     begun: BTreeMap<(u16, bool, u32), BytesMut>,
 }
 
 impl Ledger {
-    /// Next message, of at least `len` bytes.
+    /// Payload of the next message, of at least `len` bytes.
     pub fn write(&self, len: usize) -> Bytes {
         let number = self.sent.len() as u32;
         let mut message = BytesMut::new();
@@ -44,7 +44,7 @@ impl Ledger {
         message.freeze()
     }
 
-    /// Records that it was accepted.
+    /// Records that the last payload was accepted for sending.
     pub fn accepted(&mut self, stream: u16, options: &SendOptions) {
         let policies = [
             options.lifetime().is_some(),
@@ -80,7 +80,7 @@ impl Ledger {
         assert_eq!(sent.given_up, 1, "{number} was given up twice");
     }
 
-    /// Records that the reader read this part.
+    /// Checks and records a part that the reader has read.
     pub fn read(&mut self, part: ReceivedPart, parts_of: impl Fn(&ReceivedPart) -> u32) {
         let key = (part.stream, part.unordered, parts_of(&part));
         if part.begins {
@@ -116,13 +116,13 @@ impl Ledger {
         }
     }
 
-    /// Drops unfinished messages.
+    /// Drops incomplete messages.
     pub fn break_off(&mut self) {
         self.begun.clear();
     }
 
-    /// Checks the settled state: all reliable messages of this epoch were read, and all others that
-    /// were not abandoned.
+    /// Checks that all messages of this epoch were read, except abandoned ones that are not
+    /// reliable.
     pub fn check(&self, epoch: u32) {
         for (number, sent) in self.sent.iter().enumerate() {
             let settled = sent.read == 1 || sent.given_up == 1;
@@ -143,7 +143,7 @@ impl Ledger {
     }
 }
 
-/// Stream, length and options of a message.
+/// Random stream, options and length of a message.
 pub fn draw(random: &mut Random, may_be_lost: bool) -> (SendOptions, usize) {
     let mut options = SendOptions::new()
         .with_unordered(random.once_in(3))

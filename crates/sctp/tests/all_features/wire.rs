@@ -1,6 +1,6 @@
-//! Network between two hosts: it loses, delays, duplicates and corrupts packets, and has a variable
-//! MTU and a NAT that loses its mapping; routers and impostors send ICMP. The hosts' clocks may
-//! jump.
+//! Network between two hosts. It loses, delays, duplicates and corrupts packets, changes its MTU,
+//! and has a NAT that loses its mapping. Routers and attackers send ICMP messages, and the hosts'
+//! clocks may jump.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,29 +16,29 @@ use bytes::{Bytes, BytesMut};
 use super::Random;
 use crate::common::{A, Z, moves, poll_one};
 
-/// Lengths of headers around a packet: IPv4, and UDP.
+/// Lengths in bytes of the headers around a packet: IPv4, and UDP.
 const IP: usize = 20;
 const UDP: usize = 8;
-/// UDP port of host Z, and the first apparent port of host A.
+/// UDP port of host Z, and first UDP port that the NAT assigns to host A.
 pub const REGISTERED: u16 = 9_899;
 const FIRST_PORT: u16 = 40_000;
-/// Maximum number of steps per byte, and per call (as in the fuzz cases of arbitrary bytes).
+/// Maximum number of steps per byte and per call, as in the fuzz cases of arbitrary bytes.
 const STEPS_PER_BYTE: u64 = 4;
 const STEPS_PER_CALL: u64 = 100;
 /// Maximum number of packets that a call may cause.
 const MAX_PACKETS: usize = 1_000;
 
-/// Kinds of arrivals.
+/// Arrival at a host.
 enum Load {
     Packet(Path, u16, Ecn, Bytes),
-    /// Type, code, MTU, and quoted bytes.
+    /// ICMP type, code, MTU, and quoted bytes.
     Icmp(u8, u8, u32, Vec<u8>),
 }
 
-/// Impairments of the network.
+/// Current impairments of the network.
 #[derive(Clone, Copy, Default)]
 pub struct Weather {
-    /// In percent: lost, late, duplicated, corrupted, marked.
+    /// Percentages of packets that are lost, late, duplicated, corrupted, or marked.
     pub lost: u64,
     pub late: u64,
     pub repeated: u64,
@@ -46,24 +46,24 @@ pub struct Weather {
     pub marked: u64,
     /// Percentage of SACKs with a reduced window.
     pub shrunk: u64,
-    /// Packets per thousand that cause a forged ICMP message.
+    /// Number of packets per thousand for which a forged ICMP message is sent.
     pub lies: u64,
-    /// Routers report packets that are too large.
+    /// Whether routers report packets that are too large.
     pub tells: bool,
 }
 
 pub struct Wire {
-    /// Current time, and the offset of each host's clock.
+    /// Current time, and offset of each host's clock.
     pub now: Nanos,
     pub ahead: [Nanos; 2],
     pub endpoints: [Endpoint; 2],
     pub events: [Vec<(AssociationId, Event)>; 2],
     pub weather: Weather,
-    /// MTU of packets from each host.
+    /// MTU in bytes of packets from each host.
     pub mtu: [usize; 2],
-    /// Packets are encapsulated in UDP, and appear to come from this port of host A.
+    /// UDP port of host A as assigned by the NAT; `None` without UDP encapsulation.
     pub nat: Option<u16>,
-    /// Packets without a checksum may be in flight.
+    /// Whether packets without a checksum may be in flight.
     pub unsummed: bool,
     /// Maximum number of duplicated chunks.
     pub repeats: u64,
@@ -97,12 +97,12 @@ impl Wire {
         }
     }
 
-    /// Time by the clock of `host`.
+    /// Time on the clock of `host`.
     pub fn time(&self, host: usize) -> Nanos {
         self.now + self.ahead[host]
     }
 
-    /// Sends the packets of `host`, and stores its events.
+    /// Sends all packets of `host`, and collects its events.
     pub fn drain(&mut self, host: usize) {
         let mut packets = 0;
         loop {
@@ -134,7 +134,7 @@ impl Wire {
             }
             return;
         }
-        // The NAT has lost the mapping of the port.
+        // Host Z still sends to the UDP port whose mapping the NAT has lost.
         if from == Z && self.nat.is_some_and(|port| port != outgoing.udp_port) {
             return;
         }
@@ -189,12 +189,13 @@ impl Wire {
             .insert((self.now + after, self.sequence), (to, load));
     }
 
-    /// Changes one byte; or the checksum, if it is missing.
+    /// Flips bits in one byte of a packet, or in the checksum if it is missing.
     fn bent(&mut self, bytes: Bytes) -> Bytes {
         let mut bent = bytes.to_vec();
         if self.unsummed && checksum::is_zero(&bytes) {
             checksum::fill(&mut bent);
-            // A checksum that is present must be valid (RFC 9653 §5.3).
+            // The checksum is then present and wrong, so the packet must be discarded (RFC 9653
+            // §5.3).
             bent[8] ^= self.random.below(2) as u8;
         } else {
             let at = self.random.below(bent.len() as u64) as usize;
@@ -203,7 +204,7 @@ impl Wire {
         bent.into()
     }
 
-    /// Quote of a packet of `host` in an ICMP message.
+    /// Packet of `host` as quoted in an ICMP message.
     fn quote(&self, host: usize, path: Path, bytes: &Bytes) -> Vec<u8> {
         let IpAddr::V4(remote) = path.remote else {
             panic!("{path:?}")
@@ -222,8 +223,8 @@ impl Wire {
         quoted
     }
 
-    /// An off-path impostor claims that the packet did not arrive; or an on-path one that its path
-    /// is narrow or broken.
+    /// Sends a forged ICMP message: an off-path attacker reports that a packet did not arrive, or
+    /// an on-path attacker reports a small MTU or a broken path.
     fn lie(&mut self, from: usize, path: Path, bytes: &Bytes) {
         if self.random.below(1_000) >= self.weather.lies {
             return;
@@ -249,7 +250,7 @@ impl Wire {
         self.send_on(to, 5 * MILLISECOND, load);
     }
 
-    /// Runs the next arrival or timeout that is not after `until`.
+    /// Runs the next arrival or timer, if its time is at most `until`.
     fn step(&mut self, until: Nanos) -> bool {
         let arrival = self.in_flight.keys().next().copied();
         let due = [A, Z].map(|host| {
@@ -305,7 +306,7 @@ impl Wire {
         }
     }
 
-    /// Checks that due timers were handled, and are no longer due.
+    /// Runs the timers of `host`, and checks that they are no longer due.
     fn run_timers(&mut self, host: usize) {
         let now = self.time(host);
         let mut before: Option<String> = None;
@@ -331,18 +332,18 @@ impl Wire {
         self.now = self.now.max(until);
     }
 
-    /// The clock of `host` jumps ahead.
+    /// Moves the clock of `host` ahead.
     pub fn jump(&mut self, host: usize, span: Nanos) {
         self.ahead[host] += span;
     }
 
-    /// The NAT selects another port for host A.
+    /// Lets the NAT select another port for host A.
     pub fn rebind(&mut self) {
         self.nat = self.nat.map(|port| port + 1);
     }
 }
 
-/// Types of a packet's chunks, and their offsets.
+/// Chunk types of a packet, and their offsets.
 fn chunks(bytes: &Bytes) -> impl Iterator<Item = (u8, usize)> {
     let whole = bytes.slice(COMMON_HEADER.min(bytes.len())..);
     let mut at = COMMON_HEADER;
@@ -357,8 +358,8 @@ fn chunks(bytes: &Bytes) -> impl Iterator<Item = (u8, usize)> {
     found.into_iter()
 }
 
-/// The same packet with smaller windows in its SACKs; unchanged if it is authenticated or has no
-/// checksum.
+/// Reduces the windows in the SACKs of a packet. Packets with AUTH or without a checksum are
+/// unchanged.
 fn shrunk(bytes: Bytes, random: &mut Random) -> Bytes {
     let places: Vec<_> = chunks(&bytes).collect();
     let signed = places.iter().any(|(it, _)| *it == kind::AUTH);

@@ -1,4 +1,4 @@
-//! Hand-made peer of endpoint Z, which can send any chunks from any address.
+//! Hand-made peer of endpoint Z, which can send arbitrary chunks from any address.
 
 use super::*;
 use anabranch_wire::chunk::{CookieEcho, Init};
@@ -8,11 +8,11 @@ use anabranch_wire::serial::Tsn;
 /// First TSN of every caller.
 pub const CALLERS_TSN: u32 = 1_000;
 
-/// Peer that has an association with Z.
+/// Hand-made peer with an association to Z.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     pub at: IpAddr,
-    /// Tag of packets to Z, and tag of packets to the caller.
+    /// Verification tags of packets to Z and of packets to the caller.
     pub to_z: u32,
     pub own: u32,
 }
@@ -42,7 +42,8 @@ pub fn cookie_of(init_ack: &Bytes) -> (u32, Bytes) {
     (ack.initiate_tag, cookie.expect("an INIT ACK has a cookie"))
 }
 
-/// Delivers chunks to Z from address `at`, and returns Z's packets to it until Z is silent.
+/// Delivers chunks to Z from address `at`. Returns the packets that Z sends there until it has no
+/// more packets.
 pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> Vec<Shot> {
     let before = world.shots.len();
     let path = Path::new(address(Z, 0), at);
@@ -53,13 +54,13 @@ pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> V
         .collect()
 }
 
-/// Sends the INIT of a caller at `at`, and returns Z's answers.
+/// Sends the INIT of a caller at `at`, and returns the answers of Z.
 pub fn ask(world: &mut World, at: IpAddr, tag: u32, listed: &[IpAddr]) -> Vec<Shot> {
     say_from(world, at, 0, &[&init_of(tag, listed)])
 }
 
 impl Caller {
-    /// Performs the complete handshake from `at`, if Z permits it.
+    /// Performs the complete handshake from `at`; `None` if Z refuses.
     pub fn call(world: &mut World, at: IpAddr, own: u32, listed: &[IpAddr]) -> Option<Self> {
         let answers = ask(world, at, own, listed);
         let ack = answers.iter().find(|shot| shot.chunks == "INIT ACK")?;
@@ -72,7 +73,7 @@ impl Caller {
         up.then_some(Self { at, to_z, own })
     }
 
-    /// Delivers `chunks` to Z, and returns Z's packets to the caller.
+    /// Delivers `chunks` to Z, and returns the packets that Z sends to the caller.
     pub fn say(&self, world: &mut World, chunks: &[&Chunk]) -> Vec<Shot> {
         say_from(world, self.at, self.to_z, chunks)
     }

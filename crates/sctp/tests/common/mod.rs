@@ -41,11 +41,11 @@ pub enum Fate {
     Deliver,
     Drop,
     Duplicate,
-    /// A router marks it if it is ECN-capable.
+    /// A router marks the packet if it is ECN-capable.
     Mark,
-    /// The packet arrives later by this time.
+    /// The packet is delayed by this time in addition.
     Late(Nanos),
-    /// One byte is flipped.
+    /// One byte of the packet is changed.
     Corrupt,
 }
 
@@ -56,10 +56,10 @@ pub struct Shot {
     pub from: usize,
     pub path: Path,
     pub bytes: Bytes,
-    /// IP may fragment it.
+    /// Whether IP may fragment the packet.
     pub may_fragment: bool,
     pub ecn: Ecn,
-    /// `INIT`, `SACK, DATA`, ...
+    /// Names of the chunks: `INIT`, `SACK, DATA`, ...
     pub chunks: String,
 }
 
@@ -68,14 +68,14 @@ pub struct World {
     pub endpoints: [Endpoint; 2],
     pub delay: Nanos,
     pub events: [Vec<(AssociationId, Event)>; 2],
-    /// Events of these hosts stay in their associations.
+    /// Hosts whose events stay queued in their associations.
     pub leaves_events: [bool; 2],
     pub story: Vec<String>,
     pub shots: Vec<Shot>,
     /// Whether `story` and `shots` are recorded.
     pub narrate: bool,
-    /// Number of packets without checksum, which is computed here; such packets are also delivered
-    /// from within a larger buffer.
+    /// Number of packets without a checksum, which is computed here. Such packets are also
+    /// delivered as part of a larger buffer. `None`: checksums are not deferred.
     pub unsummed: Option<u32>,
     pub fate: Box<dyn FnMut(&Shot) -> Fate>,
     in_flight: BTreeMap<(Nanos, u64), (usize, Path, Ecn, Bytes)>,
@@ -84,7 +84,7 @@ pub struct World {
 }
 
 impl World {
-    /// Both hosts with `config`, one address each, 10 ms apart; Z listens.
+    /// World of two hosts with `config`, one address each, 10 ms apart. Z listens.
     pub fn new(config: Config) -> Self {
         Self::with_configs(config.clone(), config)
     }
@@ -118,7 +118,7 @@ impl World {
         world
     }
 
-    /// A connects to Z.
+    /// Starts an association from A to Z.
     pub fn connect(&mut self) -> AssociationId {
         let id = self.endpoints[A]
             .connect(self.now, &[address(Z, 0)], PORT_Z)
@@ -127,7 +127,7 @@ impl World {
         id
     }
 
-    /// A connects to Z and both are established; returns their associations.
+    /// Establishes an association from A to Z; returns both ends.
     pub fn established(&mut self) -> (AssociationId, AssociationId) {
         let a = self.connect();
         self.run_for(SECOND);
@@ -199,8 +199,8 @@ impl World {
         messages
     }
 
-    /// Sends the packets of `host`, and stores its events. It polls events after each call, because
-    /// only a limited number can wait.
+    /// Sends the packets of `host`, and collects its events. Events are polled after each call,
+    /// because only a limited number is queued.
     pub fn drain(&mut self, host: usize) {
         if let Some(unsummed) = &mut self.unsummed {
             let mut packets = Vec::new();
@@ -230,7 +230,7 @@ impl World {
         self.hear(host);
     }
 
-    /// Stores the events of `host`.
+    /// Collects the events of `host`.
     pub fn hear(&mut self, host: usize) {
         while !self.leaves_events[host]
             && let Some(event) = self.endpoints[host].poll_event()
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// Sends a packet as if from `from`.
+    /// Sends a packet with `from` as its sender.
     pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
         let transmit = Transmit {
             path,
@@ -306,12 +306,12 @@ impl World {
         }
     }
 
-    /// Number of packets sent so far and not lost.
+    /// Number of packets that were sent and not lost so far.
     pub fn packets(&self) -> u64 {
         self.sequence
     }
 
-    /// Delivers `bytes` to `host` at once, over the path between the first addresses.
+    /// Delivers `bytes` to `host` immediately, over the path between the first addresses.
     pub fn inject(&mut self, host: usize, bytes: Bytes) {
         let path = Path::new(address(host, 0), address(1 - host, 0));
         self.inject_from(host, path, bytes);
@@ -326,7 +326,7 @@ impl World {
         self.drain(host);
     }
 
-    /// Runs the next arrival or timeout that is not after `until`.
+    /// Runs the next arrival or timer, if its time is at most `until`.
     pub fn step(&mut self, until: Nanos) -> bool {
         let arrival = self.in_flight.keys().next().copied();
         let timeouts = [A, Z].map(|host| self.endpoints[host].poll_timeout());
@@ -401,7 +401,7 @@ impl World {
         std::mem::take(&mut self.story)
     }
 
-    /// First packet of `from` with these `chunks`.
+    /// First packet of `from` whose chunks are `chunks`.
     pub fn shot(&self, from: usize, chunks: &str) -> Bytes {
         let found = self
             .shots
@@ -425,7 +425,7 @@ impl World {
     }
 }
 
-/// Next packet of the endpoint, and its UDP port.
+/// Next packet of the endpoint, with its UDP port.
 pub fn poll_one(endpoint: &mut Endpoint, now: Nanos, out: &mut BytesMut) -> Option<UdpTransmit> {
     let mut first = None;
     endpoint.poll_transmit_batch(now, TransmitOptions::default(), out, |outgoing, _| {
@@ -483,7 +483,7 @@ pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
     out.freeze()
 }
 
-/// The packet with another verification tag.
+/// The same packet with another verification tag.
 pub fn retag(bytes: &Bytes, verification_tag: u32) -> Bytes {
     let mut out = bytes.to_vec();
     out[4..8].copy_from_slice(&verification_tag.to_be_bytes());
@@ -532,7 +532,7 @@ fn kind_name(of: u8) -> String {
     name.into()
 }
 
-/// Drops the first `count` packets whose chunks begin with `chunks`.
+/// Drops the first `count` packets whose list of chunks starts with `chunks`.
 pub fn lose(chunks: &'static str, count: usize) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut left = count;
     Box::new(move |shot| {
@@ -586,7 +586,7 @@ pub fn in_state(state: AssociationState) -> (World, u32) {
     (world, tag)
 }
 
-/// States that have a TCB.
+/// All states in which the association has a TCB.
 pub const STATES: [AssociationState; 7] = [
     AssociationState::CookieWait,
     AssociationState::CookieEchoed,

@@ -1,5 +1,5 @@
-//! Progress of timers: after a timeout was handled and all output was sent, the next timeout is
-//! later, or handling it changed the endpoint. A driver would spin otherwise.
+//! Check that timers make progress. After a timeout was handled and all output was sent, either the
+//! next timeout is later, or the endpoint has changed. Otherwise a driver would loop forever.
 
 use anabranch_sctp::Endpoint;
 use anabranch_transport::{Nanos, Transport};
@@ -8,8 +8,8 @@ fn is_due(endpoint: &Endpoint, now: Nanos) -> bool {
     endpoint.poll_timeout().is_some_and(|at| at <= now)
 }
 
-/// State of the endpoint, if it has handled its timeouts at `now`, has sent all output, and is due
-/// again immediately.
+/// State of an endpoint that has handled its timeouts at `now` and sent all output, but is
+/// immediately due again; `None` if it is not due.
 pub fn due_again(endpoint: &Endpoint, now: Nanos) -> Option<String> {
     is_due(endpoint, now).then(|| format!("{endpoint:?}"))
 }
@@ -18,7 +18,7 @@ pub fn due_again(endpoint: &Endpoint, now: Nanos) -> Option<String> {
 /// has sent all output.
 ///
 /// # Panics
-/// It is still due, and nothing has changed.
+/// The endpoint is still due, and its state is unchanged.
 pub fn check(endpoint: &Endpoint, now: Nanos, before: &str) {
     let same = is_due(endpoint, now) && format!("{endpoint:?}") == before;
     assert!(!same, "due for ever at {now}: a driver would spin");

@@ -1,4 +1,4 @@
-//! Two endpoints of which A changes its addresses, with hand-made responses of Z.
+//! Two endpoints, of which A changes its addresses, and Z can send hand-made responses.
 
 use anabranch_sctp::{
     AddressChange, AddressChangeError, AddressChangeOutcome, Association, Authentication,
@@ -32,9 +32,9 @@ pub struct Pair {
     pub a: AssociationId,
     pub z: AssociationId,
     pub signer: Signer,
-    /// Tag of packets to A.
+    /// Verification tag of packets to A.
     pub tag: u32,
-    /// Initial TSNs, which are also the first serial numbers of ASCONFs.
+    /// Initial TSN of A, which is also the first serial number of its ASCONFs.
     pub a_initial: u32,
     pub z_initial: u32,
 }
@@ -99,7 +99,7 @@ impl Pair {
         result
     }
 
-    /// Outcomes of A's requests.
+    /// Outcomes of A's requests, as reported by events.
     pub fn outcomes(&self) -> Vec<(AddressChange, AddressChangeOutcome)> {
         let told = self.world.told(A).into_iter();
         told.filter_map(|it| match it {
@@ -109,7 +109,7 @@ impl Pair {
         .collect()
     }
 
-    /// Packets of A, by their chunks and source address.
+    /// Packets that A has sent: their chunks and source addresses.
     pub fn sent(&self) -> Vec<(String, IpAddr)> {
         let shots = self.world.shots.iter().filter(|it| it.from == A);
         shots.map(|it| (it.chunks.clone(), it.path.local)).collect()
@@ -121,7 +121,7 @@ impl Pair {
         shots.filter(asconf).cloned().collect()
     }
 
-    /// Silences Z: A receives only hand-made packets from now on.
+    /// Silences Z, so that A receives only hand-made packets from now on.
     pub fn silence(&mut self) {
         self.world.fate = Box::new(|_| Fate::Drop);
     }
@@ -136,7 +136,7 @@ impl Pair {
         self.say(old(), &signed);
     }
 
-    /// Delivers a packet of Z with these chunks to A at address `local`.
+    /// Delivers a hand-made packet with these chunks from Z to A at address `local`.
     pub fn say(&mut self, local: IpAddr, chunks: &[u8]) {
         let path = Path::new(local, address(Z, 0));
         let packet = raw_packet(Z, self.tag, chunks);
@@ -168,7 +168,7 @@ impl Pair {
 
 pub const ASCONF: &str = "type 193";
 
-/// ASCONF of a packet: after the AUTH, if there is one.
+/// ASCONF in a packet, after the AUTH if there is one.
 pub fn asconf_of(packet: &Bytes) -> Bytes {
     let at = if packet[12] == kind::AUTH {
         12 + 40
@@ -184,7 +184,8 @@ pub fn serial_of(packet: &Bytes) -> u32 {
     u32::from_be_bytes(chunk[4..8].try_into().expect("four"))
 }
 
-/// Parameters of an ASCONF after its address: type, correlation ID, and last byte of the address.
+/// Parameters of an ASCONF after its address parameter: type, correlation ID, and last byte of the
+/// address.
 pub fn requests_of(packet: &Bytes) -> Vec<(u16, u32, u8)> {
     let chunk = asconf_of(packet);
     let length = usize::from(u16::from_be_bytes([chunk[2], chunk[3]]));

@@ -1,9 +1,9 @@
-//! Random numbers for random scenarios.
+//! Random number generator for random scenarios.
 
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Random numbers of a seed.
+/// Random number generator with a given seed.
 pub struct Random(Pcg64Mcg);
 
 impl Random {
@@ -11,7 +11,7 @@ impl Random {
         Self(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// Any 64-bit number.
+    /// Random 64-bit number.
     pub fn any(&mut self) -> u64 {
         self.0.next_u64()
     }

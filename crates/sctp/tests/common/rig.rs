@@ -1,4 +1,5 @@
-//! Endpoint Z with a hand-made peer: Z's input is hand-made, and its output is only recorded.
+//! Endpoint Z with a hand-made peer: the test writes all packets to Z, and only records the packets
+//! of Z.
 
 use anabranch_sctp::DiscardReason;
 use anabranch_wire::chunk::Data;
@@ -11,11 +12,11 @@ use super::*;
 pub struct Rig {
     pub world: World,
     pub z: AssociationId,
-    /// Tag of packets to Z.
+    /// Verification tag of packets to Z.
     pub tag: u32,
-    /// First TSN of the peer, the base of offsets.
+    /// First TSN of the peer, to which offsets are relative.
     pub first: Tsn,
-    /// Number of packets of Z already examined.
+    /// Number of packets of Z that were already examined.
     pub looked_at: usize,
 }
 
@@ -53,8 +54,8 @@ impl Rig {
         self.raw(&bytes);
     }
 
-    /// I-DATA fragment of a stream, message and fragment number: `U`nordered, `E`nding; number 0 is
-    /// the first fragment.
+    /// I-DATA fragment with stream, message number and fragment number; fragment number 0 is the
+    /// first fragment. Flags: `U`nordered, `E`nding.
     pub fn i_data(
         &self,
         offset: u32,
@@ -89,7 +90,7 @@ impl Rig {
         IForwardTsn::new(self.first.add(to), skipped)
     }
 
-    /// DATA with its offset as text: `U`nordered, `B`eginning, `E`nding.
+    /// Sends DATA whose text is its TSN offset. Flags: `U`nordered, `B`eginning, `E`nding.
     pub fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
         self.chunk(&Data {
             tsn: self.first.add(offset),
@@ -110,7 +111,7 @@ impl Rig {
         messages.map(|it| text(it.payload.into_bytes())).collect()
     }
 
-    /// Number of refused FORWARD TSNs or entries.
+    /// Number of FORWARD TSNs or entries that Z has refused.
     pub fn refused(&self) -> u64 {
         let discards = self.world.endpoints[Z].discards();
         discards.of(DiscardReason::BadForwardTsn)

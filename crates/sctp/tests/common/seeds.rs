@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::panic::{RefUnwindSafe, catch_unwind};
 
-/// Number in this environment variable, if set.
+/// Number in this environment variable; `None` if it is not set.
 pub fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
     Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
 }
 
-/// `CASE=seed` selects one seed; `CASES=number` runs this number instead of the `usual` one,
+/// `CASE=seed` selects one seed. `CASES=number` runs this number of seeds instead of `usual`,
 /// starting at seed `FROM`.
 pub fn seeds(usual: u64) -> Range<u64> {
     if let Some(seed) = number("CASE") {
@@ -19,7 +19,7 @@ pub fn seeds(usual: u64) -> Range<u64> {
     from..from + number("CASES").unwrap_or(usual)
 }
 
-/// Runs each of the [`seeds`], and fails at the end if one of them failed. Returns the results.
+/// Runs all [`seeds`], and fails at the end if one of them has failed. Returns the results.
 pub fn each<T>(usual: u64, scenario: impl Fn(u64) -> T + RefUnwindSafe) -> Vec<T> {
     let (mut failed, mut results) = (Vec::new(), Vec::new());
     for seed in seeds(usual) {

@@ -1,5 +1,5 @@
 //! Hand-made AUTH: computes the key of an association from its INIT and INIT ACK, and signs
-//! packets. Independent of the stack's implementation, so that each checks the other.
+//! packets. Implemented independently of the stack, so that the two check each other.
 
 use super::*;
 use hmac::{Hmac, Mac};
@@ -19,7 +19,7 @@ pub fn vector_of(packet: &Bytes) -> Vec<u8> {
     found.concat()
 }
 
-/// Signs packets like either end of an association.
+/// Signs packets with the key of an association, like either end of it.
 #[derive(Clone)]
 pub struct Signer {
     key: Vec<u8>,
@@ -28,10 +28,11 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Signer for ends that sent `one` and `other`, and share `secret` as key `key_id`.
+    /// Signer for two ends whose INIT and INIT ACK were `one` and `other`, and which share `secret`
+    /// as key `key_id`.
     pub fn new(one: &Bytes, other: &Bytes, secret: &[u8], key_id: u16) -> Self {
         let mut vectors = [vector_of(one), vector_of(other)];
-        // Both begin with 0x80, so the longer one is the larger number.
+        // Both vectors start with 0x80, so the longer vector is the larger number.
         vectors.sort_by_key(|it| (it.len(), it.clone()));
         Self {
             key: [secret, &vectors[0][..], &vectors[1][..]].concat(),

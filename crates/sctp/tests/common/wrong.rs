@@ -1,4 +1,4 @@
-//! Single chunks for packets that a correct peer would not send.
+//! Single chunks for packets that a conforming peer would not send.
 
 use super::*;
 use anabranch_sctp::DiscardReason;
@@ -43,7 +43,7 @@ pub fn discarded(world: &World, host: usize, reason: DiscardReason) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// An established pair, and the tags of packets to A and to Z.
+/// World with an established association, and verification tags of packets to A and to Z.
 pub fn pair() -> (
     World,
     anabranch_sctp::AssociationId,

@@ -18,7 +18,7 @@ fn an_icmp_message_about_a_packet_is_forwarded() {
     (quoted[0], quoted[9]) = (0x45, 132);
     quoted[16..20].copy_from_slice(&remote.octets());
     quoted.extend_from_slice(&packet);
-    // Protocol unreachable.
+    // ICMP message "protocol unreachable".
     let icmp = |quoted| Icmp {
         v6: false,
         kind: 3,

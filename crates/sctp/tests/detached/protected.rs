@@ -22,8 +22,8 @@ fn restart_keys(net: &Net, client: usize, id: AssociationId) -> Option<RestartKe
     association.protection().restart_keys()
 }
 
-/// Keys and their timers are the association's: messages are echoed under losses, with keys of two
-/// epochs, and no packet is clear.
+/// The association has the keys and their timers. Messages are echoed despite losses, with keys of
+/// two epochs, and no packet is unprotected.
 #[test]
 fn a_protected_association_has_its_keys_on_another_thread() {
     let (mut net, client, id) = protected();
@@ -60,7 +60,7 @@ fn a_protected_association_has_its_keys_on_another_thread() {
     assert!(net.story.iter().all(|it| it.contains(DTLS)));
 }
 
-/// The association opens the COOKIE ECHO, the endpoint its cookie
+/// The association opens the COOKIE ECHO, and the endpoint verifies its cookie
 /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
 #[test]
 fn the_peer_of_a_protected_association_restarts_with_its_restart_keys() {
@@ -77,14 +77,15 @@ fn the_peer_of_a_protected_association_restarts_with_its_restart_keys() {
     net.send(client, id, "new".into());
     net.run_for(SECOND);
     assert_eq!(net.read(client, id), ["new"]);
-    // There are keys for the next restart when no packet of this one can be in flight.
+    // Keys for the next restart are available when no packet of this restart can be in flight any
+    // more.
     assert!(restart_keys(&net, client, id).is_none());
     net.run_for(200 * SECOND);
     assert_eq!(restart_keys(&net, client, id).map(|it| it.epoch), Some(3));
 }
 
-/// A driver sends the packets of an association before it passes its events to the endpoint, so
-/// that the first packets after a restart may come before the endpoint knows the new tag.
+/// A driver sends the packets of an association before it passes its events to the endpoint.
+/// Packets of the peer may therefore arrive after a restart before the endpoint knows the new tag.
 #[test]
 fn packets_right_after_a_restart_reach_the_association() {
     let (mut net, client, id) = protected();
@@ -112,15 +113,15 @@ fn the_peer_of_a_protected_association_does_not_restart_without_the_keys() {
     let refused = |it: &&(DiscardReason, u64)| it.0 == DiscardReason::Unprotected;
     let refused = worker.discarded.iter().find(refused).map(|it| it.1);
     assert!(refused.is_some_and(|it| it >= 2), "{refused:?}");
-    // The former peer is still served.
+    // The association of the former peer still works.
     net.clients.remove(client);
     net.send(former, former_id, "still".into());
     net.run_for(SECOND);
     assert_eq!(net.read(former, former_id), ["still"]);
 }
 
-/// A packet that was changed, one with another tag, one in the clear, and one that comes twice: it
-/// has one effect.
+/// A packet that was altered, has another tag, is not protected, or arrives twice: only one copy of
+/// the valid packet has an effect.
 #[test]
 fn a_protected_association_discards_packets_of_others() {
     let (mut net, client, id) = protected();
@@ -129,7 +130,7 @@ fn a_protected_association_discards_packets_of_others() {
     let mut changed = packet.to_vec();
     changed[40] ^= 1;
     checksum::fill(&mut changed);
-    // A SHUTDOWN of TSN 0.
+    // An unprotected SHUTDOWN with TSN 0.
     let mut clear = packet[..12].to_vec();
     clear.extend_from_slice(&[7, 0, 0, 8, 0, 0, 0, 0]);
     checksum::fill(&mut clear);

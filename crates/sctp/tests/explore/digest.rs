@@ -1,10 +1,10 @@
 //! Digest of a world: two worlds that differ only in their time and in their random tags, TSNs and
 //! nonces have the same digest.
 //!
-//! It is computed from the `Debug` output of endpoints and packets, so that no state is omitted by
-//! mistake; settings, counters without influence on decisions, and generator states are omitted on
-//! purpose. Times are relative to the current time; random numbers are replaced by their order of
-//! appearance, and numbers close to one of them by the distance.
+//! The digest is computed from the `Debug` output of endpoints and packets, so that no state is
+//! omitted by mistake. Settings, counters that do not affect decisions, and generator states are
+//! omitted intentionally. Times are relative to the current time; random numbers are replaced by
+//! their order of appearance, and numbers close to one of them by the distance.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
@@ -14,7 +14,7 @@ use anabranch_wire::packet::{Checksum, Packet};
 
 use super::world::{BEGIN, Seen, World};
 
-/// Fields that are skipped, with their values.
+/// Fields that are omitted, with their values.
 const SKIPPED: [&str; 13] = [
     "config: ",
     "profile: ",
@@ -30,17 +30,17 @@ const SKIPPED: [&str; 13] = [
     "last: ",
     "free: ",
 ];
-/// Numbers below this are kept.
+/// Numbers below this are written unchanged.
 const SMALL: u64 = 1 << 17;
-/// Durations are whole milliseconds, and are kept.
+/// Durations that are whole milliseconds are written unchanged.
 const MILLISECOND: u64 = 1_000_000;
-/// TSNs within this distance belong to the same sequence.
+/// TSNs within this distance are considered part of the same sequence.
 const NEAR: u32 = 4_096;
 /// Length of the signature at the end of a cookie, and the format that [`Canon::cookie`] parses.
 const MAC: usize = 32;
 const COOKIE_FORMAT: u8 = 3;
 
-/// Writes canonical text into a hash.
+/// Writes canonical text to a hash.
 pub struct Canon {
     now: u64,
     rows: Vec<u32>,
@@ -137,11 +137,11 @@ impl Canon {
         self.put(&text[plain..]);
     }
 
-    /// Bytes created by the endpoints: a cookie, the information of a HEARTBEAT, or a message.
+    /// Hashes bytes that an endpoint has created: a cookie, the Heartbeat Info, or a message.
     fn blob(&mut self, blob: &[u8]) {
         match blob {
             [COOKIE_FORMAT, body @ ..] if blob.len() > 80 => self.cookie(body),
-            // Path and nonce.
+            // Heartbeat Info: path and nonce.
             [path, nonce @ ..] if nonce.len() == 8 => {
                 self.put_tagged(b'p', (*path).into());
                 self.number(u64::from_be_bytes(nonce.try_into().expect("eight")));
@@ -153,13 +153,13 @@ impl Canon {
         }
     }
 
-    /// All fields except the signature.
+    /// Hashes all fields of a cookie except its signature.
     fn cookie(&mut self, body: &[u8]) {
         let word = |at: usize| u32::from_be_bytes(body[at..at + 4].try_into().expect("four"));
         let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
         self.number(long(0));
         self.number(long(8));
-        // Ports, then tags, Tie-Tags, TSNs and the window.
+        // Ports come first, then tags, Tie-Tags, TSNs and the window.
         self.hasher.write(&body[16..20]);
         for place in 0..7 {
             self.number(word(20 + 4 * place).into());
@@ -184,7 +184,7 @@ impl Canon {
     }
 }
 
-/// Bytes of a `b"..."` literal whose content begins at `at`, and its end.
+/// Decodes a `b"..."` literal whose contents start at `at`; returns the bytes and the end position.
 fn unescape(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
     let mut blob = Vec::new();
     while bytes[at] != b'"' {
@@ -208,7 +208,7 @@ fn unescape(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
     (blob, at + 1)
 }
 
-/// End of the value that begins at `at`: the next comma or bracket.
+/// End of the value that starts at `at`: the position of the next comma or bracket.
 fn after_value(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_u32;
     while at < bytes.len() {
@@ -233,7 +233,7 @@ pub fn digest(world: &World, rest: &[u8]) -> u64 {
     canon(world, rest, Canon::new(world.now)).finish()
 }
 
-/// The hashed text.
+/// Canonical text of a world, for debugging.
 pub fn text(world: &World) -> String {
     let mut canon_ = Canon::new(world.now);
     canon_.text = Some(String::new());
@@ -249,8 +249,8 @@ fn canon(world: &World, rest: &[u8], mut canon: Canon) -> Canon {
         canon.debug(&text);
     }
     canon.put_tagged(b'c', world.cut.into());
-    // Sent and received messages, and the end of each association, because the verdict depends on
-    // them.
+    // Include sent and received messages, and the end of each association, because the verdict
+    // depends on them.
     for life in world.lives.iter().filter(|it| !it.broken) {
         if life.closed.is_some() && life.sent.is_empty() {
             continue;
@@ -272,7 +272,7 @@ fn canon(world: &World, rest: &[u8], mut canon: Canon) -> Canon {
     canon
 }
 
-/// Description of a packet without its random numbers.
+/// Chunk types and lengths of a packet, without its random numbers.
 fn shape(seen: &Seen) -> (usize, Vec<(u8, usize)>) {
     let packet = Packet::parse(&seen.bytes, Checksum::Ignore).expect("sound");
     let chunks = packet.chunks().flatten();

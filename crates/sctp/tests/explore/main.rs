@@ -1,14 +1,14 @@
 //! Exhaustive exploration of the real code: two endpoints, their users, and a network that may
 //! deliver any packet ever sent, at any time and repeatedly. From an initial state, every sequence
-//! of steps up to a depth is executed; worlds without relevant differences are examined once.
+//! of steps up to a depth is executed. Worlds with the same digest are examined once.
 //!
-//! From each world the network becomes reliable, and then: no end waits forever; both ends are
-//! established and exchange data, or both have reported the end; data acknowledged before a
-//! graceful close was delivered once; and no packet of the network ends an association on which
-//! both ends agree. Failures are printed step by step.
+//! In each world the network then becomes reliable, and the following must hold: no end waits
+//! forever; both ends are established and exchange data, or both have reported that the association
+//! is closed; data that was acknowledged before a graceful close was delivered once; and no old
+//! packet ends an association on which both ends agree. Failures are printed step by step.
 //!
 //! `MORE=2 cargo test --release -p anabranch-sctp --test explore -- --nocapture` explores two more
-//! steps everywhere.
+//! steps in all scenarios.
 
 mod digest;
 #[path = "../common/moves.rs"]
@@ -23,7 +23,7 @@ use anabranch_transport::time::SECOND;
 use search::{Budget, Scenario};
 use world::{A, Step, World, Z};
 
-/// Short timeouts, for short traces; immediate acknowledgments, for fewer timers.
+/// Settings with short timeouts, for short traces, and with immediate SACKs, for fewer timers.
 fn config() -> Config {
     Config::default().with(|it| {
         it.rto_max = 4 * SECOND;
@@ -35,7 +35,7 @@ fn config() -> Config {
     })
 }
 
-/// A has connected to Z, and both are established.
+/// Initial steps after which A has connected to Z, and both are established.
 const UP: &[Option<Step>] = &[Some(Step::Connect(A)), None];
 
 fn explore(scenario: &Scenario) {
@@ -62,7 +62,7 @@ fn handshake_and_collision() {
     });
 }
 
-/// A connects and aborts, then Z connects: packets of the first attempt arrive during the second.
+/// A connects and aborts, then Z connects. Packets of the first attempt arrive during the second.
 #[test]
 fn late_packets_of_a_former_attempt() {
     explore(&Scenario {
@@ -79,7 +79,8 @@ fn late_packets_of_a_former_attempt() {
     });
 }
 
-/// One end loses its state, or both one after the other, and connects again or is connected to.
+/// One end loses its state, or both one after the other, and then connects again or is connected
+/// to.
 #[test]
 fn restart() {
     explore(&Scenario {
@@ -136,8 +137,8 @@ fn failover() {
     });
 }
 
-/// Worlds that differ only in random numbers and time have the same digest; worlds with any other
-/// difference have not.
+/// Worlds that differ only in random numbers and times must have the same digest. Worlds with any
+/// other difference must have different digests.
 #[test]
 fn a_digest_knows_what_matters() {
     let of = |steps: &[Step]| {
@@ -155,7 +156,7 @@ fn a_digest_knows_what_matters() {
     let one = of(&up);
     assert_eq!(one.state(Z), Some(AssociationState::Established));
     assert_eq!(one.state(A), Some(AssociationState::Established));
-    // The same association in another incarnation of both ends: other tags, TSNs and cookies.
+    // The same association in another incarnation of both ends, with other tags, TSNs and cookies.
     let other = {
         let mut world = of(&[Step::Connect(A), Step::Crash(A), Step::Crash(Z)]);
         world.seen.clear();

@@ -1,4 +1,5 @@
-//! Search over all worlds within a number of steps of an initial state, each examined once.
+//! Search over all worlds that can be reached in a number of steps from an initial state. Each
+//! world is examined once.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,10 @@ use super::digest::digest;
 use super::verdict::{Verdict, verdict};
 use super::world::{A, Step, World, Z};
 
-/// Limits of the events that the network does not cause.
+/// Maximum number of each event that the users or hosts cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// By host.
+    /// Number of connection attempts of each host.
     pub connect: [u8; 2],
     pub send: [u8; 2],
     pub shutdown: [u8; 2],
@@ -65,18 +66,18 @@ pub struct Scenario {
     pub begin: &'static [Option<Step>],
     pub budget: Budget,
     pub depth: usize,
-    /// Minimum number of reachable worlds; fewer show that the search examines too little.
+    /// Minimum number of reachable worlds. If there are fewer, the search does not work.
     pub at_least: usize,
 }
 
-/// A world, with the steps by which it was first reached.
+/// World, with the steps by which it was first reached.
 struct Node {
     steps: Vec<Step>,
     digest: u64,
     agreed: bool,
 }
 
-/// Prints the steps if the code under test panics.
+/// Prints the steps when dropped during a panic of the code under test.
 struct Telling<'a>(&'a Scenario, &'a [Step]);
 
 impl Drop for Telling<'_> {
@@ -111,7 +112,7 @@ impl Scenario {
         world
     }
 
-    /// Steps as sentences.
+    /// Describes the steps as sentences.
     pub fn story(&self, steps: &[Step]) -> String {
         let mut world = self.first();
         let tell = |&step: &Step| {
@@ -146,7 +147,7 @@ impl Scenario {
         all.filter(|step| world.allows(*step)).collect()
     }
 
-    /// Examines every reachable world; returns their number, or the steps to one that fails.
+    /// Examines every reachable world. Returns their number, or the steps to a world that fails.
     pub fn explore(&self) -> Result<usize, String> {
         let more = std::env::var("MORE").ok();
         let more: usize = more.map_or(0, |more| more.parse().expect("MORE=number"));
@@ -182,7 +183,7 @@ impl Scenario {
         Ok(known.len())
     }
 
-    /// Executes every step from `node`; returns their number.
+    /// Executes every possible step from `node`. Returns the number of new worlds.
     fn expand(
         &self,
         node: &Node,
@@ -202,7 +203,7 @@ impl Scenario {
             world.take(step);
             let digest = digest(&world, &self.budget.after(&steps).bytes());
             if digest == node.digest {
-                // No effect: the next step starts here.
+                // The step had no effect, so the next step can start from the same world.
                 fresh = true;
                 continue;
             }
@@ -231,9 +232,9 @@ impl Scenario {
         Ok(options.len())
     }
 
-    /// An arrival that must not end an association on which both ends agree: any except an ABORT
-    /// that a user requested. A packet of an earlier attempt has the current tag if the peer's
-    /// attempt was the same, and is then indistinguishable (RFC 9260 §8.5.1 B).
+    /// Whether a step must not end an association on which both ends agree: any arrival except an
+    /// ABORT that a user requested. A packet of an earlier attempt with the same tag is
+    /// indistinguishable from a current one (RFC 9260 §8.5.1 B), and excluded, too.
     fn is_idle_arrival(&self, node: &Node, step: Step) -> bool {
         let Step::Deliver(number) = step else {
             return false;

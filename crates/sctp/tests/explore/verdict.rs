@@ -1,23 +1,23 @@
-//! Verdict on a world once its network is reliable: it must reach a good end from any state.
+//! Verdict on a world after its network has become reliable: both ends must agree in the end.
 
 use anabranch_sctp::{AssociationState, CloseReason};
 use anabranch_transport::time::SECOND;
 
 use super::world::{A, HOSTS, Step, World, Z};
 
-/// Time by which every timer has expired for good.
+/// Time after which every timer has expired for the last time, in nanoseconds.
 const TIMEOUT: u64 = 600 * SECOND;
-/// Number of events after which a world is considered endless.
+/// Number of events after which a world is considered to be in an endless loop.
 const MAX_EVENTS: usize = 5_000;
 
 pub struct Verdict {
-    /// Both ends were established, are established, and exchanged data, and neither reported an end
-    /// or a restart.
+    /// Whether both ends were established before, are established, have exchanged data, and
+    /// reported neither a close nor a restart.
     pub agreed: bool,
     pub problem: Option<String>,
 }
 
-/// Delivers every packet in order and runs every timer, until nothing is left to do.
+/// Delivers every packet in order and runs every timer, until there are none.
 fn settle(world: &mut World) -> Result<(), String> {
     let until = world.now + TIMEOUT;
     for _ in 0..MAX_EVENTS {
@@ -37,7 +37,7 @@ fn settle(world: &mut World) -> Result<(), String> {
     Err("it goes on for ever".into())
 }
 
-/// Packets in flight are lost; from now on the network is reliable.
+/// Drops packets in flight, makes the network reliable, and checks the result.
 pub fn verdict(mut world: World) -> Verdict {
     let up = |world: &World, host| world.state(host) == Some(AssociationState::Established);
     let was_up = HOSTS.iter().all(|&host| up(&world, host));

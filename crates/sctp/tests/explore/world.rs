@@ -1,6 +1,6 @@
 //! Two endpoints, their users, and a network that keeps every packet and may deliver any of them at
-//! any time, repeatedly: loss, reordering, duplication and replay are all choices of the next
-//! packet.
+//! any time, repeatedly. The choice of the next packet thus includes loss, reordering, duplication
+//! and replay.
 
 use std::net::IpAddr;
 
@@ -20,15 +20,15 @@ pub const A: usize = 0;
 pub const Z: usize = 1;
 pub const HOSTS: [usize; 2] = [A, Z];
 const PORTS: [u16; 2] = [5_000, 7];
-/// Initial time: no other number in an endpoint has this size.
+/// Initial time; no other number in an endpoint is of this magnitude.
 pub const BEGIN: Nanos = 1_000_000 * SECOND;
 
-/// One step.
+/// One step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     /// The packet with this number arrives, for the first time or again.
     Deliver(u8),
-    /// Time advances to the next timer, which runs.
+    /// Time advances to the next timer, which expires.
     Timer,
     Connect(usize),
     Send(usize),
@@ -36,7 +36,7 @@ pub enum Step {
     Abort(usize),
     /// The host loses its state.
     Crash(usize),
-    /// The first network fails, or recovers.
+    /// The first network fails or recovers.
     Cut,
 }
 
@@ -49,7 +49,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// An ABORT with the receiver's tag, requested by the sender's user.
+    /// Whether the packet is an ABORT with the receiver's tag that the sender's user requested.
     pub fn is_users_abort(&self) -> bool {
         let packet = Packet::parse(&self.bytes, Checksum::Ignore).expect("sound");
         let first = packet.chunks().next().expect("one").expect("framed");
@@ -61,15 +61,16 @@ impl Seen {
     }
 }
 
-/// Messages that the user of one host sent in one association, and its end.
+/// Messages that the user of one host has sent in one association, and the association's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {
     pub host: usize,
     pub id: AssociationId,
-    /// Unique numbers of accepted messages.
+    /// Unique numbers of the accepted messages.
     pub sent: Vec<u32>,
     pub closed: Option<CloseReason>,
-    /// The association restarted, or its host lost its state: earlier messages no longer count.
+    /// Whether the association was restarted or its host lost its state, so that earlier messages
+    /// do not count.
     pub broken: bool,
 }
 
@@ -77,15 +78,15 @@ pub struct World {
     pub now: Nanos,
     pub ends: [Endpoint; 2],
     pub seen: Vec<Seen>,
-    /// Packets up to this number have arrived or were lost, in the reliable phase.
+    /// In the reliable phase: packets up to this number have arrived or were lost.
     pub handed: usize,
-    /// Reliable phase: each packet counts, even one equal to another.
+    /// Whether this is the reliable phase, in which equal packets are not merged.
     pub honest: bool,
     pub cut: bool,
     pub lives: Vec<Life>,
-    /// Numbers of the messages that each user read.
+    /// Numbers of the messages that each user has read.
     pub got: [Vec<u32>; 2],
-    /// Associations that ended or restarted so far.
+    /// Number of associations that were closed or restarted so far.
     pub broken: u32,
     config: Config,
     crashes: u8,
@@ -138,7 +139,7 @@ impl World {
         }
     }
 
-    /// The one association of `host` that is not closed.
+    /// Association of `host` that is not closed, if any.
     pub fn live(&self, host: usize) -> Option<AssociationId> {
         let end = &self.ends[host];
         let open = |id: &AssociationId| end.association(*id).is_some_and(|it| !it.is_closed());
@@ -153,7 +154,7 @@ impl World {
         self.ends[host].association(id).map(|it| it.state())
     }
 
-    /// Whether the step is possible and could make a difference.
+    /// Whether the step is possible and may make a difference.
     pub fn allows(&self, step: Step) -> bool {
         match step {
             Step::Deliver(number) => {
@@ -235,7 +236,7 @@ impl World {
         &mut self.lives[place]
     }
 
-    /// Sends a message with a number; returns the number if it was accepted.
+    /// Sends a numbered message. Returns its number, or `None` if it was not accepted.
     pub fn send(&mut self, host: usize) -> Option<u32> {
         let id = self.live(host)?;
         let number = self.next_message;
@@ -276,7 +277,7 @@ impl World {
         }
     }
 
-    /// Polls the packets and events of `host`; its user reads all, and releases closed
+    /// Polls the packets and events of `host`. Its user reads all messages, and releases closed
     /// associations.
     pub fn drain(&mut self, host: usize) {
         for _ in 0..100 {

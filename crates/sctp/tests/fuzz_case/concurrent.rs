@@ -5,10 +5,10 @@ use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 use anabranch_sctp::config::BufferSplit;
 
-/// Congestion controls of a path by name: coupled ones, and one that is not.
+/// Congestion controls by name: three coupled ones, and one that is not coupled.
 const CONTROLS: [&str; 4] = ["sctp", "cmt_rp", "lia", "olia"];
 
-/// One case in eight, selected by its last byte; the previous byte selects the variant.
+/// Applies to one case in eight, selected by its last byte. The byte before selects the variant.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if whether & 0x07 != 5 || config.profile.rsctp {
         return;

@@ -1,12 +1,12 @@
-//! Fuzz cases in which a path has another congestion control, and packets may be paced.
+//! Fuzz cases with other congestion controls, and with pacing.
 
 use anabranch_congestion::Needs;
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
 use anabranch_sctp::Config;
 
-/// Two cases in eight, selected by the last byte; the previous byte selects the control and its
-/// options.
+/// Applies to two cases in eight, selected by the last byte. The byte before selects the congestion
+/// control and its options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     if !matches!(whether & 0x07, 3 | 4) || config.profile.rsctp {
         return;
@@ -14,7 +14,7 @@ pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     let mut controls = registry::all(Protocol::Sctp);
     controls.retain(|it| it.needs == Needs::Nothing);
     config.congestion = controls[usize::from(how & 0x0F) % controls.len()];
-    // At the slowest pace, two packets are more than a retransmission timeout apart.
+    // At the slowest pace, the distance of two packets exceeds the RTO.
     config.pacing = match how & 0x90 {
         0x10 => Some(1.25),
         0x90 => Some(0.05),

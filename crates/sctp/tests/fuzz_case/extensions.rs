@@ -20,7 +20,7 @@ pub(super) const KINDS: [u8; 8] = [
     kind::I_DATA,
 ];
 
-/// Settings selected by the third byte of bits of a case.
+/// Applies settings according to the third byte of a case.
 pub(super) fn set(config: &mut Config, extremes: u8) {
     config.partial_reliability = extremes & 0x10 != 0;
     config.interleaving = extremes & 0x20 != 0;
@@ -38,7 +38,7 @@ pub(super) fn any(config: &Config) -> bool {
         || config.zero_checksum != ZeroChecksum::Off
 }
 
-/// Options of a message of `len` bytes.
+/// Random options for a message of `len` bytes.
 pub(super) fn terms(config: &Config, len: u16) -> SendOptions {
     let options = SendOptions::new();
     if !config.partial_reliability {
@@ -52,7 +52,7 @@ pub(super) fn terms(config: &Config, len: u16) -> SendOptions {
     }
 }
 
-/// Chunk or parameter with a length field after the two bytes of `head`.
+/// Appends a chunk or parameter: the two bytes of `head`, a length field, and `value`.
 fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.extend_from_slice(&head);
     out.extend_from_slice(&(4 + value.len() as u16).to_be_bytes());
@@ -61,7 +61,7 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
 }
 
 impl Scenario<'_> {
-    /// A user requests a reset, or more streams.
+    /// Lets a user request a reset or more streams.
     pub(super) fn wish(&mut self, host: usize) {
         let (what, of) = (self.script.byte(), self.script.byte());
         let now = self.now;
@@ -74,7 +74,7 @@ impl Scenario<'_> {
         let streams: Vec<u16> = (0..u16::from(of & 3))
             .map(|at| at * 3 + u16::from(of >> 5))
             .collect();
-        // Refused without the extension, or if one is outstanding.
+        // Such requests fail without the extension, or if one is outstanding.
         let _ = match what % 8 {
             0..=3 => association.reconfigure(0, &Reconfiguration::reset_outgoing(&streams[..])),
             4 | 5 => association.reconfigure(0, &Reconfiguration::reset_incoming(&streams[..])),
@@ -87,8 +87,8 @@ impl Scenario<'_> {
         self.drain(host);
     }
 
-    /// A malicious peer sends chunks of the extensions: well-formed ones with numbers close to
-    /// those in use, and malformed ones.
+    /// Lets a malicious peer send chunks of the extensions: well-formed chunks with numbers close
+    /// to those in use, and malformed chunks.
     pub(super) fn extend(&mut self, host: usize) {
         let (how, near, count) = (self.script.byte(), self.script.byte(), self.script.byte());
         self.tampered = true;
@@ -124,20 +124,21 @@ impl Scenario<'_> {
         put(chunks, [kind::I_DATA, flags & 0x0F], &value);
     }
 
-    /// `each`: bytes of an entry per stream.
+    /// Appends a FORWARD TSN or I-FORWARD-TSN. `each`: number of bytes of an entry per stream.
     fn put_forward(&mut self, chunks: &mut Vec<u8>, tsn: Tsn, kind: u8, each: usize) {
         let len = usize::from(self.script.byte() % 64);
         let mut value = tsn.0.to_be_bytes().to_vec();
         value.extend_from_slice(self.script.take(len));
         if len & 1 == 0 {
-            // Whole entries, of possible streams.
+            // Complete entries with existing streams.
             value.resize(4 + (value.len() - 4) / each * each, 0);
             value[4..].chunks_mut(each).for_each(|entry| entry[0] = 0);
         }
         put(chunks, [kind, 0], &value);
     }
 
-    /// Request or response of `from`, whose next request may be the one `near`.
+    /// Appends a RE-CONFIG of `from`; `near` is the distance of its request number from the
+    /// expected one.
     fn put_re_config(&mut self, chunks: &mut Vec<u8>, from: usize, near: i32) {
         let (what, of) = (self.script.byte(), self.script.byte());
         let request = self.known.request_of[from]

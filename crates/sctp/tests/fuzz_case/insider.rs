@@ -1,4 +1,5 @@
-//! Malicious peer that completed the handshake: it knows every tag, and its chunks are well-formed.
+//! Malicious peer that has completed the handshake. It knows all tags, and its chunks are
+//! well-formed.
 
 use std::net::IpAddr;
 
@@ -8,7 +9,7 @@ use anabranch_wire::chunk::kind;
 
 use super::{Scenario, address};
 
-/// Whether the address is one from which [`Scenario::camp`] connects; no host has it.
+/// Whether [`Scenario::camp`] connects from this address, which belongs to no host.
 pub(super) fn is_elsewhere(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(address) if address.octets()[1] == 66)
 }
@@ -39,7 +40,8 @@ fn put_sack(chunks: &mut Vec<u8>, cumulative: Tsn, a_rwnd: u32, blocks: &[(u16, 
 }
 
 impl Scenario<'_> {
-    /// SACKs that acknowledge data by gap blocks and renege it, one per packet or many.
+    /// Delivers SACKs that report data by Gap Ack Blocks and renege on it, one SACK or many per
+    /// packet.
     pub(super) fn swing(&mut self, host: usize) {
         let (how, count) = (self.script.byte(), 1 + self.script.byte() % 64);
         self.tampered = true;
@@ -51,7 +53,7 @@ impl Scenario<'_> {
         let ahead = u32::from(how & 7).min(in_flight);
         let (cumulative, left) = (Tsn(point.wrapping_add(ahead)), (in_flight - ahead) as u16);
         let all = [(2, left.max(2))];
-        // Every other chunk, as many as a packet can report.
+        // Every second chunk, as many as a SACK can report.
         let every_other: Vec<_> = (2..=left).step_by(2).take(300).map(|at| (at, at)).collect();
         let a_rwnd = [1 << 20, 0, 1_500, u32::MAX][usize::from(how >> 6)];
         let mut chunks = Vec::new();
@@ -74,7 +76,7 @@ impl Scenario<'_> {
         self.check_memory_if(how & 0x20 != 0);
     }
 
-    /// Small chunks in a chosen order, on any stream.
+    /// Delivers small chunks in a chosen order, on any stream.
     pub(super) fn fragments(&mut self, host: usize) {
         let (how, size) = (self.script.byte(), self.script.byte());
         let (count, stream) = (1 + self.script.word() % 1_024, self.script.word());
@@ -85,8 +87,8 @@ impl Scenario<'_> {
         let mut chunks = Vec::new();
         for turn in 0..count {
             let offset = match how & 7 {
-                // In order, from the last, from both ends, every other one, in pairs from the last,
-                // twice.
+                // In order; from the last; from both ends; every second one; in pairs from the
+                // last; twice.
                 0 => turn + 1,
                 1 | 2 => count - turn,
                 3 if turn % 2 == 0 => turn / 2 + 1,
@@ -94,13 +96,13 @@ impl Scenario<'_> {
                 4 => 2 * turn + 2,
                 5 => (count - turn) ^ 1,
                 6 => turn / 2 + 1,
-                // Always a gap at the front.
+                // The first TSN is always missing.
                 _ => turn + 2,
             };
             let tsn = base.add(offset.into());
             let (flags, stream, ssn) = match how >> 4 & 7 {
-                // Fragments of one message, complete messages of one stream, of many streams,
-                // unordered ones, single first fragments.
+                // Fragments of one message; complete messages of one stream, of many streams, or
+                // unordered; or single first fragments.
                 0 | 1 => (u8::from(offset == count) | u8::from(offset == 1) << 1, 0, 0),
                 2 => (3, stream % 10, offset),
                 3 => (3, offset.wrapping_mul(stream | 1), 1),
@@ -126,8 +128,8 @@ impl Scenario<'_> {
         self.check_memory_if(how & 8 != 0);
     }
 
-    /// An attacker connects from its own address and lists others, including those of the two
-    /// hosts, completes the handshake, and sends data.
+    /// Lets an attacker connect from its own address, list other addresses, including those of the
+    /// two hosts, complete the handshake, and send data.
     pub(super) fn camp(&mut self, host: usize) {
         let (how, place) = (self.script.byte(), self.script.byte());
         self.tampered = true;

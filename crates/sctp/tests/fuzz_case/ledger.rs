@@ -11,36 +11,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use anabranch_sctp::{AssociationId, CloseReason, Config, Event, ReceivedMessage};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Messages of at least this size contain their number.
+/// Minimum length of messages that contain their number, in bytes.
 const HEADER: usize = 12;
 
-/// Messages that one end sent in one incarnation of an association.
+/// Messages that one end has sent in one incarnation of an association.
 #[derive(Debug)]
 struct Sent {
     host: usize,
     id: AssociationId,
     /// Number of accepted messages, by stream and unordered flag.
     accepted: BTreeMap<(u16, bool), u32>,
-    /// No more messages are sent with this serial.
+    /// Whether no more messages are sent with this serial number.
     over: bool,
     closed: Option<CloseReason>,
-    /// An end lost its state, or discarded unread messages.
+    /// Whether an end has lost its state or discarded unread messages, so that messages may be
+    /// lost.
     forgiven: bool,
 }
 
-/// Message numbers that a reader received.
+/// Message numbers that a reader has received.
 #[derive(Debug, Default)]
 struct Order {
-    /// Number of restarts of the peer.
+    /// Number of restarts of the peer so far.
     restarts: u32,
-    /// Restart count of each stream, and its next number.
+    /// Restart count and next message number of each stream.
     next: BTreeMap<u16, (u32, u16)>,
 }
 
-/// Association that reads the messages of a serial.
+/// Association that reads the messages of one serial number.
 #[derive(Debug)]
 struct Reader {
-    /// Id of the association, and the number of times that its host lost its state before.
+    /// Identifier of the association, and number of times that its host had lost its state before.
     who: (AssociationId, u32),
     /// Next number, by stream.
     next: BTreeMap<u16, u32>,
@@ -49,19 +50,19 @@ struct Reader {
 
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// Messages may be abandoned.
+    /// Whether messages may be abandoned.
     gives_up: bool,
-    /// Stream sequence numbers may restart, or change their kind.
+    /// Whether stream sequence numbers may restart, or change to message identifiers.
     renumbers: bool,
-    /// Messages that their senders abandoned, by serial, stream and unordered flag.
+    /// Messages that their senders have abandoned, by serial number, stream and unordered flag.
     given_up: BTreeMap<(u32, u16, bool), BTreeSet<u32>>,
     sent: Vec<Sent>,
-    /// Number of ordered messages received, by serial and stream.
+    /// Number of ordered messages received, by serial number and stream.
     came: BTreeMap<(u32, u16), u32>,
     came_unordered: BTreeMap<(u32, u16), BTreeSet<u32>>,
-    /// Messages received by the association that reads a serial now.
+    /// Reader of each serial number.
     readers: BTreeMap<u32, Reader>,
-    /// Number of state losses of each host.
+    /// Number of times that each host has lost its state.
     forgotten: [u32; 2],
     orders: BTreeMap<(usize, AssociationId), Order>,
 }
@@ -110,7 +111,7 @@ impl Ledger {
             .is_some_and(|it| it.contains(&number))
     }
 
-    /// Payload of `len` bytes for the next message, and its serial.
+    /// Payload of `len` bytes for the next message, and its serial number.
     pub(super) fn write(
         &mut self,
         host: usize,
@@ -198,9 +199,9 @@ impl Ledger {
         theirs.for_each(|it| it.forgiven = true);
     }
 
-    /// Records that `host` read a message. Its number follows the previous one in its stream,
-    /// whatever the sender; without interference it is one that the peer sent, was not read before,
-    /// and is unaltered.
+    /// Records that `host` read a message. Its number must follow the previous one in its stream,
+    /// whoever sent it. Without an attacker, the peer must have sent it unaltered, and it must not
+    /// have been read before.
     pub(super) fn take(
         &mut self,
         host: usize,
@@ -243,7 +244,8 @@ impl Ledger {
             let came = self.came_unordered.entry((serial, stream)).or_default();
             came.insert(number);
         } else {
-            // A new reader may begin with the last message of the previous one, but skips nothing.
+            // A new reader may start with the last message that the previous reader read, but may
+            // not skip any.
             let came = self.came.entry((serial, stream)).or_default();
             let next = reader.next.entry(stream).or_insert(number.min(*came));
             let given_up = self.given_up.get(&(serial, stream, false));
@@ -266,8 +268,8 @@ impl Ledger {
             // Unread messages of several incarnations may be read together.
             (*life, *next) = (*life + 1, 0);
         }
-        // Some unread messages of an earlier incarnation may be lost, and numbers of abandoned
-        // messages are skipped.
+        // Unread messages of an earlier incarnation may be lost, and numbers of abandoned messages
+        // are skipped.
         let passed = self.gives_up && ssn.wrapping_sub(*next) < 0x8000;
         assert!(
             ssn == *next || *life < restarts || passed,
@@ -293,7 +295,7 @@ impl Ledger {
         4_096 + 256 * self.orders.len() + 128 * entries
     }
 
-    /// Checks at the end that all messages of gracefully closed associations were received.
+    /// Checks at the end that all messages of gracefully closed associations were read.
     pub(super) fn check(&self) {
         for (serial, sent) in self.sent.iter().enumerate() {
             if sent.closed != Some(CloseReason::Shutdown) || sent.forgiven {
@@ -319,7 +321,7 @@ impl Ledger {
     }
 }
 
-/// Identification in a payload.
+/// Label in a payload that identifies the message.
 struct Label {
     serial: u32,
     stream: u16,

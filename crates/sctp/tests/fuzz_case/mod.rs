@@ -1,11 +1,11 @@
-//! Fuzz case of two endpoints and an attacker, controlled by arbitrary bytes: valid packets are
-//! lost, duplicated, altered and replayed, packets of the attacker are inserted, one end may become
-//! malicious, users send, read, close and connect again, and time advances, jumps ahead, and jumps
-//! back.
+//! Fuzz case of two endpoints and an attacker, controlled by arbitrary bytes: Valid packets are
+//! lost, duplicated, altered and replayed, and packets of the attacker are inserted. One end may
+//! become malicious. Users send, read, close and connect again. Time advances, jumps ahead, and
+//! jumps back.
 //!
-//! In every case nothing panics; no timer spins; no packet causes a storm of answers; messages
-//! arrive once and in the order of their streams; memory is bounded by the buffers and work by the
-//! received bytes; and in the end everything is silent.
+//! In every case the code does not panic, no timer fires without effect, and no packet causes many
+//! answers. Messages arrive once and in the order of their streams. Memory is bounded by the
+//! buffers, and work by the received bytes. In the end no more packets are sent.
 
 mod concurrent;
 mod controls;
@@ -33,18 +33,18 @@ use ledger::Ledger;
 use watch::Known;
 
 const PORTS: [u16; 2] = [5_000, 7];
-/// Maximum number of steps per case; later ones would only repeat.
+/// Maximum number of steps per case; further steps would add little.
 const MAX_ACTS: usize = 400;
 /// Number of addresses per host, by default.
 const HOMES: u8 = 2;
 /// Number of consecutive packets after which an endpoint is considered to be in an endless loop.
 const MAX_PACKETS: usize = 1_000;
-/// Maximum number of packets in flight; beyond it the oldest is lost.
+/// Maximum number of packets in flight; beyond it the oldest packet is lost.
 const MAX_IN_FLIGHT: usize = 256;
-/// Second byte that selects a case in which stream sequence numbers are about to wrap.
+/// Value of the second byte of cases in which stream sequence numbers are about to wrap around.
 const WIND_UP: u8 = 0xA5;
 /// Seeds with which the first TSN of host A, which connects, and of host Z, which listens, is at
-/// most 300 below the wrap.
+/// most 300 below the wrap-around.
 pub const WRAP_SEEDS: [u64; 2] = [339_831, 14_557_405];
 
 const A: usize = 0;
@@ -77,7 +77,7 @@ impl Script<'_> {
     }
 }
 
-/// Packet in flight: destination, path there, bytes.
+/// Packet in flight: destination host, path at the destination, and bytes.
 type Shot = (usize, Path, Bytes);
 
 struct Scenario<'a> {
@@ -89,36 +89,37 @@ struct Scenario<'a> {
     homes: u8,
     lives: u8,
     wire: VecDeque<Shot>,
-    /// First packets of the case.
+    /// First packets of the case, for replay.
     seen: Vec<Shot>,
-    /// Some of the later packets, for replay long after their association is gone.
+    /// Some later packets, for replay after their association is gone.
     late: Vec<Shot>,
     known: Known,
     ledger: Ledger,
     meter: watch::Meter,
     out: BytesMut,
-    /// No attacker and no alterations: packets are only lost, duplicated, delayed and replayed.
+    /// Whether there is no attacker: packets are only lost, duplicated, delayed and replayed.
     honest: bool,
-    /// The attacker has used a possibly valid tag: shared state of the two ends may be permanently
-    /// corrupted.
+    /// Whether the attacker has used a possibly valid tag, so that the state of the two ends may be
+    /// permanently inconsistent.
     tampered: bool,
-    /// Probes recorded by every association, if they are part of the case.
+    /// Probes recorded by all associations, if this is part of the case.
     probes: Option<ProbeSet>,
     /// Probes whose samples are included in the digest.
     compared: ProbeSet,
-    /// Digest of all packets sent so far, with their paths; if `probes` is part of the case, also
-    /// of all counters and path states.
+    /// Digest of all packets sent so far, with their paths. If `probes` is set, the digest includes
+    /// all counters and path states.
     account: DefaultHasher,
 }
 
-/// Runs the case of `bytes`. `held` returns the number of allocated heap bytes, if it is measured.
+/// Runs the case given by `bytes`. `held` returns the number of allocated heap bytes, if memory
+/// should be checked.
 pub fn run(bytes: &[u8], held: Option<fn() -> usize>) {
     run_case(bytes, HOMES, held, None);
 }
 
-/// Like [`run`], with this number of addresses per host and with `probes` recorded. Returns a
-/// digest of all sent packets, the samples of `compared`, all counters, and the state of every path
-/// after each step.
+/// Like [`run`], with `homes` addresses per host, and with `probes` recorded. Returns a digest of
+/// all sent packets, the samples of `compared`, all counters, and the state of every path after
+/// each step.
 pub fn run_recorded(bytes: &[u8], homes: u8, probes: ProbeSet, compared: ProbeSet) -> u64 {
     run_case(bytes, homes, None, Some((probes, compared)))
 }
@@ -181,7 +182,7 @@ fn run_case(
     scenario.account.finish()
 }
 
-/// `tail`: the last bytes of the case, which may select concurrent paths.
+/// Settings of a case. `tail` are its last bytes, which may select concurrent paths.
 fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
     let names = Profile::NAMES;
     let mut profile =
@@ -210,7 +211,8 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
-        // A case with the wrap sends more messages than is useful for two kinds of numbers.
+        // Not for cases with the wrap-around, which send more messages than would be useful for
+        // both kinds of numbers.
         if extremes != WIND_UP {
             extensions::set(it, extremes);
         }
@@ -234,7 +236,7 @@ pub fn wrap_seed(host: usize) -> [u8; 32] {
     seed_of(WRAP_SEEDS[host])
 }
 
-/// Seed that begins with `number`.
+/// Seed whose first bytes are `number`.
 pub fn seed_of(number: u64) -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_be_bytes());
@@ -285,7 +287,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// Delivers the packet at `index`, counted from the oldest.
+    /// Delivers the packet in flight at `index`, counted from the oldest.
     fn deliver(&mut self, index: usize) {
         if self.wire.is_empty() {
             return;
@@ -300,7 +302,7 @@ impl Scenario<'_> {
     fn hand(&mut self, to: usize, path: Path, bytes: Bytes) {
         let len = bytes.len();
         self.meter.begin(len);
-        // Some packets have each ECN codepoint.
+        // Each ECN codepoint occurs in some packets.
         let ecn = Ecn::from_bits((self.known.packets % 7) as u8);
         self.endpoints[to].handle_datagram(self.now, path, ecn, bytes);
         let answers = self.drain(to);
@@ -318,7 +320,8 @@ impl Scenario<'_> {
                 silent = true;
                 break;
             };
-            // A separate allocation per packet: a retained slice keeps only this packet alive.
+            // Each packet gets a separate allocation, so that a retained slice keeps only this
+            // packet in memory.
             let bytes = Bytes::copy_from_slice(&self.out);
             self.out.clear();
             assert_eq!(bytes.len(), transmit.len);
@@ -342,8 +345,8 @@ impl Scenario<'_> {
         answers
     }
 
-    /// Sets the recorded probes of all associations of `host`; earlier samples are dropped.
-    /// Counters are added to the digest.
+    /// Sets the probes to record in all associations of `host`, and drops earlier samples. Adds the
+    /// counters to the digest.
     fn record(&mut self, host: usize) {
         let Some(probes) = self.probes else { return };
         let ids: Vec<_> = self.endpoints[host].associations().collect();
@@ -371,7 +374,7 @@ impl Scenario<'_> {
         self.account.write(format!("{discards:?}").as_bytes());
     }
 
-    /// Sends a packet of `host`, and remembers some packets.
+    /// Sends a packet of `host`, and stores some packets for replay.
     fn put(&mut self, host: usize, path: Path, bytes: Bytes) {
         if insider::is_elsewhere(path.remote) {
             return;
@@ -391,8 +394,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// Advances the time and runs due timers. Nothing arrives meanwhile, so that nothing is
-    /// retransmitted without a timeout, except once.
+    /// Advances the time and runs due timers. No packet arrives meanwhile, so each retransmission
+    /// needs a timeout; a probe may cause one exception.
     fn pass(&mut self, span: Nanos) {
         let before = [A, Z].map(|host| watch::Sending::all(&self.endpoints[host]));
         self.pass_quietly(span);
@@ -432,7 +435,7 @@ impl Scenario<'_> {
         self.now = until;
     }
 
-    /// The clock jumps: ahead by up to 45 days, as after a suspend, with every timer overdue at
+    /// Lets the clock jump: ahead by up to 45 days, as after a suspend, with all timers overdue at
     /// once; or back by up to a minute.
     fn jump(&mut self) {
         let span = u64::from(self.script.word());

@@ -1,9 +1,9 @@
-//! Fuzz cases with loss recovery in addition to missing reports and T3-rtx.
+//! Fuzz cases with optional loss recovery algorithms.
 
 use anabranch_sctp::Config;
 
-/// One case in eight, selected by its last byte, detects spurious timeouts, and one detects losses
-/// by time; the previous byte selects the options.
+/// One case in eight detects spurious timeouts, and one in eight detects losses by time, selected
+/// by its last byte. The byte before selects the options.
 pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
     match whether & 0x07 {
         5 => {

@@ -1,5 +1,5 @@
-//! On-path attacker who reads all packets: alters, replays and forges packets, and impersonates a
-//! router.
+//! On-path attacker who reads all packets. It alters, replays and forges packets, and sends ICMP
+//! messages like a router.
 
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// Replays up to eight old packets, of associations that may be gone.
+    /// Replays up to eight old packets, whose associations may be gone.
     pub(super) fn replay_late(&mut self) {
         let (first, count) = (self.script.byte(), self.script.byte() % 8);
         for index in usize::from(first)..=usize::from(first) + usize::from(count) {
@@ -43,7 +43,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// Delivers `chunks` to `host` as if from its peer, or from a foreign address.
+    /// Delivers `chunks` to `host`, with its peer or a foreign address as the source.
     pub(super) fn forge(&mut self, host: usize, tag: u32, chunks: &[u8], network: u8) {
         let path = Path::new(address(host, network & 1), address(1 - host, network));
         self.forge_over(host, path, tag, chunks);
@@ -61,7 +61,7 @@ impl Scenario<'_> {
         self.hand(host, path, bytes.into());
     }
 
-    /// Like [`Self::forge`], with a checksum of zero (RFC 9653).
+    /// Like [`Self::forge`], with a zero checksum (RFC 9653).
     pub(super) fn forge_without_checksum(&mut self, host: usize, tag: u32, chunks: &[u8]) {
         let mut bytes = PORTS[1 - host].to_be_bytes().to_vec();
         bytes.extend_from_slice(&PORTS[host].to_be_bytes());
@@ -72,7 +72,7 @@ impl Scenario<'_> {
         self.hand(host, path, bytes.into());
     }
 
-    /// INIT with parameters of the script.
+    /// Delivers an INIT with parameters from the script.
     pub(super) fn init(&mut self, host: usize) {
         let (tag, len) = (self.script.byte(), usize::from(self.script.byte()));
         let parameters = self.script.take(len).to_vec();
@@ -84,7 +84,7 @@ impl Scenario<'_> {
         self.forge(host, 0, &chunk, tag % 3);
     }
 
-    /// Returns the last cookie of `host` to it, followed by a chunk of the script.
+    /// Returns the last cookie of `host` to it, followed by a chunk from the script.
     pub(super) fn echo_cookie(&mut self, host: usize) {
         let Some((tag, cookie)) = self.known.cookie_of[host].clone() else {
             return;
@@ -100,7 +100,7 @@ impl Scenario<'_> {
         self.forge(host, tag, &chunks, 0);
     }
 
-    /// ICMP message to `host` about an observed packet of it, truncated and altered according to
+    /// Sends an ICMP message to `host` about one of its packets, truncated and altered according to
     /// the script.
     pub(super) fn router(&mut self, host: usize) {
         let (index, how, word) = (self.script.byte(), self.script.byte(), self.script.word());
@@ -144,7 +144,7 @@ impl Scenario<'_> {
         self.drain(host);
     }
 
-    /// Forged chunks with a possibly valid tag.
+    /// Delivers forged chunks with a tag that may be valid.
     pub(super) fn stranger(&mut self, host: usize) {
         let how = self.script.byte();
         let tag = match how & 7 {
@@ -161,11 +161,12 @@ impl Scenario<'_> {
         self.forge(host, tag, &chunks, (how >> 4) & 3);
     }
 
-    /// Type, flags, value; the first word may be a TSN close to the ones in use.
+    /// Appends a chunk with type, flags and value; the first word of the value may be a TSN close
+    /// to those in use.
     fn add_chunk(&mut self, host: usize, chunks: &mut Vec<u8>) {
         let (kind, flags) = (self.script.byte(), self.script.byte());
         let (shape, len) = (self.script.byte(), usize::from(self.script.byte()));
-        // Existing types are more likely.
+        // Make existing chunk types more likely.
         let kind = match kind {
             0..0xC0 => kind % 16,
             0xC0..0xE0 => extensions::KINDS[usize::from(kind % 8)],
@@ -184,7 +185,7 @@ impl Scenario<'_> {
             value[..4].copy_from_slice(&tsn.0.to_be_bytes());
         }
         if kind == kind::SACK && value.len() >= 12 {
-            // As many blocks as fit.
+            // Number of Gap Ack Blocks that fit.
             let blocks = ((value.len() - 12) / 4) as u16;
             value[8..10].copy_from_slice(&blocks.to_be_bytes());
             value[10..12].copy_from_slice(&[0, 0]);

@@ -15,8 +15,7 @@ impl Scenario<'_> {
     pub(super) fn send(&mut self, host: usize) {
         let (stream, len) = (self.script.byte(), self.script.word());
         let Some(id) = self.first(host) else { return };
-        // A profile that silently drops data without buffer space never completes a message larger
-        // than this.
+        // A profile that silently drops data without buffer space cannot complete longer messages.
         let most = match self.config.profile.receive_buffer_full {
             WhenFull::Silent => self.config.receive_buffer as usize / 4,
             _ => 8_000,
@@ -73,7 +72,7 @@ impl Scenario<'_> {
         self.drain(host);
     }
 
-    /// The host loses its state.
+    /// Lets the host lose its state.
     pub(super) fn live_anew(&mut self, host: usize) {
         self.lives = self.lives.wrapping_add(1);
         self.endpoints[host] = endpoint(host, self.homes, &self.config, [self.lives; 32]);
@@ -88,7 +87,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// A sends Z ordered messages of one byte on stream 0, until their numbers are about to wrap.
+    /// Lets A send ordered messages of one byte to Z on stream 0, until the stream sequence numbers
+    /// are about to wrap around.
     pub(super) fn wind_up(&mut self) {
         let Some(id) = self.first(A) else { return };
         let (mut sent, mut idle) = (0, 0);

@@ -14,19 +14,21 @@ use bytes::{Bytes, BytesMut};
 
 use super::{A, Scenario, Z};
 
-/// Maximum number of packets without DATA that one packet may cause, and their additional bytes.
+/// Maximum number of packets without DATA that one packet may cause, and maximum of their bytes
+/// beyond its length.
 const MAX_ANSWERS: usize = 48;
 const MAX_ANSWER_BYTES: usize = 4_096;
 /// Maximum memory as a multiple of the configured buffers.
 const BUFFERS: usize = 2;
-/// Maximum memory of an association in addition to its buffers, in bytes: its state, and the 320
-/// chunks for which the smallest receive buffer has space (`MIN_CHUNKS` in `rx/window.rs`).
+/// Maximum memory of an association in addition to its buffers, in bytes: its state, and 320
+/// chunks, for which the smallest receive buffer has space (`MIN_CHUNKS` in `rx/window.rs`).
 const ASSOCIATION: usize = 96 << 10;
-/// Number of tables of an association with a value per stream (`stream_table.rs`): order of sent
-/// data, of received data, of I-DATA, of reassembled messages, scheduling, policies, and data that
-/// waits for a reset.
+/// Number of tables of an association with a value per stream (`stream_table.rs`): numbers of sent
+/// data, of received data, of I-DATA, of reassembled messages, scheduling, policies, and deferred
+/// data.
 const STREAM_TABLES: usize = 8;
-/// Memory of such a table for every stream up to the highest used: a pointer per page of 64.
+/// Memory of such a table for all streams up to the highest used one: a pointer for each page of 64
+/// streams.
 const PAGE: (usize, usize) = (64, 16);
 /// Maximum memory of an endpoint in addition to its associations, in bytes.
 const ENDPOINT: usize = 64 << 10;
@@ -35,26 +37,26 @@ const STEPS_PER_BYTE: u64 = 4;
 /// Maximum number of steps per packet and per timer, independent of their content.
 const STEPS_PER_CALL: u64 = 100;
 
-/// Knowledge of an on-path attacker.
+/// Data that an on-path attacker has observed.
 #[derive(Clone, Default)]
 pub(super) struct Known {
-    /// Tag of packets to each host.
+    /// Verification tag of packets to each host.
     pub tag_to: [u32; 2],
     /// Last TSN sent by each host.
     pub tsn_of: [u32; 2],
     /// Number of the next RE-CONFIG request of each host.
     pub request_of: [u32; 2],
-    /// Cumulative acknowledgment of each host's data.
+    /// Cumulative TSN that acknowledges each host's data.
     pub acked_of: [u32; 2],
-    /// Last cookie of each host, and its tag.
+    /// Last cookie of each host, and its verification tag.
     pub cookie_of: [Option<(u32, Bytes)>; 2],
-    /// Number of packets read.
+    /// Number of packets observed so far.
     pub packets: u32,
 }
 
 impl Known {
-    /// Learns from a packet of `host`; returns whether it contains DATA. Packets of this stack must
-    /// be valid to the last byte.
+    /// Records the contents of a packet of `host`; returns whether it contains DATA. Also checks
+    /// that packets of this stack are valid to the last byte.
     pub(super) fn learn(&mut self, host: usize, bytes: &Bytes, zero: ZeroChecksum) -> bool {
         let without = zero != ZeroChecksum::Off && checksum::is_zero(bytes);
         let checksum = if without {
@@ -94,7 +96,7 @@ impl Known {
         data
     }
 
-    /// Records a chunk of an extension.
+    /// Records the contents of an extension chunk.
     fn learn_extension(&mut self, host: usize, raw: RawChunk) -> bool {
         match Extension::decode(raw).expect("sound") {
             Extension::IData(chunk) => {
@@ -127,7 +129,7 @@ impl Known {
     }
 }
 
-/// Packets caused by one packet, without those with DATA.
+/// Number and size of the packets without DATA that one packet has caused.
 #[derive(Default)]
 pub(super) struct Answers {
     packets: usize,
@@ -151,11 +153,11 @@ impl Answers {
     }
 }
 
-/// Meter of heap memory and steps.
+/// Measurement of heap memory and steps.
 pub(super) struct Meter {
     held: Option<fn() -> usize>,
     before: usize,
-    /// Permitted steps for the bytes and calls so far, and the steps made.
+    /// Number of steps permitted so far for the bytes and calls, and number of steps made.
     allowed: u64,
     taken: u64,
 }
@@ -180,13 +182,13 @@ impl Meter {
         self.allowed += STEPS_PER_CALL;
     }
 
-    /// Accounts for a sent packet of `len` bytes: its data will be acknowledged or retransmitted
+    /// Accounts for a sent packet of `len` bytes, whose data will be acknowledged or retransmitted
     /// later.
     pub(super) fn sent(&mut self, len: usize) {
         self.allowed += STEPS_PER_BYTE * len as u64;
     }
 
-    /// Checks that the steps are proportional to the bytes.
+    /// Checks that the number of steps is proportional to the bytes.
     pub(super) fn check(&mut self, what: &str) {
         self.taken += work::take();
         let Self { taken, allowed, .. } = self;
@@ -194,18 +196,18 @@ impl Meter {
     }
 }
 
-/// Retransmissions of an association by cause.
+/// Transmissions and retransmissions of an association, by cause.
 pub(super) struct Sending {
     id: AssociationId,
     again: u64,
     timeouts: u64,
-    /// Total amount sent, which is the maximum that can be outstanding.
+    /// Amount of sent data, which is the maximum that can be outstanding.
     sent: u64,
     acknowledged: u64,
 }
 
 impl Sending {
-    /// Values of all associations.
+    /// Values of all associations of an endpoint.
     pub(super) fn all(endpoint: &Endpoint) -> Vec<Self> {
         let of = |id| {
             let association = endpoint.association(id)?;
@@ -223,7 +225,7 @@ impl Sending {
         endpoint.associations().filter_map(of).collect()
     }
 
-    /// Checks the difference between two points in time, between which nothing arrived.
+    /// Checks the difference between two points in time between which no packet arrived.
     pub(super) fn check(before: &[Self], after: &[Self]) {
         for late in after {
             let Some(early) = before.iter().find(|it| it.id == late.id) else {
@@ -247,8 +249,8 @@ impl Scenario<'_> {
         }
     }
 
-    /// Drops all packets in flight, so that the remaining memory belongs to the endpoints, and
-    /// checks it against a multiple of their buffers.
+    /// Drops all packets in flight, so that all remaining memory belongs to the endpoints. Checks
+    /// that it is at most a multiple of their buffers.
     pub(super) fn check_memory(&mut self) {
         let Some(held) = self.meter.held else { return };
         self.wire = Default::default();
@@ -310,10 +312,10 @@ impl Scenario<'_> {
         assert!(verified, "host {host} trusts {remote}");
     }
 
-    /// Ends the case: when the users close and the network is reliable again, everything must end,
-    /// unless an attacker with the tags interfered: for example with acknowledgments of data that
-    /// never arrived, so that neither end can know that it waits in vain. In this case the users
-    /// abort. Afterwards everything must be silent.
+    /// Ends the case: the users close, and the network becomes reliable. All associations must then
+    /// close, unless an attacker with the tags has interfered. It may have acknowledged data that
+    /// never arrived, so that both ends wait forever; the users then abort. Afterwards no more
+    /// packets may be sent.
     pub(super) fn end(&mut self) {
         for _ in 0..200 {
             self.close_all(false);
@@ -345,7 +347,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// The users of both ends read all data and close, or abort.
+    /// Lets the users of both ends read all data, and close or abort.
     fn close_all(&mut self, abort: bool) {
         for host in [A, Z] {
             self.read(host);
