@@ -2,8 +2,8 @@
 //! packets dropped.
 //!
 //! `ns2/two_paths_*.txt` contain the parameters of the module, the DATA packets dropped on each
-//! path, and the time and path of each TSN; `ns2/paths.tcl` and `ns2/paths.awk` generate them.
-//! Transmissions must have the same order and paths, at the same times.
+//! path, and the time and path of each TSN; `ns2/paths.tcl` and `ns2/paths.awk` generate them. This
+//! stack must transmit the same TSNs in the same order, on the same paths and at the same times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,21 +20,22 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{Bytes, BytesMut};
 
-/// The traces have a resolution of one microsecond, or ten.
+/// Tolerance of the times in seconds, because the traces have a resolution of one or ten
+/// microseconds.
 const TOLERANCE: f64 = 0.000_05;
 const MESSAGE: usize = 1_432;
-/// Bits per second and delay of each path.
+/// Bit rate in bits per second and propagation delay of each path.
 const LINKS: [(f64, Nanos); 2] = [(2e6, 50 * MILLISECOND), (1e6, 80 * MILLISECOND)];
-/// Round-trip time of each path measured before data by a HEARTBEAT of ns-2, 56 bytes with IP, and
-/// its answer.
+/// Round-trip time of each path, which ns-2 measures before it sends data: by a HEARTBEAT of 56
+/// bytes (with IP header) and its answer.
 const RTT: [Nanos; 2] = [100_448 * MICROSECOND, 160_896 * MICROSECOND];
 
-/// Time, path, TSN.
+/// Time, path and TSN of a transmission.
 type Sending = (f64, u8, u64);
 
 struct Recorded {
     config: Config,
-    /// Path, and the number of the packet on it.
+    /// Dropped packets: the path, and the number of the packet on it.
     drops: BTreeSet<(u8, usize)>,
     sends: Vec<Sending>,
 }
@@ -76,7 +77,8 @@ struct Link {
 }
 
 impl Link {
-    /// Arrival time of an SCTP packet sent at `now`; it has 20 bytes of IP header.
+    /// Arrival time of an SCTP packet that is sent at `now`. An IP header of 20 bytes is added to
+    /// its length.
     fn carry(&mut self, now: Nanos, packet: usize) -> Nanos {
         let transmission = from_seconds((packet + 20) as f64 * 8.0 / self.rate);
         self.free_at = now.max(self.free_at) + transmission;
@@ -86,7 +88,8 @@ impl Link {
 
 struct World {
     now: Nanos,
-    /// Arrivals: DATA at the receiver, or a SACK at the sender, and the path.
+    /// Packets in transit by arrival time: whether the packet carries DATA to the receiver
+    /// (otherwise a SACK to the sender), its path and its bytes.
     events: BTreeMap<(Nanos, u64), (bool, PathId, Bytes)>,
     sequence: u64,
     links: [[Link; 2]; 2],
@@ -146,7 +149,7 @@ impl World {
             .insert((at, self.sequence), (is_data, id, packet));
     }
 
-    /// Sends data of an endless source, and any SACK that is due.
+    /// Sends all data of an endless source that may be sent now, and any SACK that is due.
     fn send_all(&mut self) {
         loop {
             while self.sender.unsent_bytes() < 2 * MESSAGE {
@@ -166,8 +169,8 @@ impl World {
             let number = &mut self.sent[usize::from(id.0)];
             let lost = self.drops.contains(&(id.0, *number));
             *number += 1;
-            // ns-2's error model is located before the queue: dropped packets use no transmission
-            // time.
+            // The error model of ns-2 is located before the queue. A dropped packet therefore uses
+            // no transmission time.
             if !lost {
                 self.put(true, id, packet);
             }

@@ -1,5 +1,5 @@
-//! Packets for an unused port, at an endpoint that answers for all ports (RFC 9260 §8.4) because it
-//! owns its UDP port.
+//! Tests of packets for an unused port at an endpoint that owns its UDP port. It must answer for
+//! all SCTP ports (RFC 9260 §8.4).
 
 use crate::common;
 
@@ -21,7 +21,7 @@ fn world() -> World {
     world
 }
 
-/// Packet of A for a port that Z does not have.
+/// Builds a packet of A to a port that Z does not use.
 fn astray(verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
     let mut bytes = packet(A, verification_tag, chunks).to_vec();
     bytes[2..4].copy_from_slice(&NOBODYS.to_be_bytes());
@@ -40,7 +40,7 @@ fn init() -> Chunk {
     })
 }
 
-/// Header and chunks of the only answer.
+/// Header and chunks of the only packet that Z has sent.
 fn answer(world: &World) -> (CommonHeader, String) {
     let answers: Vec<_> = world.shots.iter().filter(|shot| shot.from == Z).collect();
     let [answer] = answers[..] else {
@@ -106,7 +106,7 @@ fn an_init_that_breaks_a_rule_draws_no_init_ack() {
     world.inject(Z, astray(0, &[&init(), &Chunk::CookieAck]));
     assert_eq!(world.story.len(), 1, "{:?}", world.story);
     assert_eq!(world.endpoints[Z].discards().of(DiscardReason::Port), 1);
-    // Rule 3 is for INITs with tag 0, rule 8 for others.
+    // Rule 3 applies to INITs with tag 0, and rule 8 to INITs with another tag.
     world.inject(Z, astray(TAG, &[&init()]));
     let (header, chunks) = answer(&world);
     assert_eq!((chunks.as_str(), header.verification_tag), ("ABORT", TAG));

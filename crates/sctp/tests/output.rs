@@ -1,4 +1,5 @@
-//! Order of messages and events, for any reader at any time.
+//! Tests of the order in which messages and events are returned, for every kind of reader and every
+//! time of reading.
 
 use crate::common;
 
@@ -18,7 +19,7 @@ use common::*;
 const MESSAGES: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 const PARTS: Interest = Interest::PARTS.and(Interest::EVENTS);
 
-/// Short form of an output: the text of a message, the message of a part, or the event.
+/// Short text for an output: the text of a message, the text and message of a part, or the event.
 fn word(output: Output) -> String {
     let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
     match output {
@@ -43,7 +44,7 @@ fn word(output: Output) -> String {
     }
 }
 
-/// All output for Z's reader.
+/// Reads all output of Z for a reader with this `interest`.
 fn read(world: &mut World, id: AssociationId, interest: Interest) -> Vec<String> {
     let association = world.endpoints[Z].association_mut(id).expect("known");
     let all = std::iter::from_fn(|| association.poll_output(interest))
@@ -53,7 +54,8 @@ fn read(world: &mut World, id: AssociationId, interest: Interest) -> Vec<String>
     all
 }
 
-/// Both ends, after their initial events were read; Z's events stay queued from now on.
+/// Establishes an association and reads the initial events of both ends. Later events of Z stay
+/// queued.
 fn up(config: Config) -> (World, [AssociationId; 2]) {
     let mut world = World::new(config);
     let (a, z) = world.established();
@@ -65,7 +67,7 @@ fn resettable() -> Config {
     Config::default().with(|it| it.reconfiguration = true)
 }
 
-/// A sends a message, resets the stream, and sends another.
+/// A sends a message, resets the stream, and sends a second message.
 fn with_a_reset() -> (World, AssociationId) {
     with_a_reset_under(resettable())
 }
@@ -96,7 +98,8 @@ fn a_reset_is_between_the_messages_before_it_and_those_behind() {
     }
 }
 
-/// Messages of other streams and unordered ones are in the same order.
+/// Messages of other streams and unordered messages should keep their place relative to the event
+/// as well.
 #[test]
 fn an_event_is_between_messages_of_any_stream() {
     let (mut world, [a, z]) = up(resettable());
@@ -134,11 +137,12 @@ fn an_event_is_between_messages_of_any_stream() {
     assert_eq!(read(&mut world, z, MESSAGES), expected);
 }
 
-/// A SACK and the answer to the acknowledged message arrive in one packet.
+/// One packet contains a SACK and the peer's answer to the acknowledged message. The receipt should
+/// be returned before the answer.
 #[test]
 fn a_receipt_is_before_the_message_behind_its_sack() {
     let (mut world, [a, z]) = up(Config::default());
-    // The first DATA is acknowledged at once.
+    // The receiver acknowledges the first DATA without delay.
     world.send(A, a, 1, "before");
     world.run_for(SECOND);
     let association = world.endpoints[A].association_mut(a).expect("up");
@@ -157,7 +161,7 @@ fn a_receipt_is_before_the_message_behind_its_sack() {
     assert_eq!(all.collect::<Vec<_>>(), ["receipt 5", "answer"]);
 }
 
-/// The messages should be the same if all chunks arrive in one packet.
+/// The order should be the same if all chunks arrive in one packet.
 #[test]
 fn a_reset_is_between_what_shares_its_packet() {
     let (mut world, [a, z]) = up(resettable());
@@ -225,8 +229,9 @@ fn rig() -> Rig {
     rig
 }
 
-/// A partially delivered message that is abandoned: its parts that were read, the event, and then
-/// messages that waited for its end.
+/// A partially delivered message is abandoned. Parts that were read before come first. Then the
+/// reader should get the event, and then the messages that had to wait for the end of that message.
+/// Parts that were not read before are dropped.
 #[test]
 fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     let mut rig = rig();
@@ -244,7 +249,8 @@ fn an_abandoned_message_is_between_its_parts_and_what_waited_for_its_end() {
     );
 }
 
-/// The end of a message does not go before an event because its beginning was not read.
+/// The end of a message should not be returned before an event that preceded it, even if the
+/// beginning of the message has not been read yet.
 #[test]
 fn an_event_is_between_the_parts_of_a_message() {
     for (interest, expected) in [
@@ -260,7 +266,8 @@ fn an_event_is_between_the_parts_of_a_message() {
     }
 }
 
-/// Likewise for a message that has no end, without a FORWARD TSN.
+/// A message that never ends should be reported before the messages that had to wait for its end,
+/// also if no FORWARD TSN arrives.
 #[test]
 fn a_message_without_an_end_is_before_what_waited_for_it() {
     let mut rig = rig();
@@ -271,7 +278,8 @@ fn a_message_without_an_end_is_before_what_waited_for_it() {
     assert_eq!(all, ["aborted 3", "2;"], "the other was not begun");
 }
 
-/// A message that is too long ends the association. What arrived behind it is read all the same.
+/// A message that is too long ends the association. Data that arrived after it should be readable
+/// nevertheless.
 #[test]
 fn data_after_an_oversized_message_is_read() {
     let mut rig = Rig::of(Config::default().with(|it| {
@@ -296,7 +304,8 @@ fn data_after_an_oversized_message_is_read() {
     assert_eq!(aborts(&rig), 1);
 }
 
-/// It causes no ABORT if the association was closed before it is read.
+/// A message that is too long should not cause an ABORT if the association was closed before the
+/// message is read.
 #[test]
 fn a_message_too_long_of_a_closed_association_is_skipped() {
     let mut rig = Rig::of(Config::default().with(|it| {
@@ -314,7 +323,8 @@ fn a_message_too_long_of_a_closed_association_is_skipped() {
     assert_eq!(shots.filter(|it| it.chunks == "ABORT").count(), 0);
 }
 
-/// A reader of one stream waits for no other, and is notified of the end of its message.
+/// A reader of one stream should not wait for other streams, and should be notified when a message
+/// of its stream was abandoned.
 #[test]
 fn a_reader_of_one_stream_leaves_the_others() {
     let mut rig = rig();
@@ -331,7 +341,7 @@ fn a_reader_of_one_stream_leaves_the_others() {
     assert_eq!(read(&mut rig.world, rig.z, PARTS), ["0;", "3;"]);
 }
 
-/// A reader of the complete messages of one stream gets no parts.
+/// A reader of complete messages of one stream should get no parts.
 #[test]
 fn a_message_of_one_stream_is_put_together() {
     let mut rig = rig();
@@ -345,7 +355,8 @@ fn a_message_of_one_stream_is_put_together() {
     assert_eq!(read(&mut rig.world, rig.z, MESSAGES), ["0;"]);
 }
 
-/// An event after messages of another stream waits for those.
+/// An event that follows messages of another stream should be returned only after those messages
+/// were read.
 #[test]
 fn a_reader_of_one_stream_is_not_notified_early() {
     let (mut world, z) = with_a_reset();
@@ -392,7 +403,7 @@ fn the_streams_of_what_was_sent_are_reported() {
     assert!(world.endpoints[A].poll_ready().is_none(), "it was told");
 }
 
-/// The driver is notified once of each association with new output.
+/// The driver should be notified once of each association that has new output.
 #[test]
 fn the_driver_is_notified_of_associations_with_output() {
     let (mut world, [a, z]) = up(Config::default());
@@ -420,8 +431,8 @@ fn the_driver_is_notified_of_associations_with_output() {
     assert_eq!(all, ["three", "shutdown", "closed"]);
 }
 
-/// Taking messages opens the receive window: the association that the driver was given is asked for
-/// packets again.
+/// Reading messages opens the receive window. After the driver has read messages of a ready
+/// association, the endpoint should therefore poll this association again.
 #[test]
 fn the_window_that_a_ready_association_opens_is_advertised() {
     let (mut world, [a, _]) = up(Config::default().with(|it| it.receive_buffer = 4_000));

@@ -1,4 +1,4 @@
-//! Pacing: DATA spread over the round-trip time.
+//! Tests of pacing, which spreads DATA over the round-trip time.
 
 use crate::common;
 
@@ -7,7 +7,8 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use common::*;
 
-/// Transmission times of DATA of a transfer of 40 messages of 1400 bytes, over a pipe of 50 ms.
+/// Times at which A sends DATA when it transfers 40 messages of 1400 bytes over a pipe with a delay
+/// of 50 ms.
 fn departures(pacing: Option<f64>) -> Vec<Nanos> {
     let mut world = World::new(Config::new(Profile::default()).with(|it| it.pacing = pacing));
     world.delay = 50 * MILLISECOND;
@@ -36,22 +37,22 @@ fn a_window_is_spread_over_the_round_trip() {
     let together = gaps(&departures(None));
     assert!(together.iter().filter(|&&gap| gap == 0).count() > 20);
     let paced = departures(Some(1.25));
-    // The first window is sent before a round trip was measured, so there is no rate yet.
+    // The first window is sent without pacing, because no round-trip time was measured yet.
     let began = paced[0];
     let spread: Vec<Nanos> = paced.into_iter().filter(|&at| at > began).collect();
     assert!(spread.len() > 30, "{}", spread.len());
     let mut spread = gaps(&spread);
     spread.sort_unstable();
-    // 1400 bytes at 1.25 windows per 100 ms. cwnd is between its initial value of 4404 bytes and
-    // the maximum reached in the transfer, 60,000 bytes: 25.4 ms to 1.8 ms. Longer gaps wait for an
-    // acknowledgment.
+    // The interval is the transmission time of 1400 bytes at 1.25 windows per 100 ms. It is between
+    // 25.4 ms at the initial cwnd of 4404 bytes and 1.8 ms at 60,000 bytes, the maximum in this
+    // transfer. Longer intervals occur while the sender waits for an acknowledgment.
     assert!(spread[0] > 1_800_000, "{}", spread[0]);
     assert!(spread[spread.len() / 2] < 26 * MILLISECOND, "{spread:?}");
 }
 
-/// A packet closes the window, and the next one is due later than the retransmission timeout. The
-/// window probe waits for its pacing time; a timer due earlier would be due forever, which the
-/// world checks.
+/// A packet closes the window, and pacing allows the next packet only after the retransmission
+/// timeout. The window probe should wait for the time that pacing allows. Otherwise the timer would
+/// stay due forever, which the world checks.
 #[test]
 fn a_closed_window_is_probed_at_the_pace() {
     let config = Config::default().with(|it| {
@@ -65,8 +66,8 @@ fn a_closed_window_is_probed_at_the_pace() {
     }
     world.run_for(SECOND);
     let mut read = world.receive_all(Z, z).len();
-    // The second packet is sent at once, and the third and all others 1,412 / (0.002 x 4,404) round
-    // trips later, which are 3.2 s.
+    // The second packet is sent at once. Each later packet follows 1,412 / (0.002 x 4,404) round
+    // trips after the previous one, which are 3.2 s.
     while read < 10 {
         world.forget();
         world.run_for(2 * SECOND);

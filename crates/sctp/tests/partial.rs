@@ -1,6 +1,7 @@
-//! Partial delivery (RFC 9260 §6.9): messages larger than the receive buffer, or than the partial
-//! delivery point, are delivered in parts. First with hand-made chunks of 1000 bytes, then with
-//! complete endpoints, then with peers that begin messages and never end them.
+//! Tests of partial delivery (RFC 9260 §6.9): messages larger than the receive buffer or than the
+//! partial delivery point are delivered in parts. The first tests use hand-made chunks of 1000
+//! bytes, the next ones complete endpoints, and the last ones peers that begin messages and never
+//! end them.
 
 use crate::common;
 
@@ -19,7 +20,7 @@ struct Rig {
     trace: Trace,
 }
 
-/// Fragment with the flags `B`eginning and `E`nd.
+/// Fragment of a message. `flags` contains `B` for the first fragment and `E` for the last one.
 fn fragment(tsn: u32, flags: &str, stream_id: u16, ssn: u16) -> Data {
     Data {
         tsn: Tsn(tsn),
@@ -41,7 +42,7 @@ fn unordered(data: Data) -> Data {
     }
 }
 
-/// Stream, number, and description of a part: `(0, 0, "B..", 9000)`.
+/// Stream, stream sequence number, flags and length of a part: `(0, 0, "B..", 9000)`.
 type Seen = (u16, u16, &'static str, usize);
 
 fn seen(part: &ReceivedPart) -> Seen {
@@ -98,8 +99,9 @@ impl Rig {
     }
 }
 
-/// The window closes at 9,000 of 10,000 bytes (the rest is less than a packet), so that this much
-/// is delivered; later data is delivered as it arrives, and the window opens as parts are read.
+/// The window closes at 9,000 of 10,000 bytes, because the rest is less than a packet. The message
+/// should be delivered in parts from then on: the first 9,000 bytes at once, later data as it
+/// arrives. The window should open as the user reads the parts.
 #[test]
 fn a_message_that_fills_the_buffer_is_delivered_as_it_comes() {
     let mut rig = Rig::new(10_000, None);
@@ -130,8 +132,8 @@ fn a_message_that_fills_the_buffer_is_delivered_as_it_comes() {
     assert_eq!((statistics.messages, statistics.partial_messages), (2, 1));
 }
 
-/// The window closes while another message is unread. Once it is read, the received part of the
-/// next message can be read.
+/// The window closes while another message is unread. After the user has read that message, the
+/// received part of the next one should be readable.
 #[test]
 fn a_reader_that_has_read_all_else_is_given_the_beginning_of_what_fills_the_buffer() {
     let mut rig = Rig::new(10_000, None);
@@ -148,8 +150,8 @@ fn a_reader_that_has_read_all_else_is_given_the_beginning_of_what_fills_the_buff
     assert_eq!(delivered, [1_000.0, 9_000.0]);
 }
 
-/// From 2,000 bytes on. Until the end nothing else of the same stream is delivered, ordered or not;
-/// another stream continues.
+/// Partial delivery should begin at 2,000 bytes. Until the message has ended, no other message of
+/// its stream should be delivered, neither ordered nor unordered. Other streams should continue.
 #[test]
 fn the_partial_delivery_point_begins_it_and_the_stream_waits_for_the_end() {
     let mut rig = Rig::new(65_536, Some(2_000));
@@ -176,7 +178,8 @@ fn the_partial_delivery_point_begins_it_and_the_stream_waits_for_the_end() {
 #[test]
 fn a_long_message_waits_for_the_ones_before_it() {
     let mut rig = Rig::new(65_536, Some(2_000));
-    // Number 1 of stream 0 and an unordered message of it, both long, before number 0 has arrived.
+    // Two long messages arrive before message 0 of stream 0: message 1 of this stream, and an
+    // unordered one.
     rig.new_data(fragment(2, "B", 0, 1));
     rig.new_data(fragment(3, "", 0, 1));
     assert_eq!(rig.parts(), []);
@@ -198,9 +201,9 @@ fn a_long_message_waits_for_the_ones_before_it() {
     assert!(rig.receiver.is_empty());
 }
 
-/// An unordered message of 10,000 bytes is complete after an ordered one in partial delivery, and
-/// leaves no space for a packet. Further fragments of the latter are accepted nevertheless, because
-/// otherwise both would wait forever.
+/// An ordered message is in partial delivery. An unordered message of 10,000 bytes is complete
+/// behind it and leaves no space for another packet. Further fragments of the ordered message must
+/// be accepted nevertheless, because otherwise both messages would wait forever.
 #[test]
 fn fragments_of_a_message_in_partial_delivery_pass_a_full_buffer() {
     let mut rig = Rig::new(11_000, Some(2_000));
@@ -251,8 +254,8 @@ fn whole_messages_are_put_together_up_to_a_bound() {
     assert_eq!(feed(&mut rig, 21, 21, 1), Err(TooLong));
 }
 
-/// One reader may switch between both modes: nothing is read twice, and no part is taken for a
-/// complete message.
+/// A reader may alternate between parts and complete messages. It should read nothing twice, and
+/// should not mistake a part for a complete message.
 #[test]
 fn parts_and_messages_may_be_read_by_turns() {
     let mut rig = Rig::new(65_536, Some(1_000));
@@ -268,8 +271,9 @@ fn parts_and_messages_may_be_read_by_turns() {
     assert_eq!(message.map(|it| it.ssn), Some(Ssn(1)));
 }
 
-/// Fragments of a message have consecutive TSNs. A peer that begins a message and continues with
-/// another violates this rule, in either order of arrival.
+/// Fragments of a message have consecutive TSNs. A peer that begins a message and continues with a
+/// fragment of another one violates this rule. The receiver should detect it in either order of
+/// arrival.
 #[test]
 fn messages_begun_and_never_ended_are_a_violation_once_no_tsn_is_missing() {
     for [first, second] in [[1, 2], [2, 1]] {
@@ -291,7 +295,8 @@ fn messages_begun_and_never_ended_are_a_violation_once_no_tsn_is_missing() {
     assert_eq!(whole, DataOutcome::ProtocolViolation, "an end of nothing");
 }
 
-/// After gaps a peer may begin any messages; it can use at most one buffer, permanently.
+/// While TSNs are missing, a peer may begin any number of messages. They should use at most one
+/// buffer, but they may use it permanently.
 #[test]
 fn messages_begun_behind_holes_hold_one_buffer_at_most() {
     let mut rig = Rig::new(20_000, None);
@@ -302,19 +307,21 @@ fn messages_begun_behind_holes_hold_one_buffer_at_most() {
     });
     let taken = outcomes.filter(|it| *it == DataOutcome::NewData).count();
     assert_eq!((taken, rig.receiver.a_rwnd()), (20, 0));
-    // Still alive: the gaps are filled, and the available data is delivered.
+    // The association is still established: after the gaps are filled, the available data is
+    // delivered.
     rig.new_data(fragment(1, "BE", 5000, 0));
     assert_eq!(rig.parts(), [(5000, 0, "B.E", 1_000)]);
 }
 
-/// The user wants early parts, and reads complete messages: reassembled data is bounded, as are
-/// begun messages.
+/// The partial delivery point is 1 byte, but the user reads complete messages. The receiver should
+/// limit the memory of reassembled data as well as that of begun messages.
 #[test]
 fn messages_begun_behind_holes_and_gathered_are_bounded() {
     let mut rig = Rig::new(10_000, Some(1));
     let mut gathered = 0;
     let end = (1..10_000).find_map(|n| {
-        // Each fourth TSN begins a message in a separate stream, and the next one continues it.
+        // Each fourth TSN begins a message on a separate stream, and the TSN after it continues
+        // that message.
         rig.take(fragment(4 * n, "B", n as u16, 0));
         rig.take(fragment(4 * n + 1, "", n as u16, 0));
         let before = rig.receiver.statistics().partial_messages;
@@ -333,7 +340,8 @@ fn messages_begun_behind_holes_and_gathered_are_bounded() {
     assert_eq!(rig.parts().len(), 64);
 }
 
-/// Stream sequence number 0 never arrives: nothing can ever be delivered.
+/// The message with stream sequence number 0 never arrives, so that no later message can be
+/// delivered.
 #[test]
 fn a_buffer_full_of_what_cannot_be_delivered_is_exhausted() {
     let mut rig = Rig::new(10_000, None);
@@ -349,7 +357,7 @@ fn long(length: usize) -> Bytes {
     (0..length).map(|at| (at ^ (at >> 8)) as u8).collect()
 }
 
-/// A message of three times the buffer in transmission, of which Z has read the first part.
+/// A sends a message of three times the size of the buffer, and Z has read the first part of it.
 fn under_way(config: Config) -> (World, [anabranch_sctp::AssociationId; 2]) {
     let mut world = World::new(config);
     world.narrate = false;
@@ -415,7 +423,7 @@ fn a_message_longer_than_is_put_together_ends_the_association() {
     assert_eq!(world.close_reason(A, a), Some(reason));
 }
 
-/// Whether the event concerns the message of [`under_way`] that will not end.
+/// Whether the event reports the end of partial delivery of the message of [`under_way`].
 fn is_of_it(event: &Event) -> bool {
     matches!(
         event,
@@ -475,7 +483,8 @@ fn a_restart_amid_a_message_is_reported_and_the_rest_is_not_mistaken() {
     }
 }
 
-/// Data collected by a reader of complete messages is dropped with an unfinished message.
+/// A reader of complete messages has collected part of a message that will not end. The collected
+/// data should be dropped.
 #[test]
 fn a_restart_forgets_what_was_gathered() {
     let mut world = World::new(Config::default());

@@ -1,4 +1,5 @@
-//! Abandoned messages: FORWARD TSN and the policies (RFC 3758, RFC 7496), as hand-made traces.
+//! Tests of abandoned messages with hand-made traces: FORWARD TSN (RFC 3758) and the policies (RFC
+//! 7496).
 
 use crate::common;
 
@@ -60,7 +61,8 @@ fn given_up(world: &World, host: usize) -> Vec<AbandonedMessage> {
     .collect()
 }
 
-/// FORWARD TSNs of A so far, with their cumulative TSNs relative to the first logged DATA.
+/// FORWARD TSNs that A has sent so far. Their cumulative TSNs are relative to the first DATA in the
+/// log.
 fn forwards(world: &World) -> Vec<(u32, Vec<(u16, u16)>)> {
     let first = world.shots.iter().find_map(|shot| {
         let mut chunks = chunks_of(&shot.bytes).into_iter();
@@ -87,7 +89,7 @@ fn forwards(world: &World) -> Vec<(u32, Vec<(u16, u16)>)> {
         .collect()
 }
 
-/// Loses the packets of A with DATA selected by `lost`, counted from 0.
+/// Drops the packets of A with DATA for which `lost` returns true. Packets are counted from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -103,8 +105,8 @@ fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> 
     })
 }
 
-/// RFC 3758 §3.1, §3.3: both ends must support it; without negotiation FORWARD TSN is an unknown
-/// chunk.
+/// RFC 3758 §3.1, §3.3: partial reliability requires support by both ends. Without negotiation
+/// FORWARD TSN should be treated as an unknown chunk.
 #[test]
 fn partial_reliability_takes_two() {
     for (ours, theirs) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -121,7 +123,7 @@ fn partial_reliability_takes_two() {
         let offered = |bytes: &Bytes| bytes.windows(9).any(|it| it == parameter);
         assert_eq!(offered(&world.shot(A, "INIT")), ours);
         assert_eq!(offered(&world.shot(Z, "INIT ACK")), ours && theirs);
-        // Without negotiation policies have no effect.
+        // Without negotiation the policies should have no effect.
         world.forget();
         world.fate = lose_data(|number| number == 0);
         send(&mut world, a, 0, "once", &NEVER_AGAIN);
@@ -132,8 +134,8 @@ fn partial_reliability_takes_two() {
     }
 }
 
-/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost; missing reports
-/// would cause a retransmission, so it is abandoned.
+/// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost. The missing reports
+/// would cause a retransmission, which its policy forbids. It should therefore be abandoned.
 #[test]
 fn a_message_out_of_retransmissions_is_skipped() {
     let mut world = World::new(partial().with(|it| it.delayed_sack = false));
@@ -167,7 +169,7 @@ fn a_message_out_of_retransmissions_is_skipped() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
 }
 
-/// RFC 7496 §3.1: a limit of two permits two retransmissions.
+/// RFC 7496 §3.1: for example, a limit of two should permit exactly two retransmissions.
 #[test]
 fn retransmissions_are_counted() {
     for most in 0..3 {
@@ -183,8 +185,8 @@ fn retransmissions_are_counted() {
     }
 }
 
-/// RFC 3758 §3.5 C5, A5: a lost FORWARD TSN is repeated when T3-rtx expires, and without an answer
-/// the path fails.
+/// RFC 3758 §3.5 C5, A5: a lost FORWARD TSN should be repeated when T3-rtx expires. If it is never
+/// answered, the path should fail.
 #[test]
 fn a_lost_forward_tsn_is_repeated_by_t3() {
     let mut world = World::new(partial());
@@ -215,7 +217,7 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
     assert_eq!(association.status().outstanding_chunks, 0);
     let path = association.paths().get(anabranch_sctp::PathId(0));
     assert_eq!(path.error_count(), 0, "the answer counts as a sign of life");
-    // Without any answer the association fails.
+    // If nothing is answered, the association should fail.
     world.fate = Box::new(|_| Fate::Drop);
     send(&mut world, a, 0, "n", &NEVER_AGAIN);
     world.run_for(1_000 * SECOND);
@@ -223,12 +225,14 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
     let _ = z;
 }
 
-/// RFC 3758 §4.1: a message that expires before its transmission is never sent, and uses no number.
+/// RFC 3758 §4.1: a message that expires before its transmission should not be sent and should use
+/// no sequence number.
 #[test]
 fn a_message_too_old_before_its_turn_is_never_sent() {
     let mut world = World::new(partial());
     let (a, z) = world.established();
-    // The first packet is lost: its window of four packets is closed until T3-rtx.
+    // The first packet is lost. Four packets fill the window, so that nothing else is sent before
+    // T3-rtx expires.
     world.fate = lose_data(|number| number < 4);
     let full = vec![0; 1_400];
     for _ in 0..4 {
@@ -255,15 +259,15 @@ fn a_message_too_old_before_its_turn_is_never_sent() {
     assert_eq!(forwards(&world), [], "nothing to skip");
 }
 
-/// RFC 3758 §3.5 A3: with one chunk the complete message is abandoned, including its unsent end;
-/// later data is not considered part of it.
+/// RFC 3758 §3.5 A3: if one chunk is abandoned, the complete message should be abandoned, including
+/// its unsent part. The receiver should not mistake later data for a part of it.
 #[test]
 fn a_long_message_is_abandoned_whole() {
     for unordered in [false, true] {
         let mut world = World::new(partial());
         let (a, z) = world.established();
-        // The second chunk of the message is lost permanently; much more of the message waits in
-        // the queue.
+        // The second chunk of the message is always lost. A large part of the message is still in
+        // the send queue.
         world.fate = lose_data(|number| number == 1);
         let long = (vec![1; 60_000], unordered);
         offer(&mut world, a, 1, long, &NEVER_AGAIN).expect("room");
@@ -291,8 +295,9 @@ fn a_long_message_is_abandoned_whole() {
     }
 }
 
-/// RFC 7496 §3.2: a message of high priority replaces those of the lowest, the oldest first; never
-/// one of the same or a higher priority.
+/// RFC 7496 §3.2: if the buffer is full, a message of high priority should replace messages of the
+/// lowest priority, the oldest first. It should never replace one of the same or of a higher
+/// priority.
 #[test]
 fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
     for scheduler in [
@@ -305,7 +310,7 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
         });
         let mut world = World::new(config);
         let (a, z) = world.established();
-        // Only one packet is in flight.
+        // Only one packet should be in flight.
         world.fate = lose_data(|_| false);
         let of = |priority| SendOptions::default().with_priority(Some(priority));
         for number in 0..4_u8 {
@@ -348,7 +353,7 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
     }
 }
 
-/// The settings provide the default policies of messages.
+/// The default policy of messages should be the one in the configuration.
 #[test]
 fn the_settings_have_defaults_of_the_policies() {
     let config = partial().with(|it| {
@@ -365,7 +370,7 @@ fn the_settings_have_defaults_of_the_policies() {
     assert_eq!(SendOptions::of(&Config::default()), SendOptions::default());
 }
 
-/// A shutdown waits only until the abandoned messages are reported to the peer.
+/// A shutdown should continue as soon as the peer knows of the abandoned messages.
 #[test]
 fn a_shutdown_goes_on_when_the_last_message_is_abandoned() {
     let mut world = World::new(partial());
@@ -390,8 +395,8 @@ fn a_shutdown_goes_on_when_the_last_message_is_abandoned() {
     assert_eq!(closed, Some(world.told(A).len() - 1), "the last event");
 }
 
-/// RFC 3758 §3.5 C4: if the streams do not fit into one packet, the FORWARD TSN is lowered, and the
-/// rest follows.
+/// RFC 3758 §3.5 C4: if the streams do not fit into one packet, the FORWARD TSN should have a lower
+/// TSN, and further FORWARD TSNs should report the rest.
 #[test]
 fn more_streams_than_fit_a_packet_are_reported_in_several() {
     let mut config = partial().with(|it| {
@@ -402,7 +407,7 @@ fn more_streams_than_fit_a_packet_are_reported_in_several() {
     config.profile.max_burst = 100;
     let mut world = World::new(config);
     let (a, z) = world.established();
-    // Chunks bundled with a FORWARD TSN arrive.
+    // DATA is dropped unless it shares a packet with a FORWARD TSN.
     world.fate = Box::new(|shot| {
         if shot.chunks.starts_with("DATA") {
             Fate::Drop

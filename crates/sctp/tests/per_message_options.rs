@@ -1,4 +1,5 @@
-//! Per-message destination address and authentication key, and replacement of the scheduler.
+//! Tests of the destination address and authentication key of a single message, and of replacing
+//! the scheduler.
 
 use crate::common;
 
@@ -10,7 +11,7 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::{Chunk, kind};
 use common::*;
 
-/// Two hosts with two addresses each; both paths are confirmed.
+/// Creates two hosts with two addresses each. Both paths are confirmed.
 fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         config
@@ -24,7 +25,7 @@ fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     (world, a, z)
 }
 
-/// Queues messages at A without sending in between.
+/// Queues messages at A. Nothing is sent until all are queued.
 fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], SendOptions)]) {
     let now = world.now;
     let association = world.endpoints[A].association_mut(id).expect("known");
@@ -36,7 +37,7 @@ fn give(world: &mut World, id: AssociationId, messages: &[(u16, &'static [u8], S
     world.drain(A);
 }
 
-/// Network and user data of each DATA chunk sent by A, per packet.
+/// For each packet of A with DATA: its network, and the user data of each chunk.
 fn sent(world: &World) -> Vec<(u8, Vec<String>)> {
     let mut out = Vec::new();
     for shot in world.shots.iter().filter(|it| it.from == A) {
@@ -75,8 +76,8 @@ fn a_message_goes_to_the_address_that_its_user_names() {
     ];
     give(&mut world, a, &all);
     world.run_for(SECOND);
-    // One packet per address, in the order of the stream; messages for the same path share a
-    // packet.
+    // A packet for each change of address, in the order of the stream. Consecutive messages to one
+    // address should share a packet.
     let expected = packets(&[(0, &["one"]), (1, &["two", "three"]), (0, &["four"])]);
     assert_eq!(sent(&world), expected);
     let texts: Vec<_> = world
@@ -117,7 +118,8 @@ fn a_message_is_signed_by_the_key_that_its_user_names() {
         (0, b"e", usual),
     ];
     give(&mut world, a, &all);
-    // The key was deleted before transmission: the active key signs these messages.
+    // The user deletes the key before the messages are sent. They should be signed with the active
+    // key.
     let association = world.endpoints[A].association_mut(a).expect("known");
     let keys = association.auth_keys().expect("offered");
     assert!(keys.can_sign(3) && !keys.can_sign(9));
@@ -153,7 +155,7 @@ fn a_message_is_signed_by_the_key_that_its_user_names() {
     assert_eq!(told, [3, 4, 0]);
 }
 
-/// Keys named by the AUTH chunks of a packet.
+/// Identifiers of the keys in the AUTH chunks of a packet.
 fn keys_of(packet: &[u8]) -> Vec<u16> {
     let (mut at, mut keys) = (12, Vec::new());
     while at + 4 <= packet.len() {

@@ -1,5 +1,5 @@
-//! Path MTU discovery (RFC 9260 §7.3, RFC 8899): the path MTU is found, black holes are detected,
-//! and chunks fragmented for larger packets still arrive.
+//! Tests of path MTU discovery (RFC 9260 §7.3, RFC 8899): the path MTU should be found, black holes
+//! should be detected, and chunks that were fragmented for larger packets should still arrive.
 
 use crate::common;
 use crate::icmp::quoted;
@@ -21,7 +21,7 @@ use common::{A, Fate, Shot, World, Z, address};
 /// Length of the IPv4 header of an SCTP packet.
 const IP: usize = 20;
 
-/// MTU of the pipe, and the packets that exceeded it.
+/// MTU of the pipe, and the packets that were larger.
 #[derive(Clone, Default)]
 struct Pipe {
     mtu: Rc<Cell<usize>>,
@@ -58,7 +58,7 @@ fn packet_of(world: &World, host: usize, id: AssociationId) -> usize {
     association.paths().get(PathId(0)).max_packet()
 }
 
-/// Largest packet of `A` so far, including its IP header.
+/// Size of the largest packet that `A` has sent so far, including its IP header.
 fn largest(world: &World) -> usize {
     let mine = world.shots.iter().filter(|shot| shot.from == A);
     mine.map(|shot| shot.bytes.len() + IP).max().unwrap_or(0)
@@ -91,8 +91,8 @@ fn the_interfaces_mtu_is_found_in_one_round_trip_and_nothing_is_probed_when_off(
     assert_eq!(probes(&world, A), []);
 }
 
-/// A path of 1,400 bytes. Three probes of 1,500 at one per second, then a binary search; data flows
-/// meanwhile, without loss.
+/// The path MTU is 1,400 bytes. The search should send three probes of 1,500 bytes, one per second,
+/// and then continue with a binary search. Meanwhile data should be transferred without loss.
 #[test]
 fn a_smaller_mtu_is_found_with_the_data() {
     let (mut world, [a, z], pipe) = world(discovering(), 1400);
@@ -109,7 +109,7 @@ fn a_smaller_mtu_is_found_with_the_data() {
         .map(|it| it.1)
         .filter(|size| *size > 1400)
         .collect();
-    // Two of the first three were sent before the log was cleared.
+    // Two of the three probes of 1,500 bytes were sent before the log was cleared.
     assert_eq!(lost, [1500, 1500, 1424, 1424, 1424, 1404, 1404, 1404]);
     assert_eq!(
         pipe.swallowed.get(),
@@ -122,9 +122,10 @@ fn a_smaller_mtu_is_found_with_the_data() {
     assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
-/// The path MTU falls from 1,500 to 1,300 bytes without ICMP. After a timeout small packets are
-/// compared with large ones, and packets are small before three RTOs have passed; data that is
-/// already fragmented is fragmented again by IP; then the search restarts.
+/// The path MTU falls from 1,500 to 1,300 bytes without an ICMP message. After a timeout the sender
+/// should compare small packets with large ones, and should use small packets before three RTOs
+/// have passed. Data that is already in chunks for larger packets should be fragmented by IP.
+/// Afterwards the search should restart.
 #[test]
 fn a_black_hole_is_left_and_all_arrives() {
     let (mut world, [a, z], pipe) = world(discovering(), 1500);
@@ -159,14 +160,14 @@ fn a_black_hole_is_left_and_all_arrives() {
         "new messages are cut smaller"
     );
     assert_eq!(world.state(A, a), AssociationState::Established);
-    // Ten minutes later the path MTU is restored.
+    // After ten minutes the path MTU is 1,500 bytes again.
     pipe.mtu.set(1500);
     world.run_for(610 * SECOND);
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
 }
 
-/// The network reports its MTU: new packets fit at once, and data in flight is retransmitted at
-/// once.
+/// The network reports its MTU. New packets should have this size at once, and data in flight
+/// should be retransmitted at once.
 #[test]
 fn packet_too_big_is_taken_at_its_word() {
     for config in [discovering(), Config::default()] {
@@ -214,7 +215,7 @@ fn packet_too_big_is_taken_at_its_word() {
     }
 }
 
-/// A temporary outage does not reduce the packet size, then or later.
+/// A temporary outage should not reduce the packet size, neither at once nor later.
 #[test]
 fn an_outage_does_not_end_the_search() {
     let (mut world, [a, _], pipe) = world(discovering(), 1500);
@@ -231,8 +232,8 @@ fn an_outage_does_not_end_the_search() {
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
 }
 
-/// Goodput of 75 s in kB, and the number of size reductions, over a pipe with this loss in both
-/// directions.
+/// Goodput in kB within 75 s, and the number of times that the packet size was reduced. The pipe
+/// has this loss rate in both directions.
 fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
     let config = Config::default().with(|it| {
         it.path_mtu_discovery = discovery;
@@ -267,8 +268,9 @@ fn lossy(seed: u64, permille: u64, discovery: bool) -> (f64, u32) {
     (bytes as f64 / 1e3, falls)
 }
 
-/// Losses independent of the size are not considered a black hole: goodput with and without
-/// discovery is equal within twice the standard error of the difference, over printed seeds.
+/// Losses that do not depend on the packet size should not be mistaken for a black hole. The
+/// goodput with and without discovery, averaged over several seeds, should differ by less than
+/// twice the standard error of the difference.
 #[test]
 fn loss_of_packets_whatever_their_size_is_no_black_hole() {
     const SEEDS: u64 = 12;
@@ -292,8 +294,8 @@ fn loss_of_packets_whatever_their_size_is_no_black_hole() {
     }
 }
 
-/// Small messages pass and large ones are lost, so that T3-rtx never expires twice in succession:
-/// the black hole is detected equally fast.
+/// Small messages arrive and large ones are lost. T3-rtx therefore never expires twice in
+/// succession. The black hole should be detected nevertheless, and as soon as in other cases.
 #[test]
 fn a_black_hole_is_found_while_small_messages_pass() {
     for rack in [false, true] {
@@ -314,7 +316,7 @@ fn a_black_hole_is_found_while_small_messages_pass() {
     }
 }
 
-/// Below the base size: found from the minimum upwards.
+/// A path MTU below the base size should be found by a search upwards from the minimum.
 #[test]
 fn a_path_below_the_base_size_works() {
     let (mut world, [a, z], pipe) = world(discovering(), 1000);
@@ -325,8 +327,8 @@ fn a_path_below_the_base_size_works() {
     assert!(pipe.fragmented.get() > 0);
 }
 
-/// A COOKIE ECHO with DATA is too large for the path: after a timeout it is sent alone (RFC 9260
-/// §5.1 C).
+/// A packet with COOKIE ECHO and DATA is too large for the path. After a timeout the COOKIE ECHO
+/// should be sent without DATA (RFC 9260 §5.1 C).
 #[test]
 fn a_cookie_echo_arrives_where_its_data_is_too_large() {
     let config = discovering().with(|it| it.data_with_cookie_echo = true);
@@ -347,8 +349,8 @@ fn a_cookie_echo_arrives_where_its_data_is_too_large() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// Unanswered probes are lost because of their size or for other reasons, but are no errors of the
-/// path; an answer counts once.
+/// Probes may be lost because of their size, so unanswered probes should not count as errors of the
+/// path. An answer should count only once.
 #[test]
 fn an_old_answer_to_a_probe_means_nothing() {
     let mut world = World::new(discovering());
@@ -365,8 +367,8 @@ fn an_old_answer_to_a_probe_means_nothing() {
     assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
-/// Every profile except RSCTP's, two paths with different MTUs: messages are fragmented for the
-/// smaller.
+/// Two paths have different MTUs. With every profile except that of RSCTP, messages should be
+/// fragmented for the smaller MTU.
 #[test]
 fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     let homes = |host| vec![address(host, 0), address(host, 1)];
@@ -398,7 +400,7 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     assert_eq!(probes(&world, A), []);
 }
 
-/// The base size over IPv6 with UDP encapsulation, and a large message in packets of a jumbo
+/// Tests the base size over IPv6 with UDP encapsulation, and a large message in packets of a jumbo
 /// interface.
 #[test]
 fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
@@ -415,7 +417,8 @@ fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
     assert_eq!(largest(&world), 9000);
 }
 
-/// If the peer accepts only authenticated HEARTBEATs, a probe with an AUTH has the intended size.
+/// The peer accepts only authenticated HEARTBEATs. A probe should have its intended size including
+/// the AUTH chunk.
 #[test]
 fn a_probe_behind_an_auth_has_its_size() {
     let config = discovering().with(|it| {

@@ -1,4 +1,5 @@
-//! Attempts at two addresses of one host: one wins, and the host sees no restart.
+//! Tests of simultaneous attempts at two addresses of one host. One attempt should succeed, and the
+//! host should not mistake the other for a restart.
 
 use crate::common;
 
@@ -58,7 +59,7 @@ impl Hosts {
         .collect()
     }
 
-    /// Processes all packets before any answer is sent.
+    /// Delivers all packets before any answer is sent.
     fn take(endpoint: &mut Endpoint, now: Nanos, packets: Packets) {
         for (path, packet) in packets {
             endpoint.handle_datagram(now, path, Ecn::NotEct, packet);
@@ -108,8 +109,8 @@ fn one_of_two_attempts_at_one_host_goes_on() {
     assert_eq!(hosts.state(first), AssociationState::Established);
 }
 
-/// A race survives the failure of its first attempt: the other continues when its INIT is answered
-/// again.
+/// The first attempt fails after the second one was behind. The second attempt should continue when
+/// its INIT is answered again.
 #[test]
 fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     let mut hosts = Hosts::new();
@@ -120,7 +121,7 @@ fn an_attempt_that_was_behind_goes_on_when_the_other_failed() {
     Hosts::take(&mut hosts.client, hosts.now, acks);
     assert_eq!(hosts.state(first), AssociationState::CookieEchoed);
     assert_eq!(hosts.state(second), AssociationState::CookieWait);
-    // The COOKIE ECHO of the first association is lost, and the user aborts this association.
+    // The COOKIE ECHO of the first association is lost. Then the user aborts this association.
     Hosts::sent(&mut hosts.client, hosts.now);
     let association = hosts.client.association_mut(first).expect("not released");
     association

@@ -1,5 +1,5 @@
-//! RACK-TLP between two endpoints: cost of a lost tail and of a lost retransmission, over a pipe of
-//! 50 ms each way.
+//! Tests of RACK-TLP between two endpoints: time that a lost tail and a lost retransmission cost.
+//! The pipe has a delay of 50 ms in each direction.
 
 use crate::common;
 
@@ -11,7 +11,8 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// SACKs are not delayed, because a delayed SACK would add to the recovery of a tail of one packet.
+/// Configuration without delayed SACKs, because the delay would be added to the recovery of a lost
+/// tail of one packet.
 fn config(rack: bool) -> Config {
     Config::new(Profile::default()).with(|it| {
         it.rack = rack;
@@ -19,7 +20,8 @@ fn config(rack: bool) -> Config {
     })
 }
 
-/// DATA in a packet, as offsets from the first TSN, which is `first` if it was seen before.
+/// Offsets of the DATA chunks in a packet from the first TSN. `first` is set to the first TSN when
+/// it is seen.
 fn places(shot: &Shot, first: &mut Option<u32>) -> Vec<u32> {
     let tsns = chunks_of(&shot.bytes)
         .into_iter()
@@ -31,13 +33,13 @@ fn places(shot: &Shot, first: &mut Option<u32>) -> Vec<u32> {
         .collect()
 }
 
-/// Duration of 30 messages of 1400 bytes, and the timeouts of the sender, if the message `lost` is
-/// lost this many times.
+/// Duration of a transfer of 30 messages of 1400 bytes, and the number of timeouts of the sender.
+/// The message number `lost` is lost `times` times.
 fn transfer(rack: bool, lost: u32, times: u32) -> (Nanos, u64) {
     let mut world = World::new(config(rack));
     world.delay = 50 * MILLISECOND;
     let (a, z) = world.established();
-    // The round trip is measured, and cwnd is large.
+    // Sends data so that the round-trip time is measured and cwnd becomes large.
     (0..30).for_each(|_| world.send(A, a, 0, vec![0; 1400]));
     world.run_for(5 * SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 30);
@@ -60,8 +62,9 @@ fn transfer(rack: bool, lost: u32, times: u32) -> (Nanos, u64) {
     (took, counters.sender.timeouts)
 }
 
-/// Without loss it takes only a few round trips of 100 ms. T3-rtx detects the lost tail one second
-/// after the last acknowledgment; with a probe it is about two round trips.
+/// Without loss the transfer takes only a few round trips of 100 ms. Without a probe, the lost tail
+/// would be detected by T3-rtx one second after the last acknowledgment. With a probe, recovery
+/// should take about two round trips.
 #[test]
 fn a_lost_tail_costs_about_two_round_trips_and_not_a_timeout() {
     let whole = transfer(true, 99, 1).0;
@@ -77,7 +80,7 @@ fn a_lost_tail_costs_about_two_round_trips_and_not_a_timeout() {
     );
 }
 
-/// A lost retransmission costs one round trip more and no timeout.
+/// A lost retransmission should cost one additional round trip and no timeout.
 #[test]
 fn a_lost_retransmission_costs_a_round_trip_and_not_a_timeout() {
     let once = transfer(true, 5, 1).0;
@@ -88,7 +91,8 @@ fn a_lost_retransmission_costs_a_round_trip_and_not_a_timeout() {
     assert!(fast - once <= 250 * MILLISECOND, "{}", fast - once);
 }
 
-/// Random loss in both directions: everything arrives in order, and timeouts are rare.
+/// With random loss in both directions all messages should arrive in order, and timeouts should be
+/// rare.
 #[test]
 fn random_losses_cost_few_timeouts() {
     let seed = std::env::var("CASE").map_or(8985, |seed| seed.parse().expect("a number"));

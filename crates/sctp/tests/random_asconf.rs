@@ -1,7 +1,7 @@
 //! Random scenarios of two ends that change their addresses during transfers (RFC 5061): networks
 //! fail with their packets, new ones appear before or after, and requests and responses are lost,
-//! duplicated, late and corrupted. Every message arrives once and in order, and in the end both
-//! know the same addresses of each other.
+//! duplicated, late and corrupted. Every message should arrive once and in order, and in the end
+//! each end should know exactly the addresses that the other one has.
 
 use crate::common;
 
@@ -21,7 +21,8 @@ use rand_core::{RngCore, SeedableRng};
 
 type Random = rand_pcg::Pcg64Mcg;
 
-/// Steps per scenario; a host has no more addresses than one byte can number.
+/// Number of steps per scenario. It is limited because the addresses of a host are numbered with
+/// one byte.
 const TURNS: u32 = 60;
 
 fn below(random: &mut Random, most: u32) -> u32 {
@@ -36,7 +37,7 @@ struct Scenario {
     gone: Rc<RefCell<BTreeSet<IpAddr>>>,
     /// Network number of each host's next address.
     next: [u8; 2],
-    /// Number of outcomes that each host waits for.
+    /// Number of outstanding requests of each host.
     open: [usize; 2],
     sent: [u32; 2],
     heard: [u32; 2],
@@ -132,7 +133,7 @@ impl Scenario {
         self.world.drain(host);
     }
 
-    /// Reads all output: checks the order of messages, and counts the outcomes of requests.
+    /// Reads all output, checks the order of the messages, and counts the completed requests.
     fn hear(&mut self) {
         for host in [A, Z] {
             for message in self.world.receive_all(host, self.ids[host]) {
@@ -157,7 +158,7 @@ impl Scenario {
     fn settle(&mut self, change: AddressChange, outcome: AddressChangeOutcome) {
         if outcome == AddressChangeOutcome::Performed {
             self.performed += 1;
-            // The interface is removed, too, at the end.
+            // At the end the interface with the removed address disappears as well.
             if let AddressChange::Remove(address) = change {
                 self.gone.borrow_mut().insert(address);
             }
@@ -180,8 +181,8 @@ impl Scenario {
     fn wish(&mut self, host: usize) {
         let own = self.association(host).local_addresses();
         let one = own[below(&mut self.random, own.len() as u32) as usize];
-        // All addresses of a host are removed only if the other host does not move and nothing is
-        // outstanding.
+        // All addresses of a host may be removed only if the other host does not change its
+        // addresses at the same time and no request is outstanding.
         let may_break = self.open == [0; 2];
         let room = own.len() + self.open[host] < 6;
         match below(&mut self.random, 8) {
@@ -196,7 +197,7 @@ impl Scenario {
             2 => self.change(host, &[AddressChange::Remove(one)]),
             3 => self.change(host, &[AddressChange::PeerPrimary(one)]),
             4 if may_break => self.change(host, &[AddressChange::KeepOnly(one)]),
-            // The networks fail, and another appears later, or in reverse order.
+            // All networks of the host fail, and a new one appears before or after that.
             5 if may_break => {
                 self.gone.borrow_mut().extend(&own);
                 let gap = u64::from(below(&mut self.random, 3_000)) * MILLISECOND;
@@ -224,7 +225,7 @@ impl Scenario {
         let changes: Vec<_> = [add].into_iter().chain(gone).collect();
         self.change(host, &changes);
         if below(&mut self.random, 3) == 0 && own.len() < 5 {
-            // More requests at once, possibly without a source address.
+            // The host sends further requests at once. Its source address may be removed by them.
             let next = self.fresh(host);
             let more = [AddressChange::Add(next), AddressChange::KeepOnly(fresh)];
             let many = 1 + below(&mut self.random, 2) as usize;
@@ -263,7 +264,8 @@ impl Scenario {
             let known: BTreeSet<_> = other.paths().addresses().collect();
             assert_eq!(own, known, "seed {seed}: addresses of {}", name(host));
         }
-        // The last packet of a shutdown may be lost in any case, which other tests cover.
+        // The last packet of a shutdown may be lost even without faults. Other tests cover that
+        // case.
         let gone = Rc::clone(&self.gone);
         self.world.fate = Box::new(move |shot| {
             let gone = gone.borrow();

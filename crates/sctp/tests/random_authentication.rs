@@ -1,5 +1,5 @@
-//! Random scenarios with all chunks authenticated: loss, duplication, reordering and corruption,
-//! and changing keys; every message arrives once and in order.
+//! Random scenarios in which all chunks are authenticated: packets are lost, duplicated, reordered
+//! and corrupted, and the keys change. Every message should arrive once and in order.
 
 use crate::common;
 
@@ -59,7 +59,7 @@ fn scenario(seed: u64) {
                 world.send(host, id, 3, text);
                 sent[host] += 1;
             }
-            // Both ends have all keys; each uses any of them.
+            // Both ends have all keys, and each end may use any of them.
             let association = world.endpoints[host].association_mut(id).expect("known");
             let key = random.next_u32() as u16 % 4;
             let _ = association.change_auth_keys(|keys| keys.activate(key));

@@ -1,6 +1,7 @@
-//! Random scenarios of associations that use the DTLS chunk: loss, reordering, duplication,
-//! corruption, replays, new keys, restarts, two paths. Nothing is lost or delivered twice, and no
-//! user data is sent unprotected. Seeds as in [`common::seeds`].
+//! Random scenarios of associations that use the DTLS chunk: packets are lost, reordered,
+//! duplicated, corrupted and replayed, keys change, and ends restart, over two paths. No message
+//! should be lost or delivered twice, and no user data should be sent unprotected. Seeds are chosen
+//! as in [`common::seeds`].
 
 use crate::common;
 use crate::dtls::{DTLS, contains, strict, with_methods};
@@ -34,9 +35,10 @@ struct Scenario {
     ids: [Option<AssociationId>; 2],
     /// Number of messages sent by each host.
     sent: [u32; 2],
-    /// Number of the last message that was received of each host.
+    /// Number of the last message that was received from each host.
     received: [Option<u32>; 2],
-    /// Messages of each host received since the last restart, and the first one sent after it.
+    /// For each host: number of its messages received since the last restart, and the first one
+    /// that it sent after the restart.
     since: [(u32, u32); 2],
     restarts: u32,
     seen: Vec<Shot>,
@@ -151,7 +153,7 @@ impl Scenario {
         }
     }
 
-    /// An observed packet arrives again, or a part of it as an unprotected packet.
+    /// Delivers an earlier packet again, or a part of it as an unprotected packet.
     fn replay(&mut self) {
         if self.seen.is_empty() {
             return;
@@ -197,7 +199,7 @@ impl Scenario {
             .collect();
         let state = self.world.state(A, a);
         assert!(self.up(A).is_some(), "{own:?} {state:?} {all:?}");
-        // Earlier messages may be lost, on both sides.
+        // A restart may lose earlier messages of both ends.
         self.since = [(0, self.sent[A]), (0, self.sent[Z])];
     }
 

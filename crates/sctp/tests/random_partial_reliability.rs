@@ -1,6 +1,6 @@
-//! Messages with policies over a pipe that loses, duplicates and reorders packets: each is
-//! delivered once, in the order of its stream, or its user is notified that it was abandoned; never
-//! neither. Each case prints its seed; `CASE=seed` runs it alone.
+//! Messages with policies over a pipe that loses, duplicates and reorders packets: each message
+//! should be delivered once in the order of its stream, or its user should be notified that it was
+//! abandoned. Each case prints its seed; `CASE=seed` runs only that case.
 //!
 //! Both are possible only if the complete message was sent and not yet acknowledged when it was
 //! abandoned (RFC 3758 §3.5 A3, RFC 6458 §6.1.11: sent data may have arrived). If acknowledgments
@@ -67,29 +67,31 @@ fn offers(random: &mut Pcg64Mcg, count: u32) -> Vec<Offered> {
     (0..count).map(offer).collect()
 }
 
-/// Result of a message.
+/// Outcome of a message.
 #[derive(Default)]
 struct Became {
     delivered: u32,
-    /// Whether it had been sent, and the time, for each notification that it was abandoned.
+    /// For each notification that the message was abandoned: whether the message had been sent, and
+    /// the time.
     given_up: Vec<(bool, Nanos)>,
 }
 
-/// First and last TSNs of Gap Ack Blocks.
+/// First and last TSN of each Gap Ack Block.
 type Runs = Vec<(Tsn, Tsn)>;
 
-/// Observations of the pipe.
+/// Packets observed in the pipe.
 #[derive(Default)]
 struct Seen {
-    /// TSNs of each message so far, time of the first transmission, and whether all were sent.
+    /// TSNs of each message so far, time of its first transmission, and whether all of its chunks
+    /// were sent.
     messages: BTreeMap<u32, (Vec<Tsn>, Nanos, bool)>,
     /// Message of each TSN.
     sent: BTreeMap<u32, u32>,
-    /// Message by stream, ordering and identifier.
+    /// Message by its stream, its unordered flag and its identifier.
     named: BTreeMap<(u16, bool, u32), u32>,
     /// Arrival times and contents of SACKs.
     sacks: Vec<(Nanos, Tsn, Runs)>,
-    /// Expirations of T3-rtx.
+    /// Times at which T3-rtx expired.
     timeouts: Vec<Nanos>,
 }
 
@@ -149,8 +151,7 @@ impl Seen {
         tsns.iter().all(|tsn| tsn.le(*point) || within(tsn))
     }
 
-    /// Whether T3-rtx expired after the first transmission of message `number`, and not after
-    /// `time`.
+    /// Whether T3-rtx expired between the first transmission of message `number` and `time`.
     fn timed_out(&self, number: u32, time: Nanos) -> bool {
         let sent = self.messages.get(&number).map(|(_, at, _)| *at);
         let expired = |at: &Nanos| sent.is_some_and(|sent| *at >= sent) && *at <= time;
@@ -158,8 +159,9 @@ impl Seen {
     }
 }
 
-/// Reads the events of messages abandoned now. Returns the number of those that were only counted:
-/// if one call abandons messages at two times, this may be the second part.
+/// Reads the events of messages that were abandoned at this time. Returns the number of messages
+/// that were only counted. If one call abandons messages at two times, this may be the second part
+/// of them.
 fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) -> u64 {
     let now = world.now;
     let mut missed = 0;
@@ -179,8 +181,8 @@ fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) 
     missed
 }
 
-/// `deaf`: acknowledgments are lost, too. Every second seed interleaves messages, with any
-/// scheduler.
+/// If `deaf` is true, acknowledgments are lost as well. Every second seed interleaves messages,
+/// with any scheduler.
 fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     println!("CASE={seed} loss {loss_per_mille}/1000, acknowledgements lost: {deaf}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -213,7 +215,8 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     let delay = world.delay;
     world.fate = Box::new(move |shot| {
         up += 1;
-        // The shutdown is not tested here, and fails after six losses (RFC 9260 §9.2, T5).
+        // The shutdown may fail after six losses (RFC 9260 §9.2, T5). It is not tested here, so its
+        // packets are not dropped.
         let ends = matches!(
             shot.bytes[12],
             kind::SHUTDOWN | kind::SHUTDOWN_ACK | kind::SHUTDOWN_COMPLETE
@@ -223,7 +226,8 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
             _ if spared => Fate::Deliver,
             roll if roll < loss_per_mille => Fate::Drop,
             roll if roll < loss_per_mille + 20 => Fate::Duplicate,
-            // Reordered by less than three packets, so that it is not considered lost.
+            // The packet is delayed so that less than three packets overtake it. Otherwise the
+            // sender would consider it lost.
             roll if deaf && roll < loss_per_mille + 60 => {
                 Fate::Late(below(&mut trouble, 40) * MILLISECOND)
             }

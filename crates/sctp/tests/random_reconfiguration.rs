@@ -1,7 +1,8 @@
 //! Streams are reset and added, and all numbers restart, while messages flow in both directions
-//! over a pipe that loses, duplicates and reorders packets: each message is delivered once and in
-//! the order of its stream, whatever is reset before or after it. Each case prints its seed;
-//! `CASE=seed` runs it alone, `CASES=number` this many, from seed `FROM` on.
+//! over a pipe that loses, duplicates and reorders packets: each message should be delivered once
+//! and in the order of its stream, whatever is reset before or after it. Each case prints its seed.
+//! `CASE=seed` runs only that case, and `CASES=number` runs that number of cases, beginning with
+//! the seed `FROM`.
 
 use crate::common;
 
@@ -21,10 +22,10 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Number of messages per side.
+/// Number of messages that each side sends.
 const MESSAGES: u32 = 120;
 
-/// Whether the packet contains a SHUTDOWN, alone or after an answer.
+/// Whether the packet contains a SHUTDOWN chunk, possibly after other chunks.
 fn shuts_down(packet: &Bytes) -> bool {
     let chunks = packet.slice(COMMON_HEADER..);
     let is_shutdown = |it: Result<RawChunk, _>| it.is_ok_and(|it| it.kind == kind::SHUTDOWN);
@@ -35,7 +36,7 @@ fn below(random: &mut Pcg64Mcg, limit: u64) -> u64 {
     random.next_u64() % limit
 }
 
-/// Messages sent by one side, and received by the other.
+/// Messages that one side has sent.
 #[derive(Default)]
 struct Sent {
     /// Stream and unordered flag.
@@ -45,14 +46,14 @@ struct Sent {
     last: BTreeMap<u16, u32>,
 }
 
-/// Counters of operations.
+/// Number of completed operations of each kind.
 #[derive(Default)]
 struct Done {
     outgoing: u64,
     incoming: u64,
     all: u64,
     added: u64,
-    /// Closed by T5-shutdown-guard.
+    /// Number of associations that T5-shutdown-guard has closed.
     guarded: u64,
 }
 
@@ -217,7 +218,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
         if all_given && (closes_early || sent.iter().all(came)) {
             settled += 1;
         }
-        // Requests may or may not be completed before the end.
+        // An early end may come before all requests are completed.
         if settled == if closes_early { 1 } else { 4_000 } {
             let association = world.endpoints[A].association_mut(a).expect("known");
             let now = world.now;
@@ -238,8 +239,8 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
     }
     let end = world.close_reason(A, a);
     // T5-shutdown-guard (RFC 9260 §9.2) ends the association if the SHUTDOWN, its answer, or the
-    // peer's remaining data are lost for this long. A's data had arrived before its SHUTDOWN; some
-    // of Z's remaining data may be lost.
+    // remaining data of the peer are lost for too long. A sends its SHUTDOWN only after its data
+    // was acknowledged, but some remaining data of Z may be lost.
     let guarded = end == Some(CloseReason::ShutdownTimeout);
     let waited = closed_at.zip(shut_down_at.get());
     let waited = waited.map_or(0, |(closed, began)| closed - began);
@@ -260,7 +261,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
             );
         }
     }
-    // With much loss, requests may not be settled before the end.
+    // With a high loss rate, requests may still be outstanding at the end.
     let settles = !closes_early && loss_per_mille <= 20;
     let done = count(seed, &world, settles);
     Done {
@@ -269,7 +270,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
     }
 }
 
-/// Each operation of one side was performed by the other.
+/// Each operation that one side requested should have been performed by the other side.
 fn count(seed: u64, world: &World, settles: bool) -> Done {
     let mut done = Done::default();
     let mut by_direction = BTreeMap::new();
@@ -341,7 +342,8 @@ fn a_reset_never_loses_what_was_sent_before_it() {
 /// Seeds of earlier failures.
 #[test]
 fn earlier_failures_end_well() {
-    // A second copy of a request to reset all numbers arrived after the response "In progress". It
-    // was performed at once, and its new numbers met a peer that accepted old ones.
+    // A second copy of a request to reset all numbers arrived after the response "In progress". The
+    // responder performed the request at once and used new numbers, but its peer still accepted
+    // only old ones.
     case(135_665, 20);
 }

@@ -1,4 +1,5 @@
-//! RE-CONFIGs of an arbitrary peer: responses and robustness (RFC 6525 §5.2).
+//! Tests of RE-CONFIGs from a peer that sends arbitrary chunks: responses and robustness (RFC 6525
+//! §5.2).
 
 use crate::common;
 
@@ -30,7 +31,7 @@ impl Rig {
         Self::of(config)
     }
 
-    /// Request numbers also begin with the first TSN.
+    /// Request number with this offset. Like TSNs, request numbers begin with the initial TSN.
     fn number(&self, offset: u32) -> u32 {
         self.first.0.wrapping_add(offset)
     }
@@ -88,7 +89,7 @@ impl Rig {
         said
     }
 
-    /// Sends a RE-CONFIG; returns the results of the response.
+    /// Sends a RE-CONFIG and returns the results in the response.
     fn ask(&mut self, parameters: &[ReConfigParameter]) -> Vec<ReConfigResult> {
         self.raw(&Self::re_config(parameters));
         let said = self.said().into_iter();
@@ -99,7 +100,7 @@ impl Rig {
         said.filter_map(result).collect()
     }
 
-    /// Acknowledges all data of Z.
+    /// Acknowledges all data that Z has sent.
     fn acknowledge(&mut self) {
         let shots = self.world.shots.iter().rev();
         let tsn = shots
@@ -165,14 +166,14 @@ fn numbers_that_are_not_next_are_refused() {
         let request = rig.outgoing(offset, 0, &[1]);
         assert_eq!(rig.ask(&[request]), [Performed]);
     }
-    // Two are cached.
+    // Z caches the results of two requests.
     let [old, kept] = [1, 2].map(|offset| rig.outgoing(offset, 0, &[1]));
     assert_eq!(rig.ask(&[old]), [BadSequenceNumber]);
     assert_eq!(rig.ask(&[kept]), [Performed]);
     assert_eq!(rig.resets().len(), 4);
 }
 
-/// CVE-2009-0065 was such a stream number, in a FORWARD TSN.
+/// CVE-2009-0065 was caused by a nonexistent stream number in a FORWARD TSN.
 #[test]
 fn streams_that_do_not_exist_are_an_error_and_nothing_is_reset() {
     let mut rig = Rig::with_defaults();
@@ -215,12 +216,12 @@ fn a_reset_waits_for_all_that_was_sent_before_it() {
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
     assert_eq!(rig.resets(), [[0; 0]; 0]);
-    // Data of the stream after the reset waits; other streams continue.
+    // Data of the stream that follows the reset should wait. Other streams should continue.
     rig.data(3, 1, 0, "BE");
     rig.data(4, 2, 1, "BE");
     assert_eq!(rig.text(), "0;2;4;");
     rig.data(1, 1, 1, "BE");
-    // The reset is reported without another request.
+    // The peer performs the reset without a request of Z. Z should report it.
     let performed = ReConfigParameter::Response {
         response: rig.number(0),
         result: Performed,
@@ -243,7 +244,7 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     }
     let another = rig.outgoing(1, 1, &[2]);
     assert_eq!(rig.ask(&[another]), [AlreadyInProgress]);
-    // The same request with a new number replaces the deferred one.
+    // The same request with a new number should replace the deferred request.
     let again = rig.outgoing(2, 1, &[1]);
     assert_eq!(rig.ask(&[again]), [InProgress]);
     rig.data(0, 3, 0, "BE");
@@ -252,8 +253,9 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     assert_eq!(rig.text(), "0;");
 }
 
-/// A request of twelve bytes for all 65,535 streams, of which one is already being reset, would
-/// otherwise make Z store a list of all others; likewise a series of requests.
+/// A request of twelve bytes resets all 65,535 streams, one of which is already being reset. Z
+/// should not store a list of all other streams for it. The total length of the lists in a series
+/// of requests should be limited as well.
 #[test]
 fn the_memory_of_requested_resets_is_bounded() {
     let many = |it: &mut Config| (it.outbound_streams, it.inbound_streams) = (65_535, 65_535);
@@ -285,7 +287,8 @@ fn a_message_that_goes_on_behind_its_reset_is_refused() {
     assert_eq!(rig.text(), "0;1;");
 }
 
-/// Skipped numbers never arrive after a reset: messages that waited for them are delivered.
+/// After a reset, the missing messages never arrive. Messages that had to wait for them should be
+/// delivered.
 #[test]
 fn a_reset_delivers_messages_that_waited_for_missing_ones() {
     let mut rig = Rig::with_defaults();
@@ -342,12 +345,12 @@ fn inconsistent_or_malformed_re_configs_are_counted() {
         short.resize(cut.next_multiple_of(4), 0);
         rig.raw(&short);
         if cut >= 8 {
-            // The parameter length matches the chunk.
+            // The length of the parameter is reduced together with that of the chunk.
             short[6..8].copy_from_slice(&(cut as u16 - 4).to_be_bytes());
             rig.raw(&short);
         }
     }
-    // An unknown parameter type.
+    // A parameter of unknown type.
     rig.raw(&[kind::RE_CONFIG, 0, 0, 12, 0, 99, 0, 8, 1, 2, 3, 4]);
     assert_eq!(
         rig.resets(),
@@ -357,7 +360,8 @@ fn inconsistent_or_malformed_re_configs_are_counted() {
     assert!(rig.bad() > 20 && rig.is_up(), "{}", rig.bad());
 }
 
-/// CVE-2014-3688: many requests in one packet cause no more responses than fit into one packet.
+/// CVE-2014-3688: many requests in one packet should cause no more responses than fit into one
+/// packet.
 #[test]
 fn many_requests_in_one_packet_draw_one_packet_of_answers() {
     let mut rig = Rig::with_defaults();
@@ -400,7 +404,7 @@ fn answers_to_nothing_that_was_asked_change_nothing() {
     }
     assert_eq!(rig.bad(), 3);
     assert!(rig.world.told(Z).is_empty());
-    // TSNs in a response that has none are ignored.
+    // The next TSNs should be ignored in a response that must not have them.
     assert_eq!(rig.ask(&[answer(0, Some((Tsn(1), Tsn(2))))]), []);
     assert_eq!(rig.world.told(Z).len(), 1);
     assert_eq!(rig.ask(&[answer(0, None)]), [], "answered before");
@@ -429,7 +433,7 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     assert_eq!(next, rig.first.add(2).add(1 << 31), "RFC 6525 §5.2.4 G1");
     rig.raw(&Rig::re_config(&[request]));
     assert_eq!(rig.said(), said, "the same again");
-    // Old numbers are not taken for new ones.
+    // Data with TSNs from before the reset should not be mistaken for new data.
     rig.data(0, 1, 0, "BE");
     rig.data(2, 1, 1, "BE");
     rig.first = next;
@@ -438,14 +442,15 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     assert!(rig.is_up());
 }
 
-/// Number of packets with DATA so far.
+/// Number of packets with DATA that Z has sent so far.
 fn data_packets(rig: &Rig) -> usize {
     let shots = rig.world.shots.iter();
     shots.filter(|it| it.chunks.contains("DATA")).count()
 }
 
-/// Data in flight from this side is not lost: the reset waits for it, and nothing new is sent. The
-/// response to a request number is final, so that a late copy has no effect (RFC 6525 §5.2.4).
+/// A reset of all numbers should not lose data that is in flight from this side. The reset should
+/// wait for this data, and no new data should be sent. The response to a request number is final,
+/// so that a late copy of the request should have no effect (RFC 6525 §5.2.4).
 #[test]
 fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     let mut rig = Rig::with_defaults();
@@ -457,7 +462,8 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     assert_eq!(data_packets(&rig), 1);
     rig.world.run_for(500 * MILLISECOND);
     assert_eq!(rig.ask(std::slice::from_ref(&request)), [AlreadyInProgress]);
-    // The peer cancels it and sends another request: held data is sent.
+    // The peer sends another request instead of repeating this one, and thereby cancels it. The
+    // held data should be sent.
     let other = rig.add(1, 0);
     assert_eq!(rig.ask(&[other]), [NothingToDo]);
     assert_eq!(data_packets(&rig), 2);
@@ -465,7 +471,7 @@ fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     assert!(rig.is_up());
 }
 
-/// The wait for a peer that does not repeat its request is limited.
+/// The peer does not repeat its request. Z should send the held data after a limited time.
 #[test]
 fn data_deferred_for_a_reset_is_sent_if_the_peer_does_not_repeat_it() {
     let mut rig = Rig::with_defaults();
@@ -483,8 +489,8 @@ fn data_deferred_for_a_reset_is_sent_if_the_peer_does_not_repeat_it() {
     assert!(rig.is_up());
 }
 
-/// Everything is acknowledged: a copy of the refused request changes nothing, the next number is
-/// accepted.
+/// All data is acknowledged after the request was refused. A copy of the refused request should
+/// change nothing. A request with the next number should be accepted.
 #[test]
 fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
     let mut rig = Rig::with_defaults();
@@ -500,7 +506,7 @@ fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
     assert!(rig.is_up());
 }
 
-/// RE-CONFIG in states without streams to change.
+/// A RE-CONFIG should cause no harm in any state, including those in which no streams exist.
 #[test]
 fn it_is_survived_in_every_state() {
     for state in STATES {

@@ -1,4 +1,5 @@
-//! Receipts: notifications about messages for which the user requested them.
+//! Tests of receipts. The user requests a receipt for a message, and is then notified when the peer
+//! has acknowledged this message.
 
 use crate::common;
 
@@ -33,7 +34,7 @@ fn receipts(world: &World) -> Vec<(u64, DeliveryStatus)> {
     .collect()
 }
 
-/// Loses the packets of A with DATA selected by `lost`, counted from 0.
+/// Drops the packets of A with DATA for which `lost` returns true. Packets are counted from 0.
 fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -48,8 +49,8 @@ fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> 
     })
 }
 
-/// A Gap Ack Block is not a final acknowledgment (RFC 9260 §6.2): the second message is reported
-/// together with the first, which was lost.
+/// A Gap Ack Block is not a final acknowledgment (RFC 9260 §6.2). The second message should
+/// therefore be reported only together with the first one, which was lost.
 #[test]
 fn a_gap_ack_block_is_no_receipt() {
     let mut world = World::new(Config::default().with(|it| it.delayed_sack = false));
@@ -74,8 +75,9 @@ fn a_gap_ack_block_is_no_receipt() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
 }
 
-/// A message of many chunks is acknowledged with its last one, on a given or an allocated stream,
-/// with or without interleaving; messages in between without a request are not reported.
+/// A message of many chunks should have one receipt, when its last chunk is acknowledged. This
+/// should hold on a given and on an allocated stream, with and without interleaving. Messages
+/// without a request should have no receipt.
 #[test]
 fn all_of_a_message_has_one_receipt() {
     for interleaving in [false, true] {
@@ -90,7 +92,7 @@ fn all_of_a_message_has_one_receipt() {
         world.drain(A);
         world.run_for(10 * SECOND);
         let mut told = receipts(&world);
-        // Streams are served round robin: the scheduler decides which message ends first.
+        // The scheduler decides which message ends first, because it serves the streams in turn.
         told.sort_by_key(|it| it.0);
         let all = [1, 2, 3].map(|number| (number, DeliveryStatus::Acknowledged));
         assert_eq!(told, all, "interleaving: {interleaving}");
@@ -98,8 +100,8 @@ fn all_of_a_message_has_one_receipt() {
     }
 }
 
-/// RFC 3758: a FORWARD TSN advances the cumulative TSN past abandoned data, which is no
-/// acknowledgment.
+/// RFC 3758: a FORWARD TSN advances the cumulative TSN past abandoned data. This should not count
+/// as an acknowledgment of that data.
 #[test]
 fn abandoned_messages_are_not_acknowledged() {
     let config = Config::default().with(|it| {
@@ -125,8 +127,8 @@ fn abandoned_messages_are_not_acknowledged() {
     assert_eq!(world.receive_all(Z, z).len(), 4);
 }
 
-/// Abandoned during transmission: a part of the message was sent. Abandoned before transmission:
-/// its lifetime expired in the queue.
+/// The lifetime of one message ends during its transmission, when a part of it was sent already.
+/// The lifetime of another ends in the queue.
 #[test]
 fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
     let config = Config::default().with(|it| it.partial_reliability = true);
@@ -142,8 +144,8 @@ fn a_lifetime_ends_a_message_under_way_and_one_in_the_queue() {
     assert_eq!(receipts(&world), [(1, over), (2, over)]);
 }
 
-/// Before the association is established: streams that the peer does not grant, and cancelled
-/// messages.
+/// Messages should be reported that are cancelled, or whose stream the peer does not grant when the
+/// association is established.
 #[test]
 fn unsent_messages_are_reported() {
     let streams = |count| Config::default().with(|it| it.outbound_streams = count);
@@ -166,7 +168,7 @@ fn unsent_messages_are_reported() {
         (3, DeliveryStatus::NoSuchStream),
     ];
     assert_eq!(told, expected);
-    // The window is full, and the waiting messages are cancelled.
+    // The window is full. The messages in the queue are cancelled.
     world.forget();
     world.fate = lose_data(|_| true);
     ask(&mut world, a, (Some(0), vec![1; 60_000]), &PLAIN, 4).expect("room");
@@ -180,8 +182,8 @@ fn unsent_messages_are_reported() {
     assert_eq!(receipts(&world), back);
 }
 
-/// When an association ends, unacknowledged messages have no receipts; a refused message has none
-/// either.
+/// When an association ends, messages that are not acknowledged should have no receipt. A message
+/// that was refused should have none either.
 #[test]
 fn the_end_is_the_answer_to_the_rest() {
     let mut world = World::new(Config::default());
@@ -201,8 +203,8 @@ fn the_end_is_the_answer_to_the_rest() {
     assert_eq!(closed, Err(SendError::Closing));
 }
 
-/// Events are limited, but receipts are not: five hundred messages acknowledged by few SACKs are
-/// all reported.
+/// The number of queued events is limited, but that of receipts is not. Five hundred messages that
+/// are acknowledged by few SACKs should all be reported.
 #[test]
 fn no_receipt_is_missed() {
     let mut world = World::new(Config::default());

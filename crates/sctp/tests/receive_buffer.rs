@@ -1,5 +1,6 @@
-//! One receive buffer shared by all streams: data that waits for a gap in its stream uses the
-//! window, and reading frees it. Messages of 1000 bytes, computed by hand.
+//! Tests of the receive buffer, which all streams share: data that has to wait for a missing
+//! message of its stream reduces the window until it is read. Messages have 1000 bytes, and the
+//! expected values were computed by hand.
 
 use anabranch_sctp::config::Config;
 use anabranch_sctp::profile::Profile;
@@ -75,8 +76,8 @@ impl Rig {
     }
 }
 
-/// TSN 1, the first message of stream 0, is lost: stream 1 continues, stream 0 waits, and both use
-/// the same buffer.
+/// TSN 1, the first message of stream 0, is lost. Stream 1 continues, while later messages of
+/// stream 0 have to wait. Both use the same buffer.
 fn hole_in_stream_0(rig: &mut Rig) {
     for (at, tsn, stream, ssn) in [(10, 2, 1, 0), (20, 3, 0, 1), (30, 4, 1, 1), (40, 5, 0, 2)] {
         assert_eq!(rig.arrive(at, tsn, stream, ssn), DataOutcome::NewData);
@@ -99,7 +100,7 @@ fn the_window_falls_with_what_waits_and_rises_as_it_is_read() {
     assert!(rig.receiver.is_empty());
 }
 
-/// ns-2.35 counts chunk headers, and its application reads deliverable data at once.
+/// ns-2.35 counts chunk headers, and its application reads data as soon as it can be delivered.
 #[test]
 fn under_ns2_only_what_waits_behind_a_hole_is_held() {
     let mut rig = Rig::new(Profile::ns2(), 10_240);
@@ -156,8 +157,8 @@ fn waits_and_bytes_held_are_recorded_by_stream() {
     );
 }
 
-/// An application that reads late: the window closes, nothing is advertised below 1500 bytes, and
-/// its opening is reported.
+/// The application reads late. The window should close, no window below 1500 bytes should be
+/// advertised, and the opening of the window should be reported.
 #[test]
 fn a_slow_reader_closes_the_window_and_opens_it_again() {
     let mut rig = Rig::new(Profile::rfc9260(), 5000);

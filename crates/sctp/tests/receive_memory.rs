@@ -1,5 +1,6 @@
-//! Memory that a peer can make a receiver use, measured by a counting allocator: at most twice the
-//! buffers, whatever arrives and whether or not it is read.
+//! Tests of the memory that a peer can make a receiver use, measured by a counting allocator. It
+//! should never exceed twice the size of the buffers, whatever the peer sends and whether or not
+//! the user reads it.
 
 mod common;
 
@@ -27,11 +28,11 @@ const SEND_BUFFER: usize = 16 << 10;
 /// Memory of an association independent of its buffers: its state, gap blocks, and the current
 /// packet.
 const FIXED: usize = 48 << 10;
-/// Additional memory for the next number of each stream.
+/// Additional memory for the number of the next message of each stream.
 const OF_STREAMS: usize = 2 * 65_536 + (16 << 10);
 const FIRST: u32 = 1_000;
 
-/// An endpoint, a hand-made peer, and the maximum memory since they connected.
+/// An endpoint and a hand-made peer, with the maximum memory used since they connected.
 struct Siege {
     z: Endpoint,
     id: Option<AssociationId>,
@@ -65,7 +66,7 @@ fn fragment(offset: u32, bytes: usize) -> Data {
     }
 }
 
-/// Fragment of one byte, the first if its number is 0.
+/// Fragment of one byte. It is the first of its message if its fragment number is 0.
 fn position(
     offset: u32,
     stream_id: u16,
@@ -89,7 +90,7 @@ fn position(
 }
 
 impl Siege {
-    /// With a peer that interleaves messages.
+    /// Creates a test with a peer that interleaves messages.
     fn interleaved(receive_buffer: u32) -> Self {
         Self::with(receive_buffer, true)
     }
@@ -156,7 +157,7 @@ impl Siege {
         self.id = self.z.associations().next();
     }
 
-    /// Delivers a packet, and returns the first answer.
+    /// Delivers a packet and returns the first packet that the endpoint sends in response.
     fn say(&mut self, packet: Bytes) -> Bytes {
         let [here, there]: [IpAddr; 2] = [address(Z, 0), address(A, 0)];
         let mut out = BytesMut::new();
@@ -174,7 +175,7 @@ impl Siege {
         first.unwrap_or_default()
     }
 
-    /// Chunks followed by padding in one packet.
+    /// Sends these chunks and then padding in one packet.
     fn send(&mut self, chunks: &[Data], padding: usize) {
         let mut body = BytesMut::new();
         chunks.iter().for_each(|chunk| chunk.encode(&mut body));
@@ -186,7 +187,7 @@ impl Siege {
         self.say(raw_packet(A, self.tag, &body));
     }
 
-    /// Delivers 70 chunks per packet.
+    /// Sends the chunks in packets of 70 chunks.
     fn send_all<T: Encode>(&mut self, mut chunks: impl Iterator<Item = T>) {
         loop {
             let mut body = BytesMut::new();
@@ -207,7 +208,7 @@ impl Siege {
             .count()
     }
 
-    /// Number of TSNs received in sequence.
+    /// Number of TSNs that were received without a gap.
     fn taken(&self) -> u32 {
         let association = self.id.and_then(|id| self.z.association(id));
         let cumulative = association.map_or(FIRST, |it| it.cumulative_tsn());
@@ -307,7 +308,8 @@ const ATTACKS: &[Attack] = &[
     (
         "messages that wait in a row, read but a few, and then as much waiting",
         |it| {
-            // One number is skipped: later data continues to wait, in memory allocated for all.
+            // One number is skipped. Later data continues to wait in a container whose memory was
+            // allocated for all of it.
             let number = |at| at + u32::from(at >= 8_000);
             it.send_all((1..30_000).map(|at| message(at, 0, number(at), 1)));
             it.send(&[message(0, 0, 0, 1)], 0);
@@ -326,8 +328,8 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
-/// Fragments of interleaved messages: single ones, two of each message, complete messages that
-/// wait.
+/// Attacks with fragments of interleaved messages, and with complete messages that cannot be
+/// delivered yet.
 const INTERLEAVED: &[Attack] = &[
     ("pieces without a beginning, one on each stream", |it| {
         it.send_all((1..60_000).map(|at| position(at, at as u16, (0, 1), false, false)));
@@ -377,7 +379,7 @@ const INTERLEAVED: &[Attack] = &[
     (
         "sixty messages that are delivered in parts, a byte of each by turns",
         |it| {
-            // The window closes, so that partial delivery begins.
+            // The window closes, and partial delivery begins.
             let by_turns = |at: u32| position(at, at as u16 % 60, (0, at / 60), false, false);
             it.send_all((0..60_000).map(by_turns));
             it.read(usize::MAX);
@@ -419,7 +421,8 @@ fn no_attack_holds_more_than_twice_the_buffers() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// A stream leaves only the number of its next message.
+/// After its messages were read, a stream should use memory only for the number of its next
+/// message.
 #[test]
 fn streams_used_once_and_read_give_their_memory_back() {
     let _turn = TURN.lock();
@@ -428,7 +431,7 @@ fn streams_used_once_and_read_give_their_memory_back() {
         siege.send(&[message(at, at as u16, 0, 1)], 0);
         assert_eq!(siege.read(2), 1);
     }
-    // And once with all of them unread, as far as they fit.
+    // Again with as many unread messages as fit into the buffer.
     siege.send_all((65_535..131_070).map(|at| message(at, (at - 65_535) as u16, 1, 1)));
     while siege.read(1) == 1 {}
     assert!(siege.is_open());
@@ -441,7 +444,8 @@ fn streams_used_once_and_read_give_their_memory_back() {
     );
 }
 
-/// Everything arrives after a gap, the gap is filled, all is read: no memory remains.
+/// All later data arrives before the missing data. After all was read, no memory should remain in
+/// use.
 #[test]
 fn memory_of_buffered_data_is_released() {
     let _turn = TURN.lock();
@@ -474,7 +478,8 @@ fn memory_of_buffered_data_is_released() {
     assert!(left < 8 << 10, "{left} bytes left");
 }
 
-/// Thousands wait in sequence, and all but a few are read: the memory of all is not retained.
+/// Thousands of messages wait for a missing one, and then all but a few are read. The memory for
+/// all of them should be released.
 #[test]
 fn a_few_that_wait_on_keep_the_space_of_a_few() {
     let _turn = TURN.lock();
@@ -482,7 +487,7 @@ fn a_few_that_wait_on_keep_the_space_of_a_few() {
     siege.send(&[message(0, 0, 0, 1)], 0);
     assert_eq!(siege.read(2), 1);
     let before = HEAP.allocated();
-    // One number is skipped.
+    // One number is skipped, so that the messages after it have to wait.
     let number = |at| at + u32::from(at >= 2_990);
     siege.send_all((2..3_000).map(|at| message(at, 0, number(at), 1)));
     assert!(HEAP.allocated() > before + 150_000);

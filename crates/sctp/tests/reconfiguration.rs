@@ -1,5 +1,6 @@
-//! Stream resets, additional streams, and association resets between two ends of this stack (RFC
-//! 6525): requests that are performed. `reconfiguration_faults.rs` has the others.
+//! Tests of stream resets, additional streams and association resets between two ends of this stack
+//! (RFC 6525), in which the requests are performed. `reconfiguration_faults.rs` has the cases in
+//! which they are not.
 
 use crate::common;
 
@@ -48,7 +49,7 @@ impl Rig {
         self.world.send(host, id, stream, text.to_owned());
     }
 
-    /// Stream, number and text of each message.
+    /// Stream, stream sequence number and text of each message that was received.
     pub(crate) fn read(&mut self, host: usize) -> Vec<(u16, u16, String)> {
         let messages = self.world.receive_all(host, self.ids[host]);
         let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
@@ -173,7 +174,7 @@ fn both_directions_go_in_one_chunk() {
         .expect("negotiated");
     rig.run(SECOND);
     rig.world.forget();
-    // While one request is outstanding, the next ones are collected.
+    // While one request is outstanding, further ones should be collected into the next request.
     rig.of(A)
         .reconfigure(0, &Reconfiguration::reset_outgoing([1]))
         .expect("negotiated");
@@ -322,7 +323,8 @@ fn all_numbers_restart_and_nothing_is_lost() {
     assert_eq!([A, Z].map(|host| rig.read(host).len()), [100, 100]);
 }
 
-/// Both ends request it at the same time: one request wins, and satisfies both.
+/// Both ends request a reset of all numbers at the same time. One request should be performed, and
+/// it should satisfy both ends.
 #[test]
 fn both_ends_let_all_restart_at_once() {
     let mut rig = Rig::both();

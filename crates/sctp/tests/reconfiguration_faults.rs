@@ -1,4 +1,5 @@
-//! Reconfiguration (RFC 6525) that is refused, denied, lost, deferred, or overtaken by a shutdown.
+//! Tests of reconfiguration (RFC 6525) in which a request is refused, denied, lost, deferred, or
+//! overtaken by a shutdown.
 
 use crate::common;
 use crate::reconfiguration::{Rig, message, reset, settings};
@@ -91,7 +92,7 @@ fn requests_that_the_peer_does_not_accept_are_denied() {
     };
     assert!(told.iter().any(all), "{told:?}");
     assert_eq!(rig.told(Z), []);
-    // Nothing restarts, and nothing is lost.
+    // No numbers should restart, and no message should be lost.
     let expected = [
         message(1, 0, "before"),
         message(1, 1, "after"),
@@ -158,7 +159,7 @@ fn requests_that_make_no_sense_are_refused_at_once() {
     );
 }
 
-/// Lost requests and responses are retransmitted, and nothing is performed twice.
+/// Lost requests and responses should be retransmitted, and no request should be performed twice.
 #[test]
 fn lost_requests_and_answers_are_repeated() {
     for lost in 0..4 {
@@ -167,7 +168,8 @@ fn lost_requests_and_answers_are_repeated() {
         rig.run(SECOND);
         let mut left = lost;
         rig.world.fate = Box::new(move |shot| {
-            // The responses of the first case, the requests of the second, both.
+            // Requests (packets of A) are dropped if `lost` is odd, and responses (packets of Z) if
+            // it is even.
             let hit = shot.from == [Z, A][lost % 2] && left > 0;
             left -= usize::from(hit);
             if hit { Fate::Drop } else { Fate::Deliver }
@@ -203,7 +205,8 @@ fn a_peer_that_never_answers_is_found_dead() {
     );
 }
 
-/// Data before the reset is lost: the request waits for it, and so does later data.
+/// Data that was sent before the reset is lost. The request and later data should wait until this
+/// data is acknowledged.
 #[test]
 fn a_reset_waits_until_all_before_it_is_acknowledged() {
     let mut rig = Rig::both();
@@ -231,8 +234,8 @@ fn a_reset_waits_until_all_before_it_is_acknowledged() {
     );
 }
 
-/// Other streams continue to send: the peer defers the reset until all earlier data has arrived
-/// (RFC 6525 §5.2.2 E2).
+/// Other streams continue to send. The peer should defer the reset until all data that was sent
+/// before it has arrived (RFC 6525 §5.2.2 E2).
 #[test]
 fn a_peer_that_lacks_data_defers_the_reset() {
     let mut rig = Rig::both();
@@ -262,7 +265,8 @@ fn a_peer_that_lacks_data_defers_the_reset() {
     assert_eq!(read.len(), 3);
 }
 
-/// A shutdown sends data that waits for a reset; requests that were not sent fail.
+/// A shutdown should send data that has to wait for a reset. Requests that were not sent yet should
+/// fail.
 #[test]
 fn a_shutdown_loses_nothing_behind_a_reset() {
     for host in [A, Z] {
@@ -282,7 +286,7 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
             ["before", "after"]
         );
     }
-    // No request was sent yet: the failure is reported at once.
+    // No request was sent yet. The failure should be reported at once.
     let mut rig = Rig::both();
     rig.send(A, 1, "before");
     rig.of(A)

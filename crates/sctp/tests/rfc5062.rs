@@ -1,4 +1,5 @@
-//! Attacks of RFC 5062, except address camping (`address_camping.rs`) and those in `cves.rs`.
+//! Tests of the attacks in RFC 5062, except address camping (see `address_camping.rs`) and those in
+//! `cves.rs`.
 
 use crate::common;
 
@@ -15,7 +16,7 @@ use common::*;
 const ATTACKER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 6, 6));
 const VICTIM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 77));
 
-/// Z alone: its packets are recorded but not delivered.
+/// Creates a world in which the packets of Z are recorded but not delivered.
 fn alone() -> World {
     let mut world = World::new(Config::default());
     world.fate = Box::new(|_| Fate::Drop);
@@ -28,8 +29,8 @@ fn sent_to(world: &World, to: IpAddr) -> Vec<&Shot> {
         .collect()
 }
 
-/// §6: a stored cookie is sent repeatedly after the victim's ABORT has ended the association; it
-/// causes no more HEARTBEATs to the victim.
+/// §6: an attacker sends a stored cookie repeatedly after the ABORT of the victim has ended the
+/// association. This should cause no more HEARTBEATs to the victim.
 #[test]
 fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
     let mut world = alone();
@@ -57,7 +58,7 @@ fn a_stored_cookie_sets_off_one_round_of_heartbeats() {
     );
 }
 
-/// §7: a cookie is valid only for the two ports of its INIT, and with its tag.
+/// §7: a cookie should be valid only for the two ports of its INIT, and only with the tag in it.
 #[test]
 fn a_cookie_is_good_between_its_own_ports_only() {
     let mut world = alone();
@@ -66,7 +67,7 @@ fn a_cookie_is_good_between_its_own_ports_only() {
     let (tag, cookie) = cookie_of(&answers[0].bytes);
     let echo = packet(A, tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
     let path = anabranch_transport::Path::new(address(Z, 0), ATTACKER);
-    // The low bytes of the source port, the destination port and the tag.
+    // Offsets of the low bytes of the source port, the destination port and the tag.
     for at in [1, 3, 7] {
         let mut other = echo.to_vec();
         other[at] ^= 1;
@@ -80,7 +81,8 @@ fn a_cookie_is_good_between_its_own_ports_only() {
     assert_eq!(world.endpoints[Z].associations().count(), 1);
 }
 
-/// §8, §10: a packet causes one packet, however many of its chunks ask for an answer.
+/// §8, §10: a packet should cause at most one packet, no matter how many of its chunks request an
+/// answer.
 #[test]
 fn one_packet_draws_one_packet() {
     let unknown = |length: usize| {
@@ -111,7 +113,7 @@ fn one_packet_draws_one_packet() {
         assert_eq!(world.state(Z, id), AssociationState::Established);
         assert!(world.endpoints[Z].discards().of(DiscardReason::RateLimited) > 0);
     }
-    // A packet out of the blue should have the same result.
+    // An out of the blue packet should also cause at most one packet.
     let mut world = alone();
     let path = anabranch_transport::Path::new(address(Z, 0), ATTACKER);
     world.inject_from(Z, path, raw_packet(A, 9, &heartbeat(4).repeat(1_000)));

@@ -1,4 +1,5 @@
-//! Dynamic settings: they take effect, survive a restart, and are refused if out of range.
+//! Tests of settings that can be changed at run time: they should take effect, survive a restart,
+//! and be refused if they are out of range.
 
 use crate::common;
 
@@ -13,7 +14,7 @@ use anabranch_wire::chunk::{Chunk, Data};
 use bytes::Bytes;
 use common::*;
 
-/// Two hosts with two addresses each; both paths are confirmed.
+/// Creates two hosts with two addresses each. Both paths are confirmed.
 fn two_homes(config: &Config) -> (World, AssociationId, AssociationId) {
     let homes = |host: usize| {
         config
@@ -55,7 +56,7 @@ fn set_path(
     world.drain(A);
 }
 
-/// Number of packets with these chunks from `from` over the network.
+/// Number of packets with these chunks that `from` has sent over the network.
 fn count(world: &World, from: usize, chunks: &str, network: u8) -> usize {
     let sent = world
         .shots
@@ -159,7 +160,8 @@ fn heartbeats_of_a_path_stop_and_begin_by_themselves() {
     world.run_for(60 * SECOND);
     let sent = |world: &World, network| count(world, A, "HEARTBEAT", network);
     assert_eq!(sent(&world, 0), 0);
-    // One interval plus one RTO of 1 s between two of them, with a jitter of half an RTO.
+    // The time between two of them is one interval and one RTO of 1 s, with a jitter of half an
+    // RTO.
     assert!((24..=40).contains(&sent(&world, 1)), "{}", sent(&world, 1));
     world.forget();
     set_path(&mut world, a, None, |it| {
@@ -208,7 +210,7 @@ fn errors_that_a_path_and_the_association_stand_are_set() {
         [0, 1].map(|it| paths.get(PathId(it)).state())
     };
     assert_eq!(states(&world), [PathState::Inactive, PathState::Active]);
-    // A second and a third timeout, after one and two seconds on the other path.
+    // A second and a third timeout follow after one and two seconds on the other path.
     world.run_for(3 * SECOND);
     let reason = world.close_reason(A, a);
     assert_eq!(reason, Some(CloseReason::PeerUnreachable));
@@ -238,7 +240,7 @@ fn the_receiver_acknowledges_as_often_as_configured() {
     };
     sacks(|_| {}, 3); // the first packet is acknowledged at once
 
-    // The first of two packets after its delay, if no other follows.
+    // A SACK for the first packet should be sent after the delay if no second packet follows.
     assert_eq!(sacks(|it| it.sack_frequency = 2, 3), (1, 2));
     assert_eq!(sacks(|it| it.sack_frequency = 3, 3), (1, 1));
     assert_eq!(sacks(|it| it.sack_frequency = 4, 3), (0, 1));
@@ -309,7 +311,7 @@ fn messages_go_as_the_defaults_say() {
     );
 }
 
-/// A restart resets everything except the user's settings.
+/// A restart should reset everything except the settings that the user has changed.
 #[test]
 fn settings_survive_a_restart_of_the_peer() {
     let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);
@@ -337,7 +339,7 @@ fn settings_survive_a_restart_of_the_peer() {
                 .with(|it| it.send_defaults = defaults),
         )
         .expect("in range");
-    // A loses its state, and connects again.
+    // A loses its state and connects again.
     world.endpoints[A] = Endpoint::new(
         config.with(|it| it.addresses = vec![address(A, 0), address(A, 1)]),
         PORT_A,

@@ -1,4 +1,4 @@
-//! I bit: request for an immediate SACK (RFC 9260 §6.1, RFC 7053).
+//! Tests of the I bit, which requests an immediate SACK (RFC 9260 §6.1, RFC 7053).
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use anabranch_wire::chunk::{Chunk, kind};
 use bytes::Bytes;
 use common::*;
 
-/// Chunks of A's packets with DATA, and whether they have the I bit.
+/// For each packet of A with DATA: whether its DATA chunks have the I bit.
 fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
     let bits = |shot: &Shot| -> Vec<bool> {
         let of = |chunk| match chunk {
@@ -24,8 +24,8 @@ fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
 const HURRY: SendOptions = SendOptions::new().with_immediate(true);
 const NO_HURRY: SendOptions = SendOptions::new();
 
-/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for an immediate SACK: the shutdown
-/// takes two round trips, without the 200 ms of a delayed SACK.
+/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown should request an immediate SACK. The
+/// shutdown should therefore take two round trips, without the 200 ms of a delayed SACK.
 #[test]
 fn the_last_data_before_a_shutdown_is_answered_at_once() {
     let closed_after = |config: Config| {
@@ -59,7 +59,8 @@ fn the_last_data_before_a_shutdown_is_answered_at_once() {
     }
 }
 
-/// RFC 9260 §6.1: the user requests it, and it is set on the last chunk of the message.
+/// RFC 9260 §6.1: if the user requests an immediate SACK, the last chunk of the message should have
+/// the I bit.
 #[test]
 fn the_user_asks_for_a_sack_at_once() {
     let mut world = World::new(Config::default());
@@ -79,12 +80,12 @@ fn the_user_asks_for_a_sack_at_once() {
     }
     world.drain(A);
     let bits: Vec<bool> = immediate_bits(&world).concat();
-    // The message without a stream is sent after the first.
+    // The message without a given stream is sent after the first message.
     assert_eq!(bits, [false, true, false, true, false]);
 }
 
-/// RFC 9260 §6.1: after a timeout one packet fills the window; it asks for an immediate SACK, and
-/// the rest is sent after a round trip.
+/// RFC 9260 §6.1: after a timeout the window has space for only one packet. This packet should
+/// request an immediate SACK, so that the rest is sent after one round trip.
 #[test]
 fn data_that_fills_the_window_alone_is_answered_at_once() {
     let mut world = World::new(Config::default());
@@ -114,8 +115,8 @@ fn data_that_fills_the_window_alone_is_answered_at_once() {
     assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
 }
 
-/// RFC 8260 §2.1: the same bit exists in I-DATA, on the last fragment of a message, with the same
-/// effect.
+/// RFC 8260 §2.1: I-DATA has the same bit. It should be set on the last fragment of a message and
+/// should have the same effect.
 #[test]
 fn the_i_bit_of_a_piece_draws_its_sack() {
     let answered = |immediate: bool| {
@@ -126,7 +127,7 @@ fn the_i_bit_of_a_piece_draws_its_sack() {
         world.forget();
         let from = world.now;
         let association = world.endpoints[A].association_mut(a).unwrap();
-        // One packet: without the bit it would be acknowledged after a delay.
+        // The message is one packet. Without the bit it would be acknowledged after a delay.
         let options = SendOptions::new().with_immediate(immediate);
         association.send(from, "short".into(), &options).unwrap();
         world.drain(A);

@@ -1,4 +1,4 @@
-//! Memory and work of many associations at one endpoint, and of a flood of INITs during a transfer.
+//! Tests of the memory and work for many associations at one endpoint, and during a flood of INITs.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn server() -> Endpoint {
     endpoint
 }
 
-/// Exchanges packets between a client and the server until both are silent.
+/// Exchanges packets between a client and the server until neither sends any more.
 fn exchange(now: Nanos, client: &mut Endpoint, server: &mut Endpoint) {
     let mut out = BytesMut::new();
     loop {
@@ -113,9 +113,9 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
     println!("{each} bytes an association that has received and is idle");
     assert!(each < 8 * 1024, "{each} bytes an association");
 
-    // One of them is active: the others are not examined. Instead of measuring time, the test
-    // checks the output: a packet for one association yields answers of this one, and no event of
-    // another.
+    // Only one association is active, and the others should not be examined. Because a measured
+    // time would not be reliable, the test checks the output: a packet for one association should
+    // cause packets of this association only, and no event of another one.
     let id = client.associations().next().expect("one");
     for _ in 0..1_000 {
         let association = client.association_mut(id).expect("known");
@@ -129,7 +129,7 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
             while association.poll_message().is_some() {}
         }
     }
-    // When their HEARTBEATs are due, each association is polled, and each sends one.
+    // When the HEARTBEATs are due, each association should be polled and should send one.
     let mut beats = 0;
     let mut out = BytesMut::new();
     while let Some(at) = server.poll_timeout().filter(|&at| at <= now + 40 * SECOND) {
@@ -148,7 +148,7 @@ fn closed_and_released_associations_leave_nothing() {
     let mut server = server();
     let mut now = SECOND;
     let mut rounds = Vec::new();
-    // Three rounds exceed the number of remembered tags.
+    // Three rounds have more associations than the number of tags that the endpoint remembers.
     const EACH: u32 = 6_000;
     for round in 0..6 {
         for number in 0..EACH {

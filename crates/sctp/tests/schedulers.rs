@@ -1,4 +1,5 @@
-//! Stream schedulers in complete associations (RFC 8260 §3), by the DATA chunks on the wire.
+//! Tests of the stream schedulers in complete associations (RFC 8260 §3). They check the DATA
+//! chunks on the wire.
 
 use crate::common;
 
@@ -8,8 +9,8 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::Chunk;
 use common::*;
 
-/// Streams of the chunks in each packet with DATA, for messages of these streams and sizes that are
-/// all queued before the first is sent.
+/// For each packet with DATA: the streams of its chunks. The messages have these streams and sizes,
+/// and all of them are queued before the first one is sent.
 fn packets(kind: SchedulerKind, values: &[u16], messages: &[(u16, usize)]) -> Vec<Vec<u16>> {
     let config = Config::default().with(|it| {
         it.scheduler = kind;
@@ -63,8 +64,8 @@ fn messages_go_as_each_scheduler_says() {
     assert_eq!(order(WeightedFair, &[4, 1], &sizes), [0, 1, 0, 1, 1, 1]);
 }
 
-/// §3.3: chunks of one stream per packet; a message of several packets is completed first, and
-/// shares none.
+/// §3.3: a packet should have chunks of only one stream. A message of several packets should be
+/// completed before another one begins, and should share no packet with another.
 #[test]
 fn packets_are_of_one_stream() {
     let kind = SchedulerKind::RoundRobinPerPacket;
@@ -82,7 +83,8 @@ fn packets_are_of_one_stream() {
     assert_eq!(sent.concat().len(), 7);
 }
 
-/// RFC 8260 §4.3.3: the value of a stream may change while messages wait.
+/// RFC 8260 §4.3.3: the value of a stream may be changed while messages are queued. It should take
+/// effect at once.
 #[test]
 fn a_value_counts_at_once() {
     let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);

@@ -1,8 +1,8 @@
-//! `SECURITY.md` names only existing tests.
+//! Test that `SECURITY.md` names only existing tests.
 
 use std::path::PathBuf;
 
-/// Each name in backticks in the last column is a test of some crate.
+/// Each name in backticks in the last column of a table must be a test of some crate.
 #[test]
 fn every_test_of_security_md_exists() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,5 +1,6 @@
-//! Memory that a peer can make a sender use, measured by a counting allocator: bounded by the
-//! buffers, whatever it reports, and limited in time.
+//! Tests of the memory that a peer can make a sender use, measured by a counting allocator. The
+//! memory should be limited by the size of the buffers, whatever the peer reports. It should also
+//! be used only for a limited time.
 
 mod common;
 
@@ -21,13 +22,13 @@ static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 const SEND_BUFFER: usize = 256 << 10;
 const RECEIVE_BUFFER: u32 = 64 << 10;
 const BOTH: usize = SEND_BUFFER + RECEIVE_BUFFER as usize;
-/// Memory of an association independent of its buffers, and the current packets.
+/// Memory of an association independent of its buffers, including the current packets.
 const FIXED: usize = 128 << 10;
 const TAG: u32 = 7_001;
-/// A window larger than all data, so that only cwnd and the sender's own limits apply.
+/// A window larger than all data. Only cwnd and the limits of the sender itself apply.
 const WINDOW: u32 = 16 << 20;
 
-/// An endpoint that sends all its user's data, and a hand-made peer with arbitrary reports.
+/// An endpoint that sends all data of its user, and a hand-made peer that sends arbitrary reports.
 struct Siege {
     z: Endpoint,
     id: AssociationId,
@@ -35,14 +36,14 @@ struct Siege {
     now: Nanos,
     before: usize,
     most: usize,
-    /// TSN before the first, and the highest TSN sent.
+    /// TSN before the first one, and highest TSN that was sent.
     origin: u32,
     highest: u32,
-    /// HEARTBEATs are answered, which keeps an association alive (RFC 9260 §8.1).
+    /// Whether the peer answers HEARTBEATs. This keeps the association alive (RFC 9260 §8.1).
     answers: bool,
 }
 
-/// Chunk with a type and a value of whole words.
+/// Encodes a chunk. The length of `value` must be a multiple of four.
 fn chunk(kind: u8, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind, 0];
     bytes.extend((4 + value.len() as u16).to_be_bytes());
@@ -109,7 +110,7 @@ impl Siege {
         self.go_out();
     }
 
-    /// Delivers the endpoint's packets to the peer.
+    /// Sends all packets of the endpoint to the peer.
     fn go_out(&mut self) {
         let mut out = BytesMut::new();
         let mut asked = Vec::new();
@@ -161,8 +162,8 @@ impl Siege {
         self.go_out();
     }
 
-    /// SACK with the cumulative TSN at offset `passed`, which reports everything from the second
-    /// TSN after it up to offset `last`.
+    /// SACK whose cumulative TSN has the offset `passed`. Its gap block reports all TSNs from the
+    /// second one after that up to the offset `last`.
     fn sack(&mut self, passed: u32, last: u32) {
         let mut value = Vec::new();
         value.extend(self.origin.wrapping_add(passed).to_be_bytes());
@@ -193,7 +194,7 @@ impl Siege {
     }
 }
 
-/// The peer reports all chunks except the first, and never acknowledges that one.
+/// The peer reports all chunks except the first one, which it never acknowledges.
 fn all_but_the_first(siege: &mut Siege, bytes: usize, rounds: u32) {
     for _ in 0..rounds {
         siege.offer(bytes, None);
@@ -216,7 +217,8 @@ fn memory_of_data_reported_by_gap_blocks_is_bounded() {
         assert!(siege.is_open());
         let (held, told) = (HEAP.allocated() - siege.before, siege.told());
         println!("{bytes}: {} at most, {held} held, {told} told", siege.most);
-        // Small messages need more memory than their bytes: the user reads `SendBuffer::used`.
+        // Small messages need more memory than their number of bytes. `SendBuffer::used` reports
+        // this to the user.
         let beside = SEND_BUFFER / bytes * 192;
         assert!(
             siege.most < 2 * BOTH + beside + FIXED,
@@ -224,7 +226,7 @@ fn memory_of_data_reported_by_gap_blocks_is_bounded() {
             siege.most
         );
         assert!(held < told + FIXED, "{bytes}: {held} held, {told} told");
-        // Once the first has arrived, everything continues.
+        // After the first chunk has arrived, the sender should continue to send.
         let sent = siege.sent();
         siege.sack(sent, sent);
         siege.wait(5 * MILLISECOND);
@@ -232,7 +234,8 @@ fn memory_of_data_reported_by_gap_blocks_is_bounded() {
     }
 }
 
-/// Likewise with a peer that acknowledges promptly until cwnd is large, and then stops.
+/// The same limit should hold if the peer acknowledges promptly until cwnd is large, and then
+/// stops.
 #[test]
 fn memory_of_data_in_flight_is_bounded() {
     let _turn = TURN.lock();
@@ -248,11 +251,11 @@ fn memory_of_data_in_flight_is_bounded() {
     let held = HEAP.allocated() - siege.before;
     assert!(siege.most < 2 * BOTH + FIXED, "{}", siege.most);
     assert!(held < siege.told() + FIXED);
-    // The sender uses the full amount that the send buffer permits.
+    // The sender should use all memory that the send buffer permits.
     assert!(siege.told() > SEND_BUFFER + RECEIVE_BUFFER as usize);
 }
 
-/// Abandoned messages release their data, even if the peer never acknowledges them.
+/// The memory of abandoned messages should be released, even if the peer never acknowledges them.
 #[test]
 fn abandoned_messages_are_freed() {
     let _turn = TURN.lock();
@@ -272,8 +275,8 @@ fn abandoned_messages_are_freed() {
     assert!(siege.most < 2 * BOTH + FIXED, "{}", siege.most);
 }
 
-/// A peer that reports the last TSN, reneges it and reports it again makes no progress: the
-/// association ends as with a silent peer.
+/// The peer reports the last TSN in a gap block, withdraws the report, and repeats this. Because
+/// this is no progress, the association should end as it would with a silent peer.
 #[test]
 fn giving_and_taking_back_keeps_no_association_alive() {
     let _turn = TURN.lock();

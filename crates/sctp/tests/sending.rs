@@ -1,5 +1,5 @@
-//! Messages sent by `Endpoint::send`, which does not poll an association if they change nothing,
-//! compared with `Association::send`.
+//! Comparison of `Endpoint::send` with `Association::send`. `Endpoint::send` does not poll an
+//! association if the message changes nothing.
 
 use crate::common;
 
@@ -11,12 +11,13 @@ use common::*;
 use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Number of queued bytes below which more messages are sent.
+/// More messages are sent if fewer than this number of bytes are queued.
 const AHEAD: usize = 6_000;
 
 const MESSAGE: Bytes = Bytes::from_static(&[7; 900]);
 
-/// Sends messages while few are queued; returns the number of those that did not change the output.
+/// Sends messages while few bytes are queued. Returns the number of messages that did not change
+/// the output.
 fn top_up(world: &mut World, id: AssociationId, by_endpoint: bool) -> u32 {
     let mut left_alone = 0;
     while world.endpoints[A]

@@ -1,5 +1,5 @@
-//! Endpoints that share a port: for their peers they behave like one endpoint. The peer table is
-//! that of `net`.
+//! Tests of endpoints that share a port (shards). For their peers they should behave like one
+//! endpoint. The table of peers is the one of the crate `net`.
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ const CLIENTS: usize = 3;
 const PORT: u16 = 5_000;
 const SERVER_PORT: u16 = 7;
 
-/// Address of client `client`, or of the server.
+/// Address of this client on this network.
 fn of_client(client: usize, network: u8) -> IpAddr {
     [10, 0, network, 10 + client as u8].into()
 }
@@ -48,20 +48,20 @@ struct Shot {
     bytes: Bytes,
 }
 
-/// Clients, and a server of one endpoint or of several shards. Packets arrive at once.
+/// Clients, and a server of one endpoint or of several shards. Packets arrive without delay.
 struct World {
     now: Nanos,
     clients: Vec<Endpoint>,
     peers: Option<SharedPeers>,
     server: Vec<Endpoint>,
-    /// Selects the shard that receives a packet.
+    /// Random numbers that select the shard to which a packet is delivered.
     chooses: Pcg64Mcg,
-    /// Packets sent by clients so far.
+    /// All packets that clients have sent.
     sent: Vec<Shot>,
-    /// Log without random values.
+    /// Description of all packets and events, without random values.
     log: Vec<String>,
     handed: u32,
-    /// Last Initiate Tag of each client.
+    /// Last Initiate Tag that each client has sent.
     asked: [u32; CLIENTS],
 }
 
@@ -110,8 +110,8 @@ impl World {
         self.chooses.next_u32() as usize % self.server.len()
     }
 
-    /// The network delivers a packet to any shard, which forwards it according to its tag, and then
-    /// to the result of its lookup.
+    /// Delivers a packet to a random shard. That shard forwards it to the shard that belongs to its
+    /// verification tag, or else to the one that the lookup of the peer returns.
     fn deliver(&mut self, shot: &Shot) {
         let tag = tag_of(&shot.bytes);
         let came = self.any();
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// All hosts send until there is nothing left.
+    /// Lets all hosts send until no packet is left.
     fn settle(&mut self) {
         let mut quiet = false;
         while !std::mem::replace(&mut quiet, true) {
@@ -153,7 +153,7 @@ impl World {
                 while let Some(shot) = next_of(&mut self.server[number], self.now) {
                     quiet = false;
                     self.log.push(format!("the server sends {}", words(&shot)));
-                    // The host with this address receives it.
+                    // The packet is delivered to the host that has its destination address.
                     let to = (0..CLIENTS).find(|&it| {
                         [0, 1]
                             .map(|at| of_client(it, at))
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    /// The server's open associations, with their endpoints.
+    /// Open associations of the server, with the index of their endpoint.
     fn open(&self) -> Vec<(usize, AssociationId)> {
         let all = self.server.iter().enumerate();
         let all = all.flat_map(|(at, it)| it.associations().map(move |id| (at, id)));
@@ -210,8 +210,9 @@ impl World {
     fn paths(&self) -> Vec<String> {
         let of = |&(at, id): &(usize, AssociationId)| {
             let paths = self.server[at].association(id).expect("open").paths();
-            // An address that a peer of another shard has verified is removed when it would be
-            // verified here, not at once.
+            // If a peer of another shard has verified an address, this shard does not remove the
+            // address at once, but only when it would verify it. Therefore only active paths are
+            // compared.
             let active = paths
                 .iter()
                 .filter(|(_, it)| it.state() == PathState::Active);
@@ -223,7 +224,7 @@ impl World {
         all
     }
 
-    /// The server's association with the peer that has verified this address.
+    /// The association of the server with the peer that has verified this address.
     fn with(&self, address: IpAddr) -> Option<(usize, AssociationId)> {
         self.open().into_iter().find(|&(at, id)| {
             let association = self.server[at].association(id).expect("open");
@@ -264,7 +265,7 @@ fn initiate_tag(init: &Shot) -> Option<u32> {
     asks.then(|| u32::from_be_bytes(first.value()[..4].try_into().expect("a tag")))
 }
 
-/// Description of a packet without random values.
+/// Describes a packet without random values.
 fn words(shot: &Shot) -> String {
     let packet = Packet::parse(&shot.bytes, Checksum::Ignore).expect("a packet");
     let chunks = packet.chunks().flatten();
@@ -287,7 +288,7 @@ fn packet(tag: u32, chunk: &Chunk) -> Bytes {
     out.freeze()
 }
 
-/// Performs one of many steps, the same in every world for the same numbers.
+/// Performs one of many steps. The same numbers cause the same step in every world.
 fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
     let client = who % CLIENTS;
     world.now += SECOND / 10;
@@ -297,7 +298,8 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             let begun = world.connect(client);
             world.log.push(format!("begun: {begun}"));
         }
-        // The client loses its state, and perhaps an address; or it claims a foreign one.
+        // The client loses its state, and perhaps an address. Or it claims an address of another
+        // client.
         2 => {
             let own = [0, 1].map(|network| of_client(client, network));
             let addresses = match which % 4 {
@@ -328,7 +330,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
                 };
             }
         }
-        // The server connects, from any of its endpoints.
+        // The server connects to a client, from any of its endpoints.
         5 => {
             let at = world.any();
             let begun = world.server[at].connect(now, &[of_client(client, odd as u8 % 2)], PORT);
@@ -336,7 +338,7 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
                 .log
                 .push(format!("the server began: {}", begun.is_ok()));
         }
-        // An old packet arrives again, perhaps from the client's other address.
+        // An old packet arrives again, perhaps from the other address of the client.
         6 | 7 if !world.sent.is_empty() => {
             let mut again = world.sent[which % world.sent.len()].clone();
             if odd.is_multiple_of(4) {
@@ -345,7 +347,8 @@ fn act(world: &mut World, [what, who, which, odd]: [usize; 4]) {
             world.log.push(format!("again {}", words(&again)));
             world.deliver(&again);
         }
-        // The peer's own tag, reflected or not; or any tag, which matches nothing.
+        // A packet with the tag of the peer, reflected or not, or with a random tag, which should
+        // match nothing. It contains an ABORT, a COOKIE ACK or a SHUTDOWN ACK.
         8 => {
             let tag = match odd % 3 {
                 0 => odd as u32 | 1,
@@ -406,7 +409,7 @@ fn shards_are_to_their_peers_what_one_endpoint_is() {
         }
         let [_, _, three] = worlds;
         handed += three.handed;
-        // Table entries of peers are removed with their associations.
+        // When the associations end, their peers should be removed from the table.
         let mut three = three;
         let peers = three.peers.clone().expect("several");
         for (at, id) in three.open() {
@@ -420,7 +423,8 @@ fn shards_are_to_their_peers_what_one_endpoint_is() {
     assert!(enough, "{handed} handed, {ups} up, {restarts} restarts");
 }
 
-/// World of three shards, with an association of client 0, and its shard.
+/// A world of three shards with one association of client 0, and the shard that has this
+/// association.
 fn one_of_three(seed: u64) -> (World, usize, AssociationId) {
     let mut world = World::new(3, seed);
     assert!(world.connect(0));
@@ -456,8 +460,8 @@ fn a_peer_that_restarts_from_another_address_finds_its_association() {
         let addresses = vec![of_client(0, 1), of_client(0, 0)];
         world.clients[0] = world.fresh(addresses, 77);
         let now = world.now;
-        // The client connects to the address on the other network, and thus from its own address
-        // there.
+        // The client connects to the server's address on the other network. It therefore uses its
+        // own address on that network.
         let begun = world.clients[0].connect(now, &[of_server(1)], SERVER_PORT);
         world.log.clear();
         world.settle();
@@ -486,7 +490,8 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
             false => ConnectError::ExistsElsewhere,
         };
         assert_eq!(called, Err(expected));
-        // Nor one of several addresses, none of which is then recorded.
+        // If only one of several addresses belongs to a known peer, connecting should fail as well,
+        // and none of the addresses should be added to the table.
         let both = [of_client(1, 0), of_client(0, 0)];
         world.server[number]
             .connect(now, &both, PORT)
@@ -494,7 +499,7 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
     }
     let peers = world.peers.clone().expect("several");
     assert_eq!(peers.owner(SERVER_PORT, PORT, of_client(1, 0)), None);
-    // After it is closed, each may.
+    // After the association is closed, each shard may connect to this peer.
     let association = world.server[at].association_mut(id).expect("open");
     association.abort(now, Bytes::new()).expect("open");
     world.settle();
@@ -506,8 +511,9 @@ fn a_sibling_does_not_call_a_peer_that_another_has() {
     assert!(matches!(world.open()[..], [(by, _)] if by == other));
 }
 
-/// An ABORT that answers an out of the blue packet has its tag, which is the peer's (RFC 9260 §8.4,
-/// rule 8).
+/// An ABORT with the T bit has the tag of the packet that it answers, which is the tag of the peer
+/// (RFC 9260 §8.4, rule 8). It should end the association, even if this tag belongs to another
+/// shard.
 #[test]
 fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
     for seed in 0..20 {
@@ -535,8 +541,8 @@ fn a_reflected_tag_ends_the_association_whosever_class_it_is_of() {
     }
 }
 
-/// Two INITs of one peer reach two shards, each of which answers. The second COOKIE ECHO creates no
-/// second association.
+/// INITs of one peer reach three shards, and each shard answers. Only one of the COOKIE ECHOs
+/// should create an association.
 #[test]
 fn two_shards_do_not_take_in_one_peer() {
     let mut world = World::new(3, 1);
@@ -550,7 +556,7 @@ fn two_shards_do_not_take_in_one_peer() {
         let path = init.path.reversed();
         world.server[number].handle_datagram(now, path, Ecn::NotEct, init.bytes.clone());
         let ack = next_of(&mut world.server[number], now).expect("an INIT ACK");
-        // A client that has just connected accepts any of them.
+        // A client that has just connected accepts any of the INIT ACKs.
         let mut client = world.fresh(vec![of_client(0, 0), of_client(0, 1)], 0);
         client
             .connect(now, &[of_server(0)], SERVER_PORT)

@@ -1,4 +1,4 @@
-//! Admission at a full endpoint: no single address can lock out others.
+//! Tests of admission at a full endpoint: no single address should be able to lock out others.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,11 +15,11 @@ const PORT: u16 = 7;
 
 struct Net {
     server: Endpoint,
-    /// Each with an address and a port.
+    /// Address and endpoint of each peer.
     peers: Vec<(IpAddr, Endpoint)>,
     now: Nanos,
     closed: Vec<CloseReason>,
-    /// Peers that no longer send or receive anything.
+    /// Indexes of peers that no longer send or receive.
     mute: BTreeSet<usize>,
 }
 
@@ -37,7 +37,8 @@ impl Net {
         }
     }
 
-    /// A peer at this address and port connects; returns whether it is established.
+    /// Creates a peer at this address and port, and lets it connect. Returns its index, and whether
+    /// its association is established.
     fn call(&mut self, address: IpAddr, port: u16) -> (usize, bool) {
         let mut seed = [1; 32];
         seed[..2].copy_from_slice(&port.to_le_bytes());
@@ -51,7 +52,8 @@ impl Net {
         (number, self.settled(number, id))
     }
 
-    /// Waits for the result of an attempt; unanswered packets are retransmitted.
+    /// Waits until an attempt is settled, and returns whether its association is established.
+    /// Unanswered packets are retransmitted.
     fn settled(&mut self, number: usize, id: AssociationId) -> bool {
         for _ in 0..200 {
             let association = self.peers[number].1.association_mut(id);
@@ -109,7 +111,7 @@ impl Net {
                     peer.handle_datagram(self.now, path, Ecn::NotEct, packet);
                 }
             }
-            // Like a driver: closed associations are released.
+            // Closed associations are released, as a driver does it.
             while let Some((id, event)) = self.server.poll_event() {
                 if let Event::Closed(reason) = event {
                     self.closed.push(reason);
@@ -122,7 +124,7 @@ impl Net {
         }
     }
 
-    /// This peer sends data.
+    /// The peer with this index sends data.
     fn speak(&mut self, number: usize) {
         let (_, peer) = &mut self.peers[number];
         let id = peer.associations().next().expect("it is there");
@@ -158,11 +160,12 @@ fn one_address_has_all_places_until_another_needs_one() {
             number
         })
         .collect();
-    // The first one has sent data, the second is alive but silent, and the others are gone.
+    // The first peer has sent data, the second one is alive but silent, and the others no longer
+    // answer.
     net.speak(all[0]);
     net.mute.extend(&all[2..]);
-    // More than its share, while no slot is free: replaces a silent association of the same
-    // address.
+    // The address has more associations than its share, and no slot is free. The new association
+    // should replace a silent one of the same address.
     let (another, up) = net.call(host(1), 2_000);
     assert!(up && net.closed == [CloseReason::Displaced]);
     net.mute.insert(another);
@@ -172,7 +175,8 @@ fn one_address_has_all_places_until_another_needs_one() {
     let displaced = |it: &CloseReason| *it == CloseReason::Displaced;
     assert_eq!(net.closed.iter().filter(|it| displaced(it)).count(), 15);
     assert!(net.open(all[0]) && net.open(all[1]), "silent ones go first");
-    // The share of the peer is two of 16: it has exactly these now, and keeps them.
+    // The share of the first address is two of 16. It has two associations left and should keep
+    // them.
     let (_, up) = net.call(host(99), 5_000);
     assert!(!up);
     assert!(net.open(all[0]) && net.open(all[1]));
@@ -199,7 +203,7 @@ fn addresses_of_one_network_of_64_bits_share() {
     let mut net = Net::new(16);
     let of =
         |network: u16, host: u16| -> IpAddr { [0x2001, 0xdb8, 0, network, 0, 0, 0, host].into() };
-    // The server has an address of this family, too.
+    // The server has an IPv6 address as well.
     let server: IpAddr = [0x2001, 0xdb8, 9, 9, 0, 0, 0, 1].into();
     let both = Config::default().with(|it| it.addresses = vec![server]);
     net.server = Endpoint::new(both, PORT, [9; 32]).expect("settings");
@@ -218,7 +222,8 @@ fn addresses_of_one_network_of_64_bits_share() {
     for host in 0..16 {
         assert!(call(1, host), "{host}");
     }
-    // Different networks have separate shares: two of 16 are left to the first one.
+    // Different networks should have separate shares. The first network should keep two of 16
+    // associations.
     for network in 2..16 {
         assert!(call(network, 1), "{network}");
     }

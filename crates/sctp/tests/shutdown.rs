@@ -1,4 +1,4 @@
-//! Association end: all variants of SHUTDOWN, ABORT, and failure.
+//! Tests of the end of an association: all variants of SHUTDOWN, ABORT and failure.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// Runs all that a shutdown may need.
+/// Runs for longer than any shutdown should take.
 fn finish(world: &mut World) {
     world.run_for(200 * SECOND);
 }
@@ -140,8 +140,8 @@ fn a_lost_shutdown_complete_is_made_good_out_of_the_blue() {
     assert_eq!(world.state(Z, z), AssociationState::ShutdownAckSent);
     assert!(world.endpoints[A].release(a));
     finish(&mut world);
-    // T2-shutdown; A has no state any more and answers with the received tag (RFC 9260 §8.4, rule
-    // 5).
+    // T2-shutdown expires. A has no state any more and answers with the tag in the packet (RFC 9260
+    // §8.4, rule 5).
     let expected = ["Z -> SHUTDOWN ACK -> A", "A -> SHUTDOWN COMPLETE -> Z"];
     assert_eq!(world.story[3..], expected, "{:#?}", world.story);
     assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
@@ -151,7 +151,7 @@ fn a_lost_shutdown_complete_is_made_good_out_of_the_blue() {
 fn data_in_shutdown_sent_brings_the_shutdown_again() {
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
-    // Z's data crosses A's SHUTDOWN.
+    // Data of Z is in transit when A sends its SHUTDOWN.
     world.shutdown(A, a);
     world.send(Z, z, 0, "crossing");
     world.run_for(15 * MILLISECOND);
@@ -199,7 +199,7 @@ fn a_shutdown_that_is_never_answered_fails_the_association() {
     world.shutdown(A, a);
     world.run_for(30 * SECOND);
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
-    // 1 + 3 times, with the RTO doubling from 1 s.
+    // The SHUTDOWN is sent once and retransmitted three times, and the RTO doubles from 1 s.
     let sent = world
         .story
         .iter()
@@ -213,8 +213,8 @@ fn t5_guards_a_shutdown_whose_peer_goes_on_sending() {
     let config = Config::default().with(|it| it.rto_max = 2 * SECOND);
     let mut world = World::new(config);
     let (a, z) = world.established();
-    // Z never receives the SHUTDOWN, but continues to send: each DATA causes another SHUTDOWN and
-    // restarts T2, so that its errors cannot end the association.
+    // Z never receives the SHUTDOWN and continues to send. Each DATA should cause another SHUTDOWN
+    // and restart T2. Expirations of T2 should therefore not end the association.
     world.fate = Box::new(|shot| match shot.chunks.contains("SHUTDOWN") {
         true => Fate::Drop,
         false => Fate::Deliver,
@@ -277,16 +277,17 @@ fn shutdown_in_the_cookie_states_is_ignored() {
     assert_eq!(world.state(A, a), AssociationState::CookieEchoed);
 }
 
-/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN, and ends the
-/// association regardless of the number of retransmissions. SHUTDOWN ACK is repeated
-/// Association.Max.Retrans times, and then the association fails.
+/// RFC 9260 §9.2: the end that sent SHUTDOWN runs T5-shutdown-guard, which should end the
+/// association regardless of the number of retransmissions. SHUTDOWN ACK should be repeated
+/// Association.Max.Retrans times, and then the association should fail.
 #[test]
 fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
     for closes in [A, Z] {
         let mut world = World::new(Config::default());
         let (a, z) = world.established();
         let ends = [a, z];
-        // A's last packet is never answered: SHUTDOWN if A closes, else SHUTDOWN ACK.
+        // The last packet of A is never answered. It is a SHUTDOWN if A closes, and otherwise a
+        // SHUTDOWN ACK.
         let lost = ["SHUTDOWN", "SHUTDOWN ACK"][usize::from(closes == Z)];
         let mut answers = 0;
         world.fate = Box::new(move |shot| {
@@ -318,8 +319,8 @@ fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
     }
 }
 
-/// RFC 9260 §9.2: a SHUTDOWN acknowledges all earlier data; a SACK is added only for gaps,
-/// duplicates, or a window that the peer does not know.
+/// RFC 9260 §9.2: a SHUTDOWN acknowledges all earlier data. A SACK should be added only if there
+/// are gaps or duplicates, or if the peer does not know the window.
 #[test]
 fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     let mut world = World::new(Config::default());
@@ -338,7 +339,7 @@ fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     assert!(told.len() >= 2, "{told:?}");
     finish(&mut world);
     assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
-    // One of two is lost: the SHUTDOWN cannot report that the other arrived.
+    // The first of two packets is lost. The SHUTDOWN cannot report that the second one has arrived.
     let mut world = World::new(Config::default());
     let (a, z) = world.established();
     world.shutdown(A, a);
@@ -355,7 +356,8 @@ fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
     assert_eq!(world.receive_all(A, a).len(), 2);
 }
 
-/// The user's timeout in every state: the INIT, the data, or the SHUTDOWN is never answered.
+/// The time limit of the user should apply in every state: if the INIT, the data or the SHUTDOWN is
+/// never answered.
 #[test]
 fn a_shutdown_within_a_limit_ends_with_the_limit() {
     for silent_from in ["INIT", "DATA", "SHUTDOWN"] {
@@ -385,8 +387,9 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
     }
 }
 
-/// Data is left when the user closes, and the peer keeps its window closed and answers every probe:
-/// RFC 9260 §6.1 A counts no error, so that only `drain_timeout` ends it.
+/// Data is still queued when the user closes the association. The peer keeps its window closed and
+/// answers every window probe. Because RFC 9260 §6.1 A counts no error then, only `drain_timeout`
+/// should end the association.
 #[test]
 fn drain_timeout_ends_a_shutdown_behind_a_closed_window() {
     for (drain_timeout, ended) in [(Some(40 * SECOND), true), (None, false)] {
@@ -401,8 +404,8 @@ fn drain_timeout_ends_a_shutdown_behind_a_closed_window() {
         }
         world.run_for(100 * SECOND);
         world.shutdown(A, a);
-        // The reader takes some data after a while: the cumulative TSN advances, and the timeout
-        // restarts.
+        // After a while the reader reads some data. The cumulative TSN then advances, and the
+        // timeout should restart.
         world.run_for(30 * SECOND);
         assert_eq!(world.receive_all(Z, z).len(), 4);
         world.run_for(39 * SECOND);
@@ -415,8 +418,9 @@ fn drain_timeout_ends_a_shutdown_behind_a_closed_window() {
     }
 }
 
-/// RFC 9260 §8.3, §11.1.8: HEARTBEATs requested more often than once per RTO detect a dead peer,
-/// and not a peer whose round trip is longer than the interval.
+/// RFC 9260 §8.3, §11.1.8: the user requests HEARTBEATs more often than once per RTO. They should
+/// detect a peer that no longer answers. They should not report a failure if the round-trip time is
+/// longer than the interval.
 #[test]
 fn heartbeats_on_request_tell_the_dead_from_the_living() {
     for every in [1, 10, 300, 999, 5_000] {
@@ -444,7 +448,7 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
             let closed = world.state(A, a) == AssociationState::Closed;
             assert_eq!(closed, dead, "asked every {every} ms");
             if dead {
-                // One error per RTO, which doubles: not one per HEARTBEAT.
+                // There should be one error per RTO, which doubles, and not one per HEARTBEAT.
                 let waited = world.now - began;
                 assert!(waited >= 7 * SECOND, "{every}: given up after {waited} ns");
             }
@@ -452,8 +456,8 @@ fn heartbeats_on_request_tell_the_dead_from_the_living() {
     }
 }
 
-/// A peer that repeats its SHUTDOWN and never sends the SHUTDOWN COMPLETE: each is answered, but
-/// not forever.
+/// A peer repeats its SHUTDOWN and never sends the SHUTDOWN COMPLETE. Each SHUTDOWN should be
+/// answered, but only for a limited time.
 #[test]
 fn a_shutdown_that_is_only_repeated_is_not_answered_for_ever() {
     let config = Config::default().with(|it| it.drain_timeout = Some(400 * SECOND));

@@ -1,5 +1,5 @@
-//! Fuzz cases of random bytes against endpoints with AUTH and ASCONF. The fuzz target `signed`
-//! searches for more.
+//! Runs fuzz cases of random bytes against endpoints with AUTH and ASCONF. The fuzz target `signed`
+//! searches for more cases.
 
 use crate::common;
 use crate::signed_fuzz_case;
@@ -17,7 +17,7 @@ fn random_sequences_end_well() {
     });
 }
 
-/// Corpus of the fuzzer.
+/// Runs the cases in the corpus of the fuzzer.
 #[test]
 fn the_corpus_ends_well() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/signed");

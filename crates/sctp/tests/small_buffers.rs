@@ -1,5 +1,6 @@
-//! Receive buffers that correct peers overrun: tiny chunks, chunks larger than the buffer, senders
-//! that count differently. Everything arrives, once and in order, without an abort.
+//! Tests of receive buffers that even correct peers overrun: by tiny chunks, by chunks larger than
+//! the buffer, and because the sender counts bytes differently. All messages should arrive once and
+//! in order, and the association should not be aborted.
 
 use crate::common;
 
@@ -8,7 +9,8 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::{A, Fate, Shot, World, Z};
 
-/// Sends numbered messages of `size` bytes from `next` to `count` at A, while they are accepted.
+/// A sends numbered messages of `size` bytes as long as they are accepted. `next` is the number of
+/// the next message, and `count` the number of all messages.
 fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: usize) {
     let association = world.endpoints[A].association_mut(a).expect("known");
     while *next < count {
@@ -21,8 +23,8 @@ fn offer(world: &mut World, a: AssociationId, next: &mut u32, count: u32, size: 
     world.drain(A);
 }
 
-/// Sends `count` numbered messages of `size` bytes from A to Z, which reads every 50 ms; returns
-/// the duration in seconds.
+/// A sends `count` numbered messages of `size` bytes to Z, and Z reads every 50 ms. Returns the
+/// duration in seconds.
 fn carry(
     place: &str,
     (a, z): (Config, Config),
@@ -67,7 +69,7 @@ fn buffer(profile: Profile, receive_buffer: u32) -> Config {
     Config::new(profile).with(|it| it.receive_buffer = receive_buffer)
 }
 
-/// Drops one packet in `often`, and delays another.
+/// Drops one of `often` packets and delays another one.
 fn trouble(often: u64, seed: u64) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut state = seed;
     Box::new(move |_| {
@@ -82,9 +84,9 @@ fn trouble(often: u64, seed: u64) -> Box<dyn FnMut(&Shot) -> Fate> {
     })
 }
 
-/// The receiver counts chunk headers and silently drops data that does not fit, even if it fills a
-/// gap; the sender counts user data, so it sends more than fits. Small messages have the greatest
-/// effect.
+/// The receiver counts chunk headers. It silently drops data that does not fit, even if this data
+/// fills a gap. The sender counts only user data and therefore sends more than fits. The difference
+/// is largest for small messages.
 #[test]
 fn an_ns2_receiver_takes_all_from_a_sender_that_counts_user_data() {
     for seed in 1..=10 {
@@ -107,7 +109,7 @@ fn tiny_messages_out_of_order_arrive_through_a_small_buffer() {
     }
 }
 
-/// Under `ns2` each is dropped once, and retransmitted after a timeout.
+/// Under `ns2` each chunk is dropped once, and retransmitted after a timeout.
 #[test]
 fn chunks_larger_than_the_buffer_arrive_one_by_one() {
     for (profile, count) in [(Profile::rfc9260(), 10), (Profile::ns2(), 1)] {
@@ -118,7 +120,7 @@ fn chunks_larger_than_the_buffer_arrive_one_by_one() {
     }
 }
 
-/// Conditions of a sender of tiny messages, whose peer reads every `pause`.
+/// Properties of a sender of tiny messages and of its peer, which reads at intervals of `pause`.
 struct Tiny {
     size: usize,
     receive_buffer: u32,
@@ -126,8 +128,8 @@ struct Tiny {
     pause: u64,
 }
 
-/// Transfers `count` messages, all queued at the beginning; returns T3 timeouts and chunks dropped
-/// for lack of space.
+/// Transfers `count` messages, all of which are queued at the beginning. Returns the number of T3
+/// timeouts, and the number of chunks that were dropped for lack of space.
 fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
     let config = Config::default().with(|it| {
         it.receive_buffer = tiny.receive_buffer;
@@ -156,8 +158,8 @@ fn carry_tiny(tiny: &Tiny, count: u32) -> (u64, u64) {
     (sender.timeouts, receiver.dropped_full)
 }
 
-/// Memory has space for far fewer tiny chunks than the buffer has bytes. The window should report
-/// this before they are sent, because dropped chunks would be lost until T3-rtx.
+/// Far fewer tiny chunks fit into memory than the buffer has bytes. The window should report this
+/// before the chunks are sent, because dropped chunks would be missing until T3-rtx expires.
 #[test]
 fn tiny_messages_fill_the_buffer_and_are_not_lost() {
     let mut lost = Vec::new();
@@ -183,9 +185,9 @@ fn tiny_messages_fill_the_buffer_and_are_not_lost() {
     assert!(lost.is_empty(), "{lost:#?}");
 }
 
-/// A reader that paused: data that was refused for lack of space, or waits for a larger window, is
-/// sent one round trip after it is read, and not after a timeout of the sender, for all advertised
-/// windows and MTUs.
+/// The reader pauses, and then reads. Data that was refused for lack of space, or that is held back
+/// until the window is larger, should be sent one round trip later and not after a timeout of the
+/// sender. This should hold for all advertised windows and MTUs.
 #[test]
 fn a_window_that_opens_after_a_chunk_was_refused_is_advertised_at_once() {
     for (mtu, receive_buffer, size, update) in [
@@ -212,7 +214,7 @@ fn a_window_that_opens_after_a_chunk_was_refused_is_advertised_at_once() {
                 let read = world.receive_all(Z, z).len();
                 got += read;
                 // Data larger than the buffer is sent as a window probe, one RTO after the previous
-                // one.
+                // probe.
                 assert!(read > 0 || receive_buffer < size as u32, "{place}");
                 if got < 20 && receive_buffer > size as u32 {
                     world.forget();

@@ -1,4 +1,4 @@
-//! Automatic stream allocation in complete associations.
+//! Tests of automatic stream allocation in complete associations.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ fn message(number: u32, length: usize) -> Bytes {
     Bytes::from(payload)
 }
 
-/// Message numbers received by stream.
+/// Reads all messages and adds their numbers to those of their stream.
 fn received(world: &mut World, z: AssociationId, by_stream: &mut BTreeMap<u16, Vec<u32>>) {
     for message in world.receive_all(Z, z) {
         let bytes = message.payload.into_bytes();
@@ -29,7 +29,8 @@ fn received(world: &mut World, z: AssociationId, by_stream: &mut BTreeMap<u16, V
     }
 }
 
-/// Sends numbered messages whenever there is space until `until`, and reads them.
+/// A transfer of numbered messages: A sends whenever there is space in its buffer, and Z reads the
+/// messages.
 struct Bulk {
     world: World,
     a: AssociationId,
@@ -110,7 +111,7 @@ impl Bulk {
         association.status().streams_in_use
     }
 
-    /// Loses this percentage of A's packets.
+    /// Drops this percentage of the packets of A from now on.
     fn lose(&mut self, percent: u64, seed: u64) {
         let mut state = seed;
         self.world.fate = Box::new(move |shot| {
@@ -125,8 +126,8 @@ impl Bulk {
         });
     }
 
-    /// Waits for the rest, and checks that every message arrived once and in the order of its
-    /// stream.
+    /// Waits for the remaining messages. Asserts that every message arrived once and in the order
+    /// of its stream.
     fn check_delivery(&mut self, place: &str) {
         self.lose(0, 1);
         for _ in 0..24_000 {
@@ -145,10 +146,11 @@ impl Bulk {
     }
 }
 
-/// Six streams requested, four allowed: a bad link for twenty seconds makes the sender use up to
-/// four, which is reported, and five quiet seconds return it to one. The weights are large, because
-/// a window of six segments, whose gaps stop the flow, carries little: the test is about the
-/// consequences of a classification.
+/// A requests six streams, and Z allows four. While the link is bad for twenty seconds, the sender
+/// should use up to four streams and report that this is the limit. After five seconds without loss
+/// it should use one again. The weights of the classification are large, because this test is about
+/// the effects of a classification: with gaps that stop the flow, a window of six segments would
+/// carry too little data.
 #[test]
 fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     for (name, profile) in [("rfc9260", Profile::rfc9260()), ("ns2", Profile::ns2())] {
@@ -184,8 +186,8 @@ fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     }
 }
 
-/// For any allocation and loss: never fewer than one stream, never more than negotiated, and order
-/// is kept.
+/// For any allocation and any loss rate the sender should use at least one stream and at most the
+/// negotiated number, and each stream should keep its order.
 #[test]
 fn streams_stay_within_bounds_and_in_order() {
     for seed in 1..=12u64 {
@@ -218,7 +220,8 @@ fn streams_stay_within_bounds_and_in_order() {
     }
 }
 
-/// A message gets its stream when its transmission begins, and an explicit stream is kept.
+/// A message without a given stream should get one when its transmission begins. A given stream
+/// should not be changed.
 #[test]
 fn spread_and_chosen_streams_go_together() {
     let mut world = World::with_configs(

@@ -1,7 +1,7 @@
-//! Sender and receiver connected by an in-memory pipe that loses, duplicates and reorders packets,
-//! under every profile: every message arrives once, in the order of its stream, and all windows
-//! return to zero. A failure prints its seed; `TRANSFER_SEED=n cargo test -p anabranch-sctp --test
-//! transfer` runs it alone.
+//! Transfers between a sender and a receiver through an in-memory pipe that loses, duplicates and
+//! reorders packets, under every profile. Every message should arrive once and in the order of its
+//! stream, and in the end no data should be outstanding or buffered. A failure prints its seed.
+//! `TRANSFER_SEED=n cargo test -p anabranch-sctp --test transfer` runs only that seed.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +18,7 @@ use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder, Tsn};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// Small generator (PCG's multiplier and increment).
+/// A small random number generator with the multiplier and increment of PCG.
 struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Impairments of the pipe.
+/// A pipe that loses, duplicates and delays packets with these probabilities.
 struct Pipe {
     random: Random,
     loss: u64,
@@ -45,7 +45,8 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Arrival times of all copies of a packet.
+    /// Arrival times of all copies of a packet that is sent now. The list is empty if the packet is
+    /// lost.
     fn carry(&mut self, now: Nanos) -> Vec<Nanos> {
         if self.random.chance(self.loss) {
             return Vec::new();
@@ -75,7 +76,7 @@ struct World {
     trace: Trace,
     limit: usize,
     packets: u64,
-    /// The application reads only occasionally, so that the window closes.
+    /// Whether the application reads rarely, so that the window closes.
     slow_reader: bool,
 }
 
@@ -174,7 +175,8 @@ impl World {
         }
     }
 
-    /// Advances to the next event or timer; `false` if there is none.
+    /// Advances the time to the next event or timer and handles it. Returns `false` if there is
+    /// none.
     fn step(&mut self) -> bool {
         let arrival = self.events.keys().next().map(|key| key.0);
         let timers = [
@@ -201,7 +203,8 @@ impl World {
     }
 }
 
-/// Message `number` of `stream`: its payload contains both, so that they cannot be confused.
+/// Payload of message `number` of `stream`. It contains both numbers, so that no two messages are
+/// equal.
 fn payload(stream: u16, number: u32, length: usize) -> Bytes {
     let mut bytes = BytesMut::with_capacity(length + 6);
     bytes.put_u16(stream);
@@ -210,23 +213,23 @@ fn payload(stream: u16, number: u32, length: usize) -> Bytes {
     bytes.freeze()
 }
 
-/// Reading mode of the application.
+/// How the application reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// Complete messages, all of which fit into the buffer.
+    /// As complete messages, all of which fit into the buffer.
     Messages,
-    /// Complete messages, some of which are many times larger than the buffer.
+    /// As complete messages, some of which are many times larger than the buffer.
     Assembled,
-    /// The latter, in parts.
+    /// In parts, with messages of the same sizes as for `Assembled`.
     Parts,
 }
 
-/// Received messages, by stream, and unordered ones.
+/// Received messages: ordered ones by stream, and unordered ones.
 #[derive(Default)]
 struct Seen {
     ordered: BTreeMap<u16, Vec<Bytes>>,
     unordered: Vec<Bytes>,
-    /// Messages of which a part arrived, by stream.
+    /// Received beginning of the message that is being delivered in parts, by stream.
     begun: BTreeMap<u16, BytesMut>,
 }
 
@@ -239,7 +242,7 @@ impl Seen {
         }
     }
 
-    /// A part continues the message begun on its stream, or begins one if there is none.
+    /// Adds a part to the message that has begun on its stream, or begins a new message.
     fn part(&mut self, part: ReceivedPart) {
         let begun = self.begun.remove(&part.stream);
         assert_eq!(part.begins, begun.is_none(), "one message at a time");
@@ -283,7 +286,8 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
     });
     let initial_tsn = u32::MAX - random.below(300) as u32;
     let mut world = World::new(&config, seed, initial_tsn);
-    // ns-2.35 has no fragmentation, and its receiver never accepts more than its buffer.
+    // ns-2.35 does not fragment messages, and its receiver never accepts more data than its buffer
+    // holds.
     let longest = match reading {
         _ if config.profile.name == "ns2" => 1_400,
         Reading::Messages => 5_000,
@@ -346,7 +350,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
     assert!(world.packets > messages as u64 / 15);
 }
 
-/// Prints the seed if the guarded run panics.
+/// Prints the seed if the program panics while this value exists.
 struct Seed(&'static str, u64);
 
 impl Drop for Seed {

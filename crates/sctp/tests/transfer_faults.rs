@@ -1,5 +1,5 @@
-//! Transfers with faults that a correct network or a malicious peer can cause, and that must end
-//! well.
+//! Transfers with faults that a correct network or a malicious peer can cause. All of them should
+//! end well.
 
 use crate::common;
 
@@ -10,8 +10,8 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 use common::*;
 
-/// A message larger than the peer's whole receive buffer waits there while it is not read, and is
-/// then delivered completely (RFC 9260 §6.9).
+/// A message larger than the whole receive buffer of the peer waits at the sender while the user of
+/// the peer does not read. Afterwards it should be delivered completely (RFC 9260 §6.9).
 #[test]
 fn a_message_larger_than_the_receive_buffer_waits_for_its_reader() {
     let mut world = World::new(Config::default());
@@ -28,8 +28,8 @@ fn a_message_larger_than_the_receive_buffer_waits_for_its_reader() {
     assert_eq!(messages[0].payload.len(), 200_000);
 }
 
-/// A peer that reads nothing for a day but answers each probe of its closed window has not failed
-/// (RFC 9260 §6.1 A).
+/// A peer reads nothing for a day, but answers each probe of its closed window. The association
+/// should not fail (RFC 9260 §6.1 A).
 #[test]
 fn a_closed_window_is_probed_for_ever() {
     let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
@@ -55,7 +55,8 @@ fn a_closed_window_is_probed_for_ever() {
     assert_eq!(got, 10);
 }
 
-/// A peer that is silent with a closed window has failed, like any other.
+/// A peer with a closed window stops answering. The association should fail as it would with an
+/// open window.
 #[test]
 fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
     let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
@@ -70,8 +71,9 @@ fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
 }
 
-/// One message is lost repeatedly while 70,000 of one byte follow it on its stream: more than
-/// 16-bit sequence numbers can distinguish. All arrive in order.
+/// One message is lost repeatedly. Meanwhile 70,000 messages of one byte are sent on its stream,
+/// which are more than 16-bit sequence numbers can distinguish. All messages should arrive in
+/// order.
 #[test]
 fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     let config = Config::default().with(|it| {
@@ -81,7 +83,7 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     let mut world = World::new(config);
     world.narrate = false;
     let (a, z) = world.established();
-    // cwnd grows so far that 70,000 chunks of one byte could be in flight.
+    // The transfer makes cwnd so large that 70,000 chunks of one byte could be in flight.
     for _ in 0..30 {
         world.send(A, a, 1, vec![1; 100_000]);
     }
@@ -129,7 +131,8 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     assert!(in_order);
 }
 
-/// Contradictory SACKs: the sender stays consistent, and everything arrives.
+/// The peer sends contradictory SACKs. The sender should remain consistent, and all messages should
+/// arrive.
 #[test]
 fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
     use anabranch_wire::chunk::Sack;
@@ -151,8 +154,8 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
         })
         .last()
         .expect("DATA");
-    // A window of 0, of everything; blocks reversed, overlapping, at 0 and 1; all of it before the
-    // cumulative TSN.
+    // The gap blocks are missing, reversed or overlapping, begin at offset 0 or 1, or cover
+    // everything. All cumulative TSNs are lower than the highest TSN that was sent.
     let gaps: [&[(u16, u16)]; 5] = [
         &[],
         &[(5, 2)],
@@ -199,8 +202,8 @@ fn sack(cumulative_tsn_ack: Tsn, block: Option<(u16, u16)>) -> Chunk {
     Chunk::Sack(sack.to_sack())
 }
 
-/// A during ten unacknowledged messages, the tag of packets to A, and the last TSN before the
-/// messages.
+/// A has sent ten messages that are not acknowledged. Returns the world, the tag of packets to A,
+/// and the TSN before the first message.
 fn unanswered() -> (World, u32, Tsn) {
     let mut world = World::new(Config::default());
     let a = world.connect();
@@ -216,8 +219,8 @@ fn unanswered() -> (World, u32, Tsn) {
     (world, init.initiate_tag, init.initial_tsn.prev())
 }
 
-/// RFC 9260 §6.2.1 D iii: the receiver reneges data that it has acknowledged. All of it is
-/// delivered in the end.
+/// RFC 9260 §6.2.1 D iii: the receiver withdraws the acknowledgment of data by gap blocks. All of
+/// this data should be delivered in the end.
 #[test]
 fn reneged_data_is_delivered_in_the_end() {
     let (mut world, tag, before) = unanswered();
@@ -239,8 +242,8 @@ fn reneged_data_is_delivered_in_the_end() {
     assert_eq!(numbers, (0..10).collect::<Vec<u8>>(), "{:#?}", world.story);
 }
 
-/// RFC 9260 §6.2: a receiver sends at most one SACK per packet; of several in one packet the first
-/// is processed.
+/// RFC 9260 §6.2: a receiver sends at most one SACK per packet. If a packet contains several, only
+/// the first one should be processed.
 #[test]
 fn one_sack_of_a_packet_is_taken() {
     let (mut world, tag, before) = unanswered();

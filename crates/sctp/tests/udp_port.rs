@@ -1,4 +1,5 @@
-//! UDP encapsulation (RFC 6951): the accepted UDP port of the peer, and the destination of answers.
+//! Tests of UDP encapsulation (RFC 6951): which UDP port of the peer is accepted, and to which port
+//! answers are sent.
 
 use crate::common;
 
@@ -20,7 +21,7 @@ use common::{chunks_of, header_of, packet, poll_one, retag};
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 const PORT: u16 = common::PORT_Z;
-/// UDP ports of the client as assigned by a NAT, and of the server.
+/// UDP ports that a NAT assigns to the client, and the UDP port of the server.
 const FIRST: u16 = 40_001;
 const SECOND_PORT: u16 = 40_002;
 const REGISTERED: u16 = 9_899;
@@ -28,10 +29,10 @@ const REGISTERED: u16 = 9_899;
 struct Net {
     client: Endpoint,
     server: Endpoint,
-    /// Apparent UDP port of the client's packets.
+    /// UDP port that the packets of the client seem to come from.
     nat: u16,
     now: Nanos,
-    /// Last packets of the server, by port.
+    /// Last packets that the server has sent, with their destination UDP port.
     to_client: Vec<(u16, Bytes)>,
     to_server: Vec<Bytes>,
 }
@@ -72,7 +73,7 @@ impl Net {
         (net, id, served)
     }
 
-    /// Exchanges packets until both are silent.
+    /// Exchanges packets until neither end sends any more.
     fn exchange(&mut self) {
         let mut out = BytesMut::new();
         loop {
@@ -132,8 +133,8 @@ impl Net {
         self.exchange();
     }
 
-    /// The server receives `bytes` from the client's address and this UDP port; returns its answers
-    /// by port.
+    /// Delivers `bytes` to the server from the address of the client and this UDP port. Returns the
+    /// answers with their UDP ports.
     fn inject(&mut self, udp_port: u16, bytes: Bytes) -> Vec<(u16, Bytes)> {
         let mut out = BytesMut::new();
         let path = Path::new(SERVER, CLIENT);
@@ -172,8 +173,8 @@ fn init() -> Chunk {
 fn the_peers_port_is_learnt_and_followed() {
     let (mut net, id, served) = Net::established();
     assert!(net.to_client.iter().all(|(port, _)| *port == FIRST));
-    // The NAT rebinds: the next packet of the client shows it, and the server's own data is sent
-    // there.
+    // The NAT assigns another port. The next packet of the client comes from it, and the server
+    // should then send its own data to this port.
     net.nat = SECOND_PORT;
     net.to_client.clear();
     net.say(true, id);
@@ -192,15 +193,15 @@ fn a_packet_under_a_wrong_tag_moves_nothing() {
         assert!(net.inject(SECOND_PORT, retag(&data, tag)).is_empty());
     }
     assert_eq!(net.port_of(served), FIRST);
-    // Neither does a corrupted packet with the right tag.
+    // A corrupted packet with the correct tag should not change the port either.
     let mut damaged = data.to_vec();
     let last = damaged.len() - 5;
     damaged[last] ^= 1;
     net.inject(SECOND_PORT, damaged.into());
     assert_eq!(net.port_of(served), FIRST);
     assert_eq!(net.server.discards().of(DiscardReason::Checksum), 1);
-    // The original packet replayed from elsewhere does, because RFC 6951 §5.4 only requires the
-    // tag.
+    // A copy of the original packet from another port should change it, because RFC 6951 §5.4
+    // requires only the tag.
     net.inject(SECOND_PORT, data);
     assert_eq!(net.port_of(served), SECOND_PORT);
 }
@@ -217,7 +218,8 @@ fn answers_out_of_the_blue_go_where_the_packet_came_from() {
     assert_eq!(answers[0].0, 0, "right above IP, as it came");
 }
 
-/// draft-tuexen-tsvwg-sctp-udp-encaps-cons §4: no tag proves that the sender is the peer.
+/// draft-tuexen-tsvwg-sctp-udp-encaps-cons §4: an INIT contains no tag that proves that its sender
+/// is the peer. An INIT from another port should therefore cause no restart.
 #[test]
 fn an_init_from_another_port_restarts_nothing() {
     let (mut net, _, served) = Net::established();
@@ -236,13 +238,14 @@ fn an_init_from_another_port_restarts_nothing() {
     );
     assert_eq!(net.server.discards().of(DiscardReason::RestartNewPort), 1);
     assert_eq!(net.port_of(served), FIRST);
-    // From the known port it may be the peer after losing its state, and is answered normally.
+    // From the known port, the INIT may come from the peer after it has lost its state. It should
+    // be answered as usual.
     let answers = net.inject(FIRST, packet(common::A, 0, &[&init()]));
     assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
 }
 
-/// The port is disclosed only to the client's own address: an attacker who lists this address
-/// learns that it is in use (RFC 9260 §5.2.2), and no more.
+/// The port should be disclosed only to the client's own address. An attacker who lists this
+/// address in an INIT learns that it is in use (RFC 9260 §5.2.2), but should learn nothing else.
 #[test]
 fn another_peer_that_lists_a_clients_address_does_not_learn_its_port() {
     let (mut net, _, served) = Net::established();
@@ -274,8 +277,8 @@ fn another_peer_that_lists_a_clients_address_does_not_learn_its_port() {
     assert_eq!(net.port_of(served), FIRST);
 }
 
-/// A host directly over IP lists the client's address; the client uses UDP encapsulation. This is
-/// not a restart from another port.
+/// A host that uses SCTP directly over IP lists the address of the client. The client uses UDP
+/// encapsulation. Its packets should not be handled as a restart from another port.
 #[test]
 fn a_client_inside_udp_is_served_despite_address_camping() {
     let mut net = Net::new();
@@ -312,8 +315,8 @@ fn a_client_inside_udp_is_served_despite_address_camping() {
     assert_eq!(net.port_of(served), 30_000);
 }
 
-/// A peer that lost its state returns through another binding of its NAT, after the old one has
-/// expired here.
+/// A peer loses its state. It returns with another port of its NAT, after the earlier association
+/// has expired here.
 #[test]
 fn a_new_association_takes_its_port_from_the_cookie_echo() {
     let (mut net, _, served) = Net::established();

@@ -1,5 +1,5 @@
-//! Undelivered messages of an association are returned to their user, complete, before its end is
-//! reported (RFC 9260 §11.2 B; RFC 6458 §6.1.11).
+//! Tests of undelivered messages: they should be returned to their user completely, before the end
+//! of the association is reported (RFC 9260 §11.2 B; RFC 6458 §6.1.11).
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
 use common::*;
 
-/// Messages reported as undelivered to A, with the events after them.
+/// Messages that were reported to A as undelivered, and the events after them.
 fn undelivered(world: &World) -> (Vec<UndeliveredMessage>, Vec<Event>) {
     let (mut all, mut behind) = (Vec::new(), Vec::new());
     for event in world.told(A) {
@@ -45,7 +45,7 @@ fn payload(length: usize, context: u32) -> Bytes {
         .collect()
 }
 
-/// The peer receives nothing after `heard` packets with much user data.
+/// The peer receives only the first `heard` packets with much user data.
 fn deaf_after(heard: usize) -> Box<dyn FnMut(&Shot) -> Fate> {
     let mut data = 0;
     Box::new(move |shot| {
@@ -64,8 +64,8 @@ fn abort(world: &mut World, host: usize, id: AssociationId) {
     world.drain(host);
 }
 
-/// Complete messages and those of many chunks, of which the beginning was acknowledged, sent and
-/// unsent, whichever end aborts.
+/// The messages have one or many chunks. Of some, the beginning was acknowledged, sent, or not sent
+/// yet. All of them should be returned, whichever end aborts the association.
 #[test]
 fn each_message_that_was_not_acknowledged_comes_back_whole() {
     for (interleaving, from) in [(false, A), (false, Z), (true, A), (true, Z)] {
@@ -102,7 +102,7 @@ fn each_message_that_was_not_acknowledged_comes_back_whole() {
             sent.iter().any(|it| it.1) && sent.iter().any(|it| !it.1),
             "{sent:?} {interleaving} {from}"
         );
-        // Streams are served round robin.
+        // The scheduler serves the streams in turn, so the order may differ.
         all.sort_by_key(|it| it.context);
         let told: Vec<_> = all
             .iter()
@@ -123,7 +123,7 @@ fn each_message_that_was_not_acknowledged_comes_back_whole() {
     }
 }
 
-/// The peer is silent until the association fails, and an association that was never established.
+/// One peer is silent until the association fails. Another association is never established.
 #[test]
 fn a_peer_that_is_not_there_gets_nothing() {
     let mut world = World::new(Config::default());
@@ -149,7 +149,7 @@ fn a_peer_that_is_not_there_gets_nothing() {
     assert_eq!((all.len(), all[0].sent, all[0].context), (1, false, 6));
 }
 
-/// Acknowledged data was delivered, and a graceful shutdown returns nothing.
+/// Acknowledged data was delivered, so a graceful shutdown should return no messages.
 #[test]
 fn a_graceful_end_leaves_nothing() {
     let mut world = World::new(Config::default());
@@ -164,7 +164,8 @@ fn a_graceful_end_leaves_nothing() {
     assert!(all.is_empty(), "{all:?}");
 }
 
-/// A peer that lost its state restarts: unacknowledged data is lost.
+/// A peer loses its state and restarts. Messages that were not acknowledged are lost and should be
+/// returned.
 #[test]
 fn a_restart_gives_back_what_was_not_acknowledged() {
     let mut world = World::new(Config::default());

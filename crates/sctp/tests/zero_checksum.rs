@@ -1,5 +1,5 @@
-//! Packets without a checksum (RFC 9653): permitted senders, exceptions, and receivers that accept
-//! them.
+//! Tests of packets without a checksum (RFC 9653): who may send them, which packets are exceptions,
+//! and who accepts them.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ fn is_zero(bytes: &Bytes) -> bool {
     checksum::is_zero(bytes)
 }
 
-/// The packet without its checksum.
+/// Copies the packet and sets its checksum to zero.
 fn without(bytes: &Bytes) -> Bytes {
     let mut bytes = bytes.to_vec();
     bytes[8..12].fill(0);
@@ -53,7 +53,7 @@ fn parameters_of(bytes: &Bytes) -> Vec<Bytes> {
     known.filter_map(whole).collect()
 }
 
-/// Established associations after a transfer, with the log kept.
+/// Establishes an association and transfers data. The log of packets is kept.
 fn talked(a: Config, z: Config) -> (World, AssociationId, AssociationId) {
     let mut world = World::with_configs(a, z);
     let a = world.connect();
@@ -83,8 +83,8 @@ fn discards(world: &World, host: usize) -> [u64; 2] {
     [DiscardReason::ZeroChecksum, DiscardReason::Checksum].map(|it| discards.of(it))
 }
 
-/// §4, §5.1: the parameter is in INIT and INIT ACK with the identifier of DTLS; §5.2: all packets
-/// except INIT and COOKIE ECHO have no checksum.
+/// §4, §5.1: INIT and INIT ACK should have the parameter with the identifier of DTLS. §5.2: all
+/// packets except INIT, INIT ACK and COOKIE ECHO should have no checksum.
 #[test]
 fn both_agree_and_save_the_checksum() {
     let (world, ..) = talked(on(), on());
@@ -93,7 +93,8 @@ fn both_agree_and_save_the_checksum() {
         assert_eq!(announced, [Bytes::from_static(ANNOUNCED)]);
     }
     for shot in &world.shots {
-        // An INIT ACK is a stateless reply of the endpoint.
+        // The endpoint sends an INIT ACK without an association. It therefore has a checksum as
+        // well.
         let vital = shot.chunks.starts_with("INIT") || shot.chunks.contains("COOKIE ECHO");
         assert_eq!(is_zero(&shot.bytes), !vital, "{}", shot.chunks);
         assert!(is_zero(&shot.bytes) || checksum::verify(&shot.bytes));
@@ -105,7 +106,7 @@ fn both_agree_and_save_the_checksum() {
     assert_eq!([discards(&world, A), discards(&world, Z)], [[0; 2]; 2]);
 }
 
-/// §5.2: a COOKIE ECHO has its checksum even with bundled DATA.
+/// §5.2: a COOKIE ECHO should have a checksum even if DATA is bundled with it.
 #[test]
 fn data_with_a_cookie_echo_is_summed() {
     let mut config = on();
@@ -120,8 +121,8 @@ fn data_with_a_cookie_echo_is_summed() {
     assert!(association.negotiated().zero_checksum);
 }
 
-/// §5.2: without the peer's parameter every packet has its checksum; an INIT ACK has the parameter
-/// only if the INIT had it.
+/// §5.2: if the peer has not sent the parameter, every packet should have a checksum. An INIT ACK
+/// should have the parameter only if the INIT had it.
 #[test]
 fn one_end_alone_sends_none_without() {
     for (a, z) in [(on(), off()), (off(), on()), (off(), off())] {
@@ -133,7 +134,8 @@ fn one_end_alone_sends_none_without() {
         assert_eq!(announced.is_empty(), !announces);
         assert!(parameters_of(&world.shot(Z, "INIT ACK")).is_empty());
     }
-    // An end that does not know it silently skips it (§4: the two high bits).
+    // The two high bits of the type mean that an end that does not know the parameter skips it
+    // without a report (§4).
     assert_eq!(
         UnknownAction::of_parameter(0x8001),
         UnknownAction {
@@ -143,7 +145,8 @@ fn one_end_alone_sends_none_without() {
     );
 }
 
-/// An INIT without parameters announces nothing.
+/// An INIT without parameters does not announce that packets without a checksum are accepted. The
+/// peer should send checksums, and packets without one should be discarded.
 #[test]
 fn a_bare_init_announces_nothing() {
     let mut bare = on();
@@ -159,8 +162,8 @@ fn a_bare_init_announces_nothing() {
     assert!(world.receive_all(A, a).is_empty());
 }
 
-/// §5.2, §8: another method counts as none; a parameter of another length is skipped like an
-/// unknown one.
+/// §5.2, §8: an unknown method should be handled like no parameter. A parameter of another length
+/// should be skipped like an unknown one.
 #[test]
 fn another_method_is_not_ours() {
     let parameter = |edmid| {
@@ -192,7 +195,8 @@ fn another_method_is_not_ours() {
     }
 }
 
-/// §5.3: an end that announced it accepts both kinds; a wrong nonzero checksum is invalid.
+/// §5.3: an end that announced the parameter should accept packets with a correct checksum and with
+/// none. A wrong checksum that is not zero should be invalid.
 #[test]
 fn a_receiver_that_announced_it_takes_both_kinds() {
     let mut world = World::new(on());
@@ -215,8 +219,8 @@ fn a_receiver_that_announced_it_takes_both_kinds() {
     assert!(world.receive_all(Z, z).is_empty());
 }
 
-/// §5.3: the initiator announced in its INIT that it accepts them, even if the peer does not
-/// announce it.
+/// §5.3: an initiator that announced the parameter in its INIT should accept packets without a
+/// checksum, even if the peer does not announce it.
 #[test]
 fn an_initiator_takes_them_whatever_the_peer_announced() {
     let mut world = World::with_configs(on(), off());
@@ -224,7 +228,7 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
     world.send(Z, z, 0, "x");
     world.inject(A, without(&world.shot(Z, "DATA")));
     assert_eq!(world.receive_all(A, a).len(), 1);
-    // An end that did not announce it accepts none.
+    // An end that did not announce the parameter should accept no packet without a checksum.
     world.fate = Box::new(|_| Fate::Drop);
     world.send(A, a, 0, "y");
     let sent = world.shot(A, "DATA");
@@ -234,8 +238,8 @@ fn an_initiator_takes_them_whatever_the_peer_announced() {
     assert_eq!(world.endpoints[A].discards().of(DiscardReason::Checksum), 0);
 }
 
-/// §5.2, §5.3: INIT, COOKIE ECHO and packets without an association must have a checksum; each
-/// violation is counted, none answered.
+/// §5.2, §5.3: INIT, COOKIE ECHO and packets without an association must have a checksum. Packets
+/// that violate this should be counted and not answered.
 #[test]
 fn packets_that_require_a_checksum_are_dropped_without_one() {
     let mut world = World::new(on());
@@ -260,7 +264,7 @@ fn packets_that_require_a_checksum_are_dropped_without_one() {
     world.inject(Z, without(&elsewhere.into()));
     assert_eq!(discards(&world, Z), [4, 0], "for another port");
     assert!(world.story.iter().all(|it| !it.starts_with("Z ->")));
-    // With a checksum they are answered, and the answers have one.
+    // If they have a checksum, they should be answered, and the answers should have one.
     world.inject(Z, a);
     world.inject(Z, packet(A, 9, &[&Chunk::ShutdownAck]));
     let answers: Vec<_> = world.shots.iter().filter(|it| it.from == Z).collect();
@@ -271,7 +275,7 @@ fn packets_that_require_a_checksum_are_dropped_without_one() {
     assert_eq!(discards(&world, Z)[0], 4);
 }
 
-/// A restarted peer without the parameter gets checksums, and must send them.
+/// A peer restarts without the parameter. From then on both ends should send checksums.
 #[test]
 fn a_restart_settles_it_again() {
     let mut world = World::new(on());

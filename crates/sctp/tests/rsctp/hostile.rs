@@ -1,4 +1,4 @@
-//! HEARTBEAT ACKs of an attacker, or of a peer that exaggerates.
+//! Tests of HEARTBEAT ACKs from an attacker, or from a peer that reports false values.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     world.fate = links([125_000, 125_000], |_, _| false);
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 5);
-    // From now on Z's own answers are lost: A's HEARTBEATs stay outstanding.
+    // From here on the answers of Z are dropped, so that the HEARTBEATs of A stay outstanding.
     world.fate = Box::new(|shot| {
         if shot.from == Z && shot.chunks.contains("HEARTBEAT ACK") {
             Fate::Drop
@@ -81,8 +81,8 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     let tags = count(&world, DiscardReason::VerificationTag);
     world.inject(A, retag(&answer(1_000, 0, info.to_vec()), tag ^ 1));
     assert_eq!(count(&world, DiscardReason::VerificationTag), tags + 1);
-    // The nonce is correct but the report is impossible, because the receiver lies. Only the path
-    // is shown to be alive.
+    // The nonce is correct, but the report is impossible, because the receiver lies. The answer
+    // should only prove that the path is alive.
     for (bandwidth, loss) in [
         (u32::MAX, 0),
         (1_250_000_001, NO_LOSS_RATE),
@@ -101,7 +101,8 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         transfer(&mut world, (a, z), &mut next, &mut got, 2);
         let (_, info) = heartbeats_of(&world, A, 0).pop().expect("asked");
         world.fate = Box::new(|_| Fate::Drop);
-        // Earlier errors are cleared, because the path is alive.
+        // The windows are compared without the error counts, because the answer clears earlier
+        // errors.
         let windows = |world: &World| -> Vec<String> {
             let standing = standing(world, a);
             let path = |text: &str| text.split(" errors ").next().map(str::to_owned);
@@ -112,7 +113,7 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(windows(&world), before, "{bandwidth} {loss}");
         assert_eq!(count(&world, DiscardReason::HeartbeatReport), reports + 1);
-        // The answer cannot be sent twice.
+        // A second copy of the answer should be discarded.
         let nonces = count(&world, DiscardReason::HeartbeatNonce);
         world.inject(A, answer(bandwidth, loss, info.to_vec()));
         assert_eq!(count(&world, DiscardReason::HeartbeatNonce), nonces + 1);
@@ -121,7 +122,8 @@ fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// A receiver that exaggerates the rate of an idle path gets no larger burst than its window.
+/// A receiver exaggerates the rate of an idle path. The path should get no larger burst than the
+/// receive window.
 #[test]
 fn a_boast_about_the_idle_path_is_bounded_by_the_window() {
     let mut world = world(config(|_| {}));

@@ -1,5 +1,5 @@
-//! RSCTP between two hosts with two addresses each: negotiation, measurement, validation of
-//! reports, and changes of the primary path.
+//! Tests of RSCTP between two hosts with two addresses each: negotiation, measurement, validation
+//! of reports, and changes of the primary path.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -51,8 +51,9 @@ fn network(address: IpAddr) -> u8 {
     }
 }
 
-/// Links with these rates in bytes per second in each direction, one per network, with a queue;
-/// DATA on network 0 is lost according to `lost`, by the packet's number.
+/// Simulates two links with queues, one per network. `rates` are their rates in bytes per second in
+/// each direction. A packet with DATA on network 0 is dropped if `lost` returns true for its
+/// number.
 fn links(
     rates: [u64; 2],
     mut lost: impl FnMut(u64, &Shot) -> bool + 'static,
@@ -78,7 +79,7 @@ fn links(
     })
 }
 
-/// Sends numbered messages from A to Z as fast as possible, until `until`.
+/// Sends numbered messages from A to Z as fast as possible until the time `until`.
 fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
     while world.now < until {
         let association = world.endpoints[A].association_mut(a).expect("known");
@@ -100,8 +101,8 @@ fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
     }
 }
 
-/// Waits for data in flight and compares the messages read by Z with `0..count`: each once, in
-/// order.
+/// Waits until all data has arrived. Then asserts that Z has read each of the messages `0..count`
+/// once and in order.
 fn all_arrived(world: &mut World, z: AssociationId, got: &mut Vec<u32>, count: u32) {
     for _ in 0..3_000 {
         take(world, z, got);
@@ -120,7 +121,7 @@ fn take(world: &mut World, z: AssociationId, got: &mut Vec<u32>) {
     }));
 }
 
-/// Transfer of `seconds`, with the messages that Z has read at its end.
+/// Transfers data for this number of seconds, and reads the messages at Z.
 fn transfer(
     world: &mut World,
     (a, z): (AssociationId, AssociationId),
@@ -194,7 +195,8 @@ fn it_takes_two_and_falls_back_in_silence() {
         );
         assert_eq!((has(&init, rsctp), has(&ack, rsctp)), (caller, both));
         assert!(!has(&ack, report));
-        // Data flows, and HEARTBEATs follow the RFC unless both ends support RSCTP.
+        // Data should be transferred, and HEARTBEATs should have the format of the RFC unless both
+        // ends support RSCTP.
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 3);
         all_arrived(&mut world, z, &mut got, next);
@@ -214,7 +216,7 @@ fn it_takes_two_and_falls_back_in_silence() {
     }
 }
 
-/// Fields of Figs. 3-4 and 3-5 on the wire.
+/// Checks the fields of Figs. 3-4 and 3-5 on the wire.
 #[test]
 fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
     let mut world = world(config(|_| {}));
@@ -265,7 +267,7 @@ fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
     }
     assert_eq!(answers[0].available_bandwidth, 0, "nothing to measure from");
     assert_eq!(answers[0].chunk_loss_rate, NO_LOSS_RATE);
-    // An end that sends no data does not measure.
+    // An end that sends no data should not measure.
     assert!(heartbeats_of(&world, Z, 0).is_empty());
 }
 
@@ -273,8 +275,8 @@ fn heartbeat(info: &Bytes) -> Chunk {
     Chunk::Heartbeat(anabranch_wire::chunk::Heartbeat { info: info.clone() })
 }
 
-/// A fully used link of 125,000 bytes per second: the estimate is its rate less the packet headers,
-/// and the loss rate is the configured one.
+/// Data uses the full rate of a link of 125,000 bytes per second. The estimate should be this rate
+/// without packet headers, and the loss rate should be the configured one.
 #[test]
 fn the_estimate_of_a_full_path_is_its_rate() {
     let mut world = world(config(|profile| profile.rsctp_path_switch = false));
@@ -291,7 +293,8 @@ fn the_estimate_of_a_full_path_is_its_rate() {
     let samples = recorded(&mut world, a, Probe::AvailableBandwidth);
     let primary: Vec<_> = samples.iter().filter(|s| s.index == 0).collect();
     assert!(primary.len() >= 10);
-    // 1416 + 32 bytes of headers: DATA chunks are 97.8 % of the packets.
+    // A packet has 1416 bytes of DATA chunk and 32 bytes of headers. DATA chunks are therefore 97.8
+    // % of the bytes.
     for sample in &primary[3..] {
         let share = sample.value / (8.0 * 125_000.0);
         assert!((0.95..0.985).contains(&share), "{share} at {}", sample.at);
@@ -302,7 +305,8 @@ fn the_estimate_of_a_full_path_is_its_rate() {
         let share = sample.value / (8.0 * 50_000.0);
         assert!((0.999..1.001).contains(&share), "{share}");
     }
-    // cwnd of the secondary path is its estimate x RTT, if that exceeds the initial cwnd.
+    // The cwnd of the secondary path should be the estimate multiplied by the RTT, if that exceeds
+    // the initial cwnd.
     let paths = of(&world, A, a).paths();
     let entry = paths.get(PathId(1));
     let srtt = entry.rto().srtt().expect("measured") as f64 / SECOND as f64;
@@ -317,7 +321,7 @@ fn the_chunk_loss_rate_is_what_was_lost() {
     let mut world = world(config(|profile| profile.rsctp_path_switch = false));
     let (a, z) = world.established();
     record(&mut world, a, &[Probe::ChunkLossRate]);
-    // One of 25 packets, with one chunk each.
+    // One of 25 packets is lost. Each packet has one chunk.
     world.fate = links([125_000, 125_000], |number, _| number % 25 == 0);
     let (mut next, mut got) = (0, Vec::new());
     transfer(&mut world, (a, z), &mut next, &mut got, 30);
@@ -328,8 +332,8 @@ fn the_chunk_loss_rate_is_what_was_lost() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// Above MPLR the primary path changes at the next loss; new data uses the other path within a
-/// round trip, and every message arrives once.
+/// If the loss rate exceeds MPLR, the primary path should change at the next loss. New data should
+/// use the other path within one round trip, and every message should arrive once.
 #[test]
 fn the_primary_changes_once_it_loses_too_much() {
     for policy in ["same_path", "alternate_path", "alternate_after_timeout"] {
@@ -357,13 +361,14 @@ fn the_primary_changes_once_it_loses_too_much() {
         assert_eq!(changes.len(), 1, "{policy}: once, and for good");
         assert_eq!(changes[0].value, 1.0);
         let at = changes[0].at;
-        // Not before a report says so, and at the first loss after it.
+        // The path should change after a report of the loss rate, and at the first loss after that
+        // report.
         let told = of_probe(Probe::ChunkLossRate)
             .find(|sample| sample.value > 0.05)
             .expect("reported");
         assert!(told.at >= bad_from && told.at <= at, "{policy}");
         assert!(at - told.at < SECOND, "{policy}: {} ns later", at - told.at);
-        // New data.
+        // New data should use the other path.
         let first_new = of_probe(Probe::Sent).find(|s| s.at >= at).expect("goes on");
         let srtt = association
             .paths()
@@ -386,7 +391,7 @@ fn the_primary_changes_once_it_loses_too_much() {
     }
 }
 
-/// Without the switch, and below MPLR, the primary path stays.
+/// The primary path should not change if the switch is off, or if the loss rate is below MPLR.
 #[test]
 fn the_primary_stays_where_it_should() {
     for (every, switch) in [(30, true), (9, false)] {
@@ -400,8 +405,8 @@ fn the_primary_stays_where_it_should() {
     }
 }
 
-/// HEARTBEATs that only measure are no errors of a path that carries data, because T3-rtx monitors
-/// it.
+/// HEARTBEATs that only measure should not count as errors of a path that carries data, because
+/// T3-rtx monitors such a path.
 #[test]
 fn lost_heartbeats_of_a_busy_path_are_no_failure() {
     for loss in ["ignored", "judged"] {
@@ -427,7 +432,8 @@ fn lost_heartbeats_of_a_busy_path_are_no_failure() {
     }
 }
 
-/// Restart: RSCTP is negotiated again, and not used if the peer returns without it.
+/// RSCTP should be negotiated again after a restart. It should not be used if the restarted peer
+/// does not support it.
 #[test]
 fn a_restarted_peer_is_asked_again() {
     for speaks in [true, false] {
@@ -436,7 +442,7 @@ fn a_restarted_peer_is_asked_again() {
         world.fate = links([125_000, 125_000], |_, _| false);
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 3);
-        // A returns without state.
+        // A restarts without its earlier state.
         let again = homes(A, if speaks { config(|_| {}) } else { plain() });
         world.endpoints[A] =
             anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]).expect("settings");
@@ -454,7 +460,8 @@ fn a_restarted_peer_is_asked_again() {
     }
 }
 
-/// Both connect at once: one association, with RSCTP on both sides.
+/// Both ends connect at the same time. There should be one association, and both ends should use
+/// RSCTP.
 #[test]
 fn a_collision_agrees_on_it() {
     let mut world = world(config(|_| {}));
@@ -475,12 +482,13 @@ fn a_collision_agrees_on_it() {
     all_arrived(&mut world, z, &mut got, next);
 }
 
-/// Each loss that changes cwnd reports its cause just before; cwnd changes accordingly: by half for
-/// congestion, by the square root for wireless loss.
+/// Each loss that changes cwnd should report its cause just before. Then cwnd should change
+/// accordingly: by half for congestion, and by an amount that depends on its square root for
+/// wireless loss.
 #[test]
 fn every_loss_reports_its_verdict_before_the_window_moves() {
     let mut seen = [0; 3];
-    // Occasionally a second loss follows soon, when less is sent than was measured before.
+    // A second loss follows soon after the first one, while A sends less than was measured before.
     for (rate, next_loss) in [(125_000, 40), (1_250_000, 60)] {
         let mut world = world(config(|profile| profile.rsctp_path_switch = false));
         let (a, z) = world.established();
@@ -530,7 +538,7 @@ fn every_loss_reports_its_verdict_before_the_window_moves() {
     assert!(seen[1] > 0 && seen[2] > 0, "{seen:?}");
 }
 
-/// Plain SCTP does not classify losses.
+/// Plain SCTP should not classify losses.
 #[test]
 fn without_rsctp_no_loss_has_a_verdict() {
     let mut world = world(Config::default());

@@ -1,4 +1,5 @@
-//! Association setup (RFC 9260 §5): AS, and the related parts of IMH and E.
+//! Scripts for association setup (RFC 9260 §5): the test purposes AS, and related ones of IMH and
+//! E.
 
 use super::*;
 use anabranch_wire::tlv::Tlv;
@@ -77,7 +78,7 @@ fn init_and_cookie_echo_are_sent_again_eight_times() {
         }
         script.wait(SECOND);
         assert_eq!(script.state(), AssociationState::Closed);
-        // The peer is notified by an ABORT if its tag is known.
+        // The endpoint should notify the peer by an ABORT if it knows the tag of the peer.
         if echoes {
             script.expect("ABORT");
         }
@@ -85,7 +86,7 @@ fn init_and_cookie_echo_are_sent_again_eight_times() {
     }
 }
 
-/// AS-I-1-4: INITs leave no state.
+/// AS-I-1-4: INITs should leave no state at the endpoint.
 #[test]
 fn an_init_costs_nothing() {
     let mut script = Script::listening(quick());
@@ -106,7 +107,7 @@ fn an_init_costs_nothing() {
     );
 }
 
-/// AS-V-1-5-1, AS-V-1-5-2: tags are random.
+/// AS-V-1-5-1, AS-V-1-5-2: tags should be random.
 #[test]
 fn tags_differ() {
     let mut script = Script::listening(quick());
@@ -117,8 +118,8 @@ fn tags_differ() {
     assert!(!tags.contains(&0));
 }
 
-/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: known parameters are accepted, whatever
-/// families they list.
+/// AS-V-1-6-1, AS-V-1-6-2, AS-V-1-13-1, AS-I-1-13-2: known parameters should be accepted, whatever
+/// address types they list.
 #[test]
 fn known_parameters_are_taken() {
     let types =
@@ -143,10 +144,10 @@ fn known_parameters_are_taken() {
         script.expect_one("COOKIE ACK");
         let acknowledged = script.first.prev();
         script.say(&[&shutdown(acknowledged)]);
-        // Other addresses are probed meanwhile.
+        // Meanwhile the endpoint sends HEARTBEATs to the other addresses of the peer.
         let last = script.world.shots.last().expect("answered");
         assert_eq!(last.chunks, "SHUTDOWN ACK");
-        // With the tag of the endpoint's packets, and the T bit.
+        // The SHUTDOWN COMPLETE has the tag of the endpoint's packets, and therefore the T bit.
         script.say_under(TESTERS_TAG, &[&shutdown_complete(true)]);
         assert_eq!(script.state(), AssociationState::Closed);
     }
@@ -188,7 +189,8 @@ fn the_lesser_number_of_streams_counts() {
     assert_eq!(script.association().status().outbound_streams, 1);
 }
 
-/// AS-I-1-7-2, AS-I-1-7-4: no streams, or a window below 1,500 bytes.
+/// AS-I-1-7-2, AS-I-1-7-4: an INIT with no streams or with a window below 1,500 bytes should be
+/// refused.
 #[test]
 fn no_streams_are_refused() {
     let bad = [
@@ -229,7 +231,8 @@ fn no_streams_are_refused() {
     }
 }
 
-/// AS-I-1-8-1 to AS-I-1-8-4: meaning of the two high bits of an unknown parameter.
+/// AS-I-1-8-1 to AS-I-1-8-4: the two high bits of an unknown parameter should decide how it is
+/// handled.
 #[test]
 fn unknown_parameters_of_an_init() {
     for (middle, expected) in [
@@ -255,8 +258,8 @@ fn unknown_parameters_of_an_init() {
     }
 }
 
-/// RFC 9260 §3.2.2: all parameters that ask for a report are reported, as far as they fit into one
-/// packet (§6.10).
+/// RFC 9260 §3.2.2: all unknown parameters that request a report should be reported, as long as the
+/// reports fit into one packet (§6.10).
 #[test]
 fn as_many_unknown_parameters_are_reported_as_a_packet_holds() {
     for count in [40, 100] {
@@ -277,8 +280,8 @@ fn ack_room(script: &Script) -> usize {
     (packet - 12 - 20 - cookie) / 12
 }
 
-/// AS-O-1-9-1, AS-O-1-9-2, DM-O-4-2-1: an INIT in ESTABLISHED is answered, or refused for new
-/// addresses; nothing else changes.
+/// AS-O-1-9-1, AS-O-1-9-2, DM-O-4-2-1: in ESTABLISHED an INIT should be answered, or refused if it
+/// has new addresses. The association should not change.
 #[test]
 fn an_init_in_established() {
     let mut script = Script::accepted(quick());
@@ -345,7 +348,7 @@ fn all_addresses_of_the_peer_are_used() {
     assert_eq!(sent[1].path.remote, second);
 }
 
-/// AS-V-1-12-1, AS-I-1-12-2: host names.
+/// AS-V-1-12-1, AS-I-1-12-2: a host name should be refused.
 #[test]
 fn a_host_name_is_refused() {
     let name = || Parameter::HostNameAddress(Bytes::from_static(b"a.b\0"));
@@ -363,7 +366,8 @@ fn a_host_name_is_refused() {
     assert_eq!(script.state(), AssociationState::Closed);
 }
 
-/// AS-I-1-14-1, AS-I-1-14-2: the tag 0.
+/// AS-I-1-14-1, AS-I-1-14-2: an INIT with tag 0 should be ignored, and an INIT ACK with tag 0
+/// should be answered by an ABORT.
 #[test]
 fn the_tag_0() {
     let mut script = Script::listening(quick());
@@ -392,7 +396,7 @@ fn the_tag_0() {
 }
 
 /// IMH-I-3-1, IMH-I-3-2, IMH-I-3-8: setup chunks that are too short, or longer than their packets,
-/// are ignored.
+/// should be ignored.
 #[test]
 fn setup_chunks_that_are_too_short_do_nothing() {
     for (tag, chunk) in [
@@ -411,7 +415,8 @@ fn setup_chunks_that_are_too_short_do_nothing() {
     script.expect_after(100 * MILLISECOND, "INIT");
 }
 
-/// IMH-I-3-3, IMH-I-3-5: a COOKIE ECHO with a wrong tag, or with an unknown cookie.
+/// IMH-I-3-3, IMH-I-3-5: a COOKIE ECHO with a wrong tag or with an unknown cookie should be
+/// ignored.
 #[test]
 fn a_wrong_cookie_echo_does_nothing() {
     for forged in [false, true] {
@@ -433,7 +438,7 @@ fn a_wrong_cookie_echo_does_nothing() {
     }
 }
 
-/// IMH-I-3-4: a wrong checksum.
+/// IMH-I-3-4: a packet with a wrong checksum should be ignored.
 #[test]
 fn a_wrong_checksum_does_nothing() {
     let mut script = Script::listening(quick());
@@ -444,7 +449,7 @@ fn a_wrong_checksum_does_nothing() {
     script.ask(init());
 }
 
-/// IMH-I-3-6: an expired cookie.
+/// IMH-I-3-6: an expired cookie should be reported.
 #[test]
 fn a_stale_cookie_is_reported() {
     let mut script = Script::listening(quick());
@@ -462,8 +467,8 @@ fn a_stale_cookie_is_reported() {
     assert_eq!(script.associations(), 0);
 }
 
-/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie restarts the setup, and is ignored once
-/// established.
+/// E-O-6-1, E-O-6-2: an ERROR with Stale Cookie should restart the setup. It should be ignored once
+/// the association is established.
 #[test]
 fn a_stale_cookie_begins_the_setup_again() {
     let stale = error(Cause::StaleCookie {
@@ -482,8 +487,8 @@ fn a_stale_cookie_begins_the_setup_again() {
     script.expect("SHUTDOWN");
 }
 
-/// RFC 9260 §5.2.6, §5.3.1: a restarted setup has a new tag, and an INIT ACK that answers the
-/// earlier INIT is late.
+/// RFC 9260 §5.2.6, §5.3.1: a restarted setup should use a new tag. An INIT ACK that answers the
+/// earlier INIT then arrives too late and should be ignored.
 #[test]
 fn a_restarted_setup_has_a_new_tag() {
     let stale = || {
@@ -516,7 +521,7 @@ fn a_restarted_setup_has_a_new_tag() {
         tags.push(script.tag);
         script.say(&[&init_ack_with(&[cookie()])]);
         script.expect("COOKIE ECHO");
-        // The error that answers an earlier COOKIE ECHO does not apply to this one.
+        // An ERROR that answers an earlier COOKIE ECHO should not affect the new setup.
         script.say_under(tags[tags.len() - 2], &[&stale()]);
         script.expect_nothing();
     }
@@ -525,7 +530,7 @@ fn a_restarted_setup_has_a_new_tag() {
     script.tear_down(0);
 }
 
-/// E-I-6-4: an INIT ACK without a cookie.
+/// E-I-6-4: an INIT ACK without a cookie should be reported.
 #[test]
 fn a_missing_cookie_is_reported() {
     let mut script = Script::calling(quick());
@@ -538,8 +543,8 @@ fn a_missing_cookie_is_reported() {
     );
 }
 
-/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK are reported with the COOKIE ECHO, whether
-/// before or after the cookie.
+/// E-I-6-5, E-I-6-6: unknown parameters of an INIT ACK should be reported with the COOKIE ECHO, no
+/// matter whether they come before or after the cookie.
 #[test]
 fn unknown_parameters_of_an_init_ack() {
     for first in [false, true] {
@@ -569,7 +574,8 @@ fn unknown_parameters_of_an_init_ack() {
     script.tear_down(0);
 }
 
-/// Item B and C of §5.1.5, FH-O-5-3-5: a valid cookie from an address that is not unicast.
+/// Items B and C of §5.1.5, FH-O-5-3-5: a COOKIE ECHO with a valid cookie should be ignored if its
+/// source address is not unicast.
 #[test]
 fn a_cookie_from_a_broadcast_address_does_nothing() {
     let mut script = Script::listening(quick());

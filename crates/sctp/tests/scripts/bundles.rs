@@ -1,8 +1,9 @@
-//! Bundled chunks, unknown chunks, and reserved fields (RFC 9260 §3.2, §6.10): BDC, M, FH-V-5-2.
+//! Scripts for bundled chunks, unknown chunks and reserved fields (RFC 9260 §3.2, §6.10): the test
+//! purposes BDC, M and FH-V-5-2.
 
 use super::*;
 
-/// BDC-I-7-1, BDC-I-7-2: INIT and INIT ACK bundled with other chunks.
+/// BDC-I-7-1, BDC-I-7-2: INIT and INIT ACK should be ignored if they are bundled with other chunks.
 #[test]
 fn setup_chunks_that_are_not_alone_do_nothing() {
     let mut script = Script::listening(quick());
@@ -16,7 +17,7 @@ fn setup_chunks_that_are_not_alone_do_nothing() {
     script.expect_after(100 * MILLISECOND, "INIT");
 }
 
-/// BDC-I-7-3: SHUTDOWN COMPLETE bundled with another chunk.
+/// BDC-I-7-3: SHUTDOWN COMPLETE should be ignored if it is bundled with another chunk.
 #[test]
 fn a_shutdown_complete_that_is_not_alone_does_nothing() {
     let mut script = Script::accepted(quick());
@@ -29,7 +30,7 @@ fn a_shutdown_complete_that_is_not_alone_does_nothing() {
     assert_eq!(script.state(), AssociationState::Closed);
 }
 
-/// BDC-V-7-4, BDC-V-7-5: DATA with COOKIE ECHO and with COOKIE ACK.
+/// BDC-V-7-4, BDC-V-7-5: DATA should be accepted together with COOKIE ECHO and with COOKIE ACK.
 #[test]
 fn data_with_setup_chunks() {
     let mut script = Script::listening(quick());
@@ -46,7 +47,7 @@ fn data_with_setup_chunks() {
     script.tear_down(0);
 }
 
-/// BDC-V-7-6, BDC-V-7-7, BDC-V-7-8: SACK and DATA bundled with shutdown chunks.
+/// BDC-V-7-6, BDC-V-7-7, BDC-V-7-8: SACK and DATA should be accepted together with shutdown chunks.
 #[test]
 fn a_sack_with_other_chunks() {
     let mut script = Script::accepted(quick());
@@ -71,7 +72,7 @@ fn a_sack_with_other_chunks() {
     assert!(script.read().is_empty());
 }
 
-/// M-I-10-1 to M-I-10-4: meaning of the two high bits of an unknown chunk.
+/// M-I-10-1 to M-I-10-4: the two high bits of an unknown chunk should decide how it is handled.
 #[test]
 fn unknown_chunks() {
     for (kind, answer, goes_on) in [
@@ -102,14 +103,14 @@ fn unknown_chunks() {
     }
 }
 
-/// FH-V-5-2, RFC 9260 §8.3: a HEARTBEAT is returned unchanged, with all its parameters.
+/// FH-V-5-2, RFC 9260 §8.3: a HEARTBEAT should be returned unchanged, with all its parameters.
 #[test]
 fn a_heartbeat_comes_back_unchanged() {
     for value in [
         &[0, 1, 0, 8, 1, 2, 3, 4][..],
         &[0, 1, 0, 5, 9],
         &[0, 1, 0, 4],
-        // With additional parameters, none of which is defined.
+        // Additional parameters follow, none of which is defined.
         &[0, 1, 0, 6, 1, 2, 0, 0, 0x80, 9, 0, 8, 5, 5, 5, 5],
         &[0x80, 9, 0, 8, 5, 5, 5, 5, 0, 1, 0, 6, 1, 2],
     ] {
@@ -138,8 +139,8 @@ fn a_heartbeat_comes_back_unchanged() {
     }
 }
 
-/// RFC 9260 §3.2: reserved flags are ignored, for each chunk in each state in which it has an
-/// effect. Defined flags keep their values.
+/// RFC 9260 §3.2: reserved flags should be ignored, in each chunk and in each state in which the
+/// chunk has an effect. The defined flags are not changed.
 #[test]
 fn reserved_flags_are_ignored() {
     let flagged = |chunk: &Chunk, used: u8| {
@@ -178,7 +179,8 @@ fn reserved_flags_are_ignored() {
     script.expect("HEARTBEAT ACK");
     script.say_raw(&flagged(&data(0, "BE", 10), 0x0F));
     script.expect("SACK");
-    // Two packets are acknowledged together: no reserved flag is the I bit.
+    // Both packets should be acknowledged together, because none of the reserved flags is the I
+    // bit.
     script.say_raw(&flagged(&data(1, "BE", 10), 0x0F));
     script.expect_nothing();
     script.say_raw(&flagged(&data(2, "B", 10), 0x0F));
@@ -203,7 +205,7 @@ fn reserved_flags_are_ignored() {
     script.expect("SHUTDOWN");
     script.say_raw(&flagged(&Chunk::ShutdownAck, 0));
     script.expect("SHUTDOWN COMPLETE");
-    // ABORT, with either tag.
+    // ABORT, with the tag of either end.
     for reflected in [false, true] {
         let mut script = Script::called(quick());
         let tag = if reflected { TESTERS_TAG } else { script.tag };
@@ -224,7 +226,7 @@ fn reserved_flags_are_ignored() {
     let ack = Chunk::HeartbeatAck(anabranch_wire::chunk::HeartbeatAck { info: probe.info });
     script.say_raw(&flagged(&ack, 0));
     assert_eq!(script.discarded(DiscardReason::WrongState), 0);
-    // Out of the blue.
+    // Out of the blue packets.
     let mut script = Script::listening(quick());
     script.tag = 5;
     script.say_raw(&flagged(&abort(false), 1));

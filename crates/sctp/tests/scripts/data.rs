@@ -1,8 +1,8 @@
-//! DATA and SACK (RFC 9260 §6): D, A, RT.
+//! Scripts for DATA and SACK (RFC 9260 §6): the test purposes D, A and RT.
 
 use super::*;
 
-/// D-V-8-1, D-V-8-2: a message that fills a packet, and one that does not fit into one.
+/// D-V-8-1, D-V-8-2: one message fills a packet exactly, and another does not fit into a packet.
 #[test]
 fn messages_are_fragmented_where_they_do_not_fit() {
     let mut script = Script::called(quick());
@@ -17,7 +17,7 @@ fn messages_are_fragmented_where_they_do_not_fit() {
     assert_eq!(data_of(&script, &second), [(2, "E".into(), 548)]);
 }
 
-/// D-V-8-3: fragments are reassembled.
+/// D-V-8-3: fragments should be reassembled.
 #[test]
 fn fragments_are_put_together() {
     let mut script = Script::called(quick());
@@ -30,7 +30,8 @@ fn fragments_are_put_together() {
     assert_eq!(script.read(), [300]);
 }
 
-/// D-I-8-5, D-V-8-4, RT-I-11-1, RT-I-11-2: retransmissions, and exponential backoff of the timeout.
+/// D-I-8-5, D-V-8-4, RT-I-11-1, RT-I-11-2: lost data should be retransmitted, and the timeout
+/// should double each time.
 #[test]
 fn data_is_sent_again_and_the_timeout_doubles() {
     let mut script = Script::called(quick());
@@ -40,7 +41,7 @@ fn data_is_sent_again_and_the_timeout_doubles() {
         let again = script.expect_after(span * MILLISECOND, "DATA");
         assert_eq!(again, sent);
     }
-    // A measurement restores RTO.Min.
+    // A new measurement should reset the timeout to RTO.Min.
     let mut script = Script::called(quick());
     script.send(1_000);
     script.expect("DATA");
@@ -50,7 +51,7 @@ fn data_is_sent_again_and_the_timeout_doubles() {
     script.expect_after(100 * MILLISECOND, "DATA");
 }
 
-/// D-O-8-6: duplicates are acknowledged at once, and reported.
+/// D-O-8-6: duplicates should be acknowledged at once and reported.
 #[test]
 fn duplicates_are_reported() {
     let mut script = Script::called(quick());
@@ -66,7 +67,7 @@ fn duplicates_are_reported() {
     script.say(&[&data(2, "BE", 100)]);
     let sack = script.expect_after(200 * MILLISECOND, "SACK");
     assert_eq!(sack_of(&sack).3, [] as [u32; 0]);
-    // As often as they arrived.
+    // Each TSN should be reported as often as a duplicate of it arrived.
     for offset in [0, 2, 2] {
         let packet = packet(
             A,
@@ -79,8 +80,8 @@ fn duplicates_are_reported() {
     }
 }
 
-/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window is probed after one RTO, and then at doubling
-/// intervals, with one chunk.
+/// D-O-8-7, D-O-8-8, RFC 9260 §6.1 A: a closed window should be probed with one chunk, after one
+/// RTO and then at intervals that double.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = Script::called(quick());
@@ -102,7 +103,7 @@ fn a_closed_window_is_probed() {
     script.expect_nothing();
 }
 
-/// D-V-8-9: data marked for retransmission is sent before new data.
+/// D-V-8-9: data that is marked for retransmission should be sent before new data.
 #[test]
 fn retransmissions_go_first() {
     let mut script = Script::called(quick());
@@ -119,7 +120,7 @@ fn retransmissions_go_first() {
     assert_eq!(data_of(&script, &next)[0].0, 1);
 }
 
-/// D-V-8-10: a SACK counts with any source address.
+/// D-V-8-10: a SACK should be processed whatever its source address.
 #[test]
 fn a_sack_from_another_address_counts() {
     let homes = quick().with(|it| it.addresses = vec![address(Z, 0), address(Z, 1)]);
@@ -143,7 +144,7 @@ fn a_sack_from_another_address_counts() {
     assert_eq!(script.association().status().outstanding_chunks, 0);
 }
 
-/// D-I-8-11: DATA without user data.
+/// D-I-8-11: DATA without user data should be answered by an ABORT.
 #[test]
 fn no_user_data() {
     let mut script = Script::called(quick());
@@ -158,7 +159,7 @@ fn no_user_data() {
     );
 }
 
-/// D-O-8-12: an old SACK.
+/// D-O-8-12: an old SACK should be ignored.
 #[test]
 fn an_old_sack_is_dropped() {
     let mut script = Script::called(quick());
@@ -173,7 +174,8 @@ fn an_old_sack_is_dropped() {
     assert_eq!(script.association().status().outstanding_chunks, 0);
 }
 
-/// A-V-9-1, A-V-9-2, A-O-9-3: the first DATA, several in one packet, and gaps.
+/// A-V-9-1, A-V-9-2, A-O-9-3: the first DATA, several DATA chunks in one packet, and gaps should be
+/// acknowledged.
 #[test]
 fn acknowledgements() {
     let mut script = Script::accepted(quick());
@@ -199,7 +201,7 @@ fn acknowledgements() {
     assert_eq!(script.read(), [100, 100, 100]);
 }
 
-/// E-I-6-3: a nonexistent stream.
+/// E-I-6-3: DATA of a nonexistent stream should be reported.
 #[test]
 fn a_stream_that_does_not_exist() {
     let mut script = Script::called(quick().with(|it| it.inbound_streams = 1));

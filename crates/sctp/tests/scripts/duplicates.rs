@@ -1,10 +1,10 @@
-//! Repeated or unexpected setup chunks (RFC 9260 §5.2): DM.
+//! Scripts for repeated or unexpected setup chunks (RFC 9260 §5.2): the test purposes DM.
 
 use super::*;
 use anabranch_sctp::Event;
 
-/// DM-O-4-1, RFC 9260 §5.2.1: INIT in COOKIE-WAIT and COOKIE-ECHOED is answered with the parameters
-/// of the own INIT.
+/// DM-O-4-1, RFC 9260 §5.2.1: an INIT in COOKIE-WAIT or COOKIE-ECHOED should be answered with the
+/// parameters of the endpoint's own INIT.
 #[test]
 fn an_init_in_the_cookie_states_is_answered_with_the_same_tag() {
     for echoed in [false, true] {
@@ -27,7 +27,7 @@ fn an_init_in_the_cookie_states_is_answered_with_the_same_tag() {
     }
 }
 
-/// DM-O-4-3: a second INIT ACK.
+/// DM-O-4-3: a second INIT ACK should be ignored.
 #[test]
 fn a_second_init_ack_is_ignored() {
     let mut script = Script::cookie_echoed(quick());
@@ -39,7 +39,7 @@ fn a_second_init_ack_is_ignored() {
     assert_eq!(script.state(), AssociationState::Established);
 }
 
-/// DM-O-4-4: a second COOKIE ACK.
+/// DM-O-4-4: a second COOKIE ACK should be ignored.
 #[test]
 fn a_second_cookie_ack_is_ignored() {
     let mut script = Script::called(quick());
@@ -52,7 +52,7 @@ fn a_second_cookie_ack_is_ignored() {
     script.expect("SHUTDOWN");
 }
 
-/// DM-O-4-8: an invalid cookie.
+/// DM-O-4-8: an invalid cookie should be ignored.
 #[test]
 fn an_invalid_cookie_in_established_is_ignored() {
     let mut script = Script::called(quick());
@@ -63,7 +63,7 @@ fn an_invalid_cookie_in_established_is_ignored() {
     script.expect("HEARTBEAT ACK");
 }
 
-/// Whether the endpoint answers the COOKIE ECHO of an earlier cookie.
+/// Sends a COOKIE ECHO with this cookie, and returns whether the endpoint answers.
 fn answered(script: &mut Script, tag: u32, cookie: Bytes) -> bool {
     script.say_under(tag, &[&Chunk::CookieEcho(CookieEcho { cookie })]);
     let more: Vec<_> = script.world.shots[script.seen..].iter().collect();
@@ -85,7 +85,7 @@ fn restarts(script: &Script) -> usize {
         .count()
 }
 
-/// RFC 9260 §5.2.4, A: neither tag matches, the Tie-Tags do: the peer has restarted.
+/// RFC 9260 §5.2.4, A: neither tag matches, but the Tie-Tags do. The peer has restarted.
 #[test]
 fn action_a() {
     let mut script = Script::accepted(quick());
@@ -104,7 +104,8 @@ fn action_a() {
     assert_eq!(script.state(), AssociationState::Established);
 }
 
-/// RFC 9260 §5.2.4, A in SHUTDOWN-ACK-SENT: no new association, but the SHUTDOWN ACK and an ERROR.
+/// RFC 9260 §5.2.4, A in SHUTDOWN-ACK-SENT: no new association should be set up. The endpoint
+/// should send the SHUTDOWN ACK and an ERROR.
 #[test]
 fn action_a_in_shutdown_ack_sent() {
     let mut script = Script::accepted(quick());
@@ -126,7 +127,8 @@ fn action_a_in_shutdown_ack_sent() {
     assert_eq!(cause, Some(Cause::CookieReceivedWhileShuttingDown));
 }
 
-/// RFC 9260 §5.2.4, B: only the endpoint's tag matches, or the peer's is not known yet.
+/// RFC 9260 §5.2.4, B: only the endpoint's tag matches, or the tag of the peer is not known yet.
+/// The COOKIE ECHO should be accepted.
 #[test]
 fn action_b() {
     for echoed in [false, true] {
@@ -135,7 +137,7 @@ fn action_b() {
         if echoed {
             script.say(&[&init_ack_with(&[cookie()])]);
             script.expect("COOKIE ECHO");
-            // A cookie of the same time counts as the older one.
+            // If the cookie had the same time as the INIT ACK, it would count as older.
             script.wait(MILLISECOND);
         }
         script.ask(Init {
@@ -158,9 +160,9 @@ fn action_b() {
     }
 }
 
-/// RFC 9260 §5.2.4, B: also if the cookie is older than the INIT ACK that announced the peer's tag,
-/// unless the profile considers it late: then it counts only if the own COOKIE ECHO is not answered
-/// either.
+/// RFC 9260 §5.2.4, B: the cookie should be accepted also if it is older than the INIT ACK that
+/// announced the tag of the peer. If the profile discards late cookies, it should be accepted only
+/// after the endpoint's own COOKIE ECHO was not answered.
 #[test]
 fn action_b_of_an_older_cookie() {
     for discards in [false, true] {
@@ -187,7 +189,8 @@ fn action_b_of_an_older_cookie() {
     }
 }
 
-/// RFC 9260 §5.2.4, C: only the peer's tag matches, and there are no Tie-Tags.
+/// RFC 9260 §5.2.4, C: only the peer's tag matches, and there are no Tie-Tags. The COOKIE ECHO
+/// should be ignored.
 #[test]
 fn action_c() {
     let mut script = Script::listening(quick());
@@ -210,8 +213,8 @@ fn action_c() {
     assert_eq!(script.state(), AssociationState::Established);
 }
 
-/// RFC 9260 §5.2.4, D: if both tags match, a COOKIE ECHO is answered by a COOKIE ACK, even if its
-/// cookie has expired.
+/// RFC 9260 §5.2.4, D: if both tags match, the COOKIE ECHO should be answered by a COOKIE ACK, even
+/// if its cookie has expired.
 #[test]
 fn action_d() {
     let mut script = Script::accepted(quick());
@@ -223,13 +226,13 @@ fn action_d() {
     script.tear_down(0);
 }
 
-/// RFC 9260 §5.2.4: other combinations are discarded; an expired cookie is reported if the tags do
-/// not match.
+/// RFC 9260 §5.2.4: COOKIE ECHOs with other combinations of tags should be discarded. If the tags
+/// do not match, an expired cookie should be reported.
 #[test]
 fn no_row_of_the_table() {
     let mut script = Script::accepted(quick());
     let own = script.tag;
-    // The peer's tag, another tag of the endpoint, and Tie-Tags.
+    // The cookie has the tag of the peer, another tag of the endpoint, and Tie-Tags.
     script.ask(init());
     let (tag, cookie) = (script.tag, script.cookie.clone());
     assert!(!answered(&mut script, tag, cookie.clone()));

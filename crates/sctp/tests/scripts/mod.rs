@@ -1,6 +1,6 @@
-//! Conformance scripts: an endpoint under test, and a tester that writes every packet of the peer
-//! by hand and checks every answer. They follow the test purposes of ETSI TS 102 369 (named at each
-//! test) according to the text of RFC 9260, which is newer; if the two differ, RFC 9260 applies.
+//! Conformance scripts. A tester sends hand-made packets to the endpoint under test and checks
+//! every answer. The scripts follow the test purposes of ETSI TS 102 369, which are named at each
+//! test. If a test purpose differs from RFC 9260, the RFC applies, because it is newer.
 
 mod association;
 mod bundles;
@@ -23,12 +23,12 @@ use anabranch_wire::serial::{Ssn, Tsn};
 use anabranch_wire::{Cause, Causes};
 use bytes::Bytes;
 
-/// Tag of packets to the tester.
+/// Verification tag of packets that are sent to the tester.
 const TESTERS_TAG: u32 = 0x7E57;
 /// First TSN of the tester.
 const TESTERS_TSN: u32 = 100;
 
-/// Timeouts from 100 ms, doubling up to 800 ms, and no HEARTBEATs.
+/// Configuration with timeouts from 100 ms that double up to 800 ms, and without HEARTBEATs.
 fn quick() -> Config {
     Config::default().with(|it| {
         it.profile.rto_initial = Span(100 * MILLISECOND);
@@ -40,12 +40,12 @@ fn quick() -> Config {
 
 struct Script {
     world: World,
-    /// Tag of packets to the endpoint under test, once it is known.
+    /// Verification tag of packets to the endpoint under test; set once the tag is known.
     tag: u32,
     /// First TSN of the endpoint under test.
     first: Tsn,
     cookie: Bytes,
-    /// Number of packets already examined.
+    /// Number of packets that the script has already checked.
     seen: usize,
 }
 
@@ -120,7 +120,7 @@ fn heartbeat(info: &'static [u8]) -> Chunk {
     })
 }
 
-/// Bytes of a SACK, with blocks as offsets, and duplicates.
+/// Encodes a SACK. The gap blocks are offsets from the cumulative TSN.
 fn sack_bytes(cumulative: Tsn, a_rwnd: u32, gaps: &[(u16, u16)], duplicates: &[Tsn]) -> Vec<u8> {
     let length = 16 + 4 * (gaps.len() + duplicates.len());
     let mut bytes = vec![3, 0, 0, length as u8];
@@ -139,7 +139,7 @@ fn sack_bytes(cumulative: Tsn, a_rwnd: u32, gaps: &[(u16, u16)], duplicates: &[T
     bytes
 }
 
-/// Encoded chunk.
+/// Encodes a chunk.
 fn raw(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
     let length = (4 + value.len()) as u16;
     let mut bytes = vec![kind, flags];
@@ -150,7 +150,7 @@ fn raw(kind: u8, flags: u8, value: &[u8]) -> Vec<u8> {
 }
 
 impl Script {
-    /// The endpoint listens, without associations.
+    /// Creates a script in which the endpoint listens and has no association.
     fn listening(config: Config) -> Self {
         let mut world = World::with_configs(Config::default(), config);
         world.fate = Box::new(|_| Fate::Drop);
@@ -163,7 +163,8 @@ impl Script {
         }
     }
 
-    /// The endpoint connects to the tester, which has not answered its INIT.
+    /// Creates a script in which the endpoint connects to the tester, and the tester has not
+    /// answered the INIT yet.
     fn calling(config: Config) -> Self {
         Self::calling_at(config, &[address(A, 0)])
     }
@@ -181,7 +182,7 @@ impl Script {
         script
     }
 
-    /// The tested endpoint connects, and has sent its COOKIE ECHO.
+    /// Creates a script in which the endpoint connects and has sent its COOKIE ECHO.
     fn cookie_echoed(config: Config) -> Self {
         let mut script = Self::calling(config);
         script.say(&[&init_ack_with(&[cookie()])]);
@@ -189,7 +190,8 @@ impl Script {
         script
     }
 
-    /// The tested endpoint has connected, and is established.
+    /// Creates a script in which the endpoint has connected to the tester, and the association is
+    /// established.
     fn called(config: Config) -> Self {
         let mut script = Self::cookie_echoed(config);
         script.say(&[&Chunk::CookieAck]);
@@ -198,7 +200,8 @@ impl Script {
         script
     }
 
-    /// The tester has connected, and it is established.
+    /// Creates a script in which the tester has connected to the endpoint, and the association is
+    /// established.
     fn accepted(config: Config) -> Self {
         let mut script = Self::listening(config);
         script.ask(init());
@@ -207,7 +210,7 @@ impl Script {
         script
     }
 
-    /// Sends an INIT of the tester, and returns the INIT ACK.
+    /// Sends an INIT of the tester and returns the INIT ACK.
     fn ask(&mut self, init: Init) -> Init {
         self.say_under(0, &[&Chunk::Init(init)]);
         let Chunk::InitAck(ack) = self.expect("INIT ACK").remove(0) else {
@@ -250,14 +253,15 @@ impl Script {
         self.say_raw(&sack_bytes(cumulative, a_rwnd, gaps, &[]));
     }
 
-    /// Expects an immediate answer of one packet with these chunks, and no more.
+    /// Asserts that the endpoint has answered at once with exactly one packet, and that this packet
+    /// has these chunks.
     fn expect(&mut self, chunks: &str) -> Vec<Chunk> {
         let found = self.expect_one(chunks);
         self.expect_nothing();
         found
     }
 
-    /// Expects these chunks in the next packet.
+    /// Asserts that the next packet has these chunks.
     fn expect_one(&mut self, chunks: &str) -> Vec<Chunk> {
         let shot = self.world.shots.get(self.seen);
         let shot = shot.unwrap_or_else(|| panic!("no {chunks}: {:#?}", self.world.story));
@@ -271,7 +275,8 @@ impl Script {
         assert!(more.is_empty(), "{more:#?}");
     }
 
-    /// Expects silence for `span`, and then this packet.
+    /// Asserts that the endpoint sends nothing for the time `span`, and then a packet with these
+    /// chunks.
     fn expect_after(&mut self, span: Nanos, chunks: &str) -> Vec<Chunk> {
         let due = self.world.now + span;
         self.world.run_until(due - 1);
@@ -284,7 +289,7 @@ impl Script {
         self.world.run_for(span);
     }
 
-    /// Expects this packet within `span`, after any number of others with the same chunks.
+    /// Asserts that the next packet is sent within the time `span`, and that it has these chunks.
     fn expect_within(&mut self, span: Nanos, chunks: &str) -> Vec<Chunk> {
         let until = self.world.now + span;
         while self.world.shots.len() == self.seen && self.world.step(until) {}
@@ -318,7 +323,7 @@ impl Script {
         self.world.shutdown(Z, id);
     }
 
-    /// Lengths of the readable messages.
+    /// Lengths of all messages that can be read.
     fn read(&mut self) -> Vec<usize> {
         let id = self.id();
         let messages = self.world.receive_all(Z, id);
@@ -329,7 +334,7 @@ impl Script {
         self.world.endpoints[Z].discards().of(reason)
     }
 
-    /// The peer closes the association gracefully, having received this number of chunks.
+    /// The peer closes the association gracefully. It acknowledges this number of chunks.
     fn tear_down(&mut self, received: u32) {
         let acknowledged = self.first.add(received).prev();
         self.say(&[&shutdown(acknowledged)]);
@@ -339,7 +344,7 @@ impl Script {
         assert_eq!(self.state(), AssociationState::Closed);
     }
 
-    /// RFC 9260 §8.4, rule 8: checks that the association no longer exists.
+    /// RFC 9260 §8.4, rule 8: asserts that the association no longer exists.
     fn is_gone(&mut self) {
         self.say(&[&heartbeat(b"12345")]);
         let Chunk::Abort(abort) = self.expect("ABORT").remove(0) else {
@@ -351,7 +356,7 @@ impl Script {
     }
 }
 
-/// Cumulative TSN and window of a SACK, its blocks and its duplicates.
+/// Cumulative TSN, window, gap blocks and duplicates of a SACK.
 fn sack_of(chunks: &[Chunk]) -> (u32, u32, Vec<(u16, u16)>, Vec<u32>) {
     let sack: &Sack = chunks
         .iter()
@@ -367,7 +372,7 @@ fn sack_of(chunks: &[Chunk]) -> (u32, u32, Vec<(u16, u16)>, Vec<u32>) {
     (next, sack.a_rwnd, gaps, duplicates)
 }
 
-/// Offset, flags and length of DATA.
+/// Offset, flags and length of each DATA chunk.
 fn data_of(script: &Script, chunks: &[Chunk]) -> Vec<(u32, String, usize)> {
     let of = |chunk: &Chunk| match chunk {
         Chunk::Data(data) => {

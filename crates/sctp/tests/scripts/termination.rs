@@ -1,4 +1,5 @@
-//! Association end (RFC 9260 §8.4, §8.5.1, §9): AT, and the related parts of IMH, DM and FH.
+//! Scripts for the end of an association (RFC 9260 §8.4, §8.5.1, §9): the test purposes AT, and
+//! related ones of IMH, DM and FH.
 
 use super::*;
 use anabranch_sctp::{CloseReason, Event};
@@ -14,7 +15,7 @@ fn closing(config: Config) -> Script {
     script
 }
 
-/// AT-V-2-2: ABORT ends the association.
+/// AT-V-2-2: an ABORT should end the association.
 #[test]
 fn an_abort_ends_it() {
     let mut script = Script::called(quick());
@@ -27,8 +28,8 @@ fn an_abort_ends_it() {
     script.is_gone();
 }
 
-/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING data is completed, no new data is accepted, and then
-/// the SHUTDOWN is sent.
+/// AT-I-2-3, AT-I-2-7-3: in SHUTDOWN-PENDING queued data should be transferred, and no new data
+/// should be accepted. Then the SHUTDOWN should be sent.
 #[test]
 fn data_is_acknowledged_before_the_shutdown() {
     let mut script = Script::called(quick());
@@ -45,7 +46,7 @@ fn data_is_acknowledged_before_the_shutdown() {
     script.is_gone();
 }
 
-/// AT-I-2-4, AT-I-2-7-1: SHUTDOWN is retransmitted, and no new data is accepted.
+/// AT-I-2-4, AT-I-2-7-1: a SHUTDOWN should be retransmitted, and no new data should be accepted.
 #[test]
 fn a_shutdown_is_sent_again() {
     let mut script = closing(quick());
@@ -55,8 +56,8 @@ fn a_shutdown_is_sent_again() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// AT-I-2-5: T5-shutdown-guard ends the shutdown after five times RTO.Max, regardless of the number
-/// of retransmissions.
+/// AT-I-2-5: T5-shutdown-guard should end the shutdown after five times RTO.Max, regardless of the
+/// number of retransmissions.
 #[test]
 fn t5_ends_a_shutdown_that_is_never_answered() {
     let slow = |it: &mut Config| {
@@ -76,15 +77,15 @@ fn t5_ends_a_shutdown_that_is_never_answered() {
         assert_eq!(reason(&script), Some(CloseReason::ShutdownTimeout));
         script.is_gone();
     }
-    // The retransmission limit applies if it is reached first.
+    // If the retransmission limit is reached first, it should end the shutdown.
     let mut script = closing(quick().with(slow).with(|it| it.association_max_retrans = 2));
     script.wait(4 * SECOND);
     assert_eq!(reason(&script), Some(CloseReason::PeerUnreachable));
 }
 
-/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: nothing is known of an association after a graceful
-/// shutdown, at either end and at any time. Only data and SACKs are recognized as late for four
-/// RTOs, if the profile says so.
+/// AT-V-2-6, AT-I-2-13, RFC 9260 §8.4: after a graceful shutdown neither end should remember the
+/// association, at any time. If the profile says so, DATA and SACKs should still be recognized as
+/// late for four RTOs.
 #[test]
 fn after_a_graceful_end_all_is_out_of_the_blue() {
     for (closes, waited, spares) in [
@@ -152,7 +153,8 @@ fn after_a_graceful_end_all_is_out_of_the_blue() {
     }
 }
 
-/// AT-I-2-7-2, AT-I-2-9, AT-I-2-10, AT-V-2-14: SHUTDOWN-RECEIVED.
+/// AT-I-2-7-2, AT-I-2-9, AT-I-2-10, AT-V-2-14: in SHUTDOWN-RECEIVED queued data should be
+/// transferred, and no new data should be accepted.
 #[test]
 fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     let mut script = Script::called(quick());
@@ -163,7 +165,7 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     script.expect_nothing();
     assert_eq!(script.state(), AssociationState::ShutdownReceived);
     assert!(!script.association().send_buffer().accepts(Some(0), 1));
-    // DATA is discarded (§6).
+    // DATA should be discarded (§6).
     script.say(&[&data(0, "BE", 1_000)]);
     script.expect_nothing();
     assert_eq!(script.discarded(DiscardReason::WrongState), 1);
@@ -175,14 +177,15 @@ fn in_shutdown_received_data_is_finished_and_none_is_taken() {
     script.say(&[&shutdown_complete(false)]);
     assert!(script.read().is_empty());
     script.is_gone();
-    // The SHUTDOWN itself acknowledges.
+    // The SHUTDOWN itself should acknowledge data.
     let mut script = Script::called(quick());
     script.send(1_000);
     script.expect("DATA");
     script.tear_down(1);
 }
 
-/// AT-I-2-7-4, AT-I-2-11, AT-I-2-12: SHUTDOWN-ACK-SENT.
+/// AT-I-2-7-4, AT-I-2-11, AT-I-2-12: a SHUTDOWN ACK should be retransmitted until the limit is
+/// reached.
 #[test]
 fn a_shutdown_ack_is_sent_again_and_abandoned() {
     let mut script = Script::called(quick());
@@ -198,8 +201,8 @@ fn a_shutdown_ack_is_sent_again_and_abandoned() {
     script.is_gone();
 }
 
-/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA is answered by the SHUTDOWN,
-/// with a SACK if there are gaps or duplicates, and T2-shutdown restarts.
+/// AT-I-2-8, RFC 9260 §9.2: in SHUTDOWN-SENT each packet with DATA should be answered by a
+/// SHUTDOWN, together with a SACK if there are gaps or duplicates. T2-shutdown should restart.
 #[test]
 fn data_in_shutdown_sent_is_answered_at_once() {
     let mut script = closing(quick());
@@ -215,7 +218,7 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.wait(60 * MILLISECOND);
     script.say(&[&data(0, "BE", 1_000)]);
     assert_eq!(script.read(), [1_000]);
-    // The resulting window may be reported, too.
+    // The answer may also report the window that results.
     let answer = script.world.shots[script.seen].chunks.clone();
     assert_eq!(told(&mut script, &answer).0, 1);
     script.wait(60 * MILLISECOND);
@@ -228,7 +231,7 @@ fn data_in_shutdown_sent_is_answered_at_once() {
         (1, 1, vec![(2, 2)], vec![])
     );
     script.wait(60 * MILLISECOND);
-    // A duplicate beyond the gap, and one before it.
+    // One duplicate is after the gap, and one is before it.
     for offset in [2, 0] {
         script.say(&[&data(offset, "BE", 1_000)]);
         let (next, sack) = told(&mut script, "SACK, SHUTDOWN");
@@ -253,8 +256,8 @@ fn data_in_shutdown_sent_is_answered_at_once() {
     script.expect("SHUTDOWN COMPLETE");
 }
 
-/// RFC 9260 §9.2, §6.2: likewise for the first DATA of the association, for DATA on a nonexistent
-/// stream, and for DATA bundled with other chunks.
+/// RFC 9260 §9.2, §6.2: the same should hold for the first DATA of the association, for DATA on a
+/// nonexistent stream, and for DATA that is bundled with other chunks.
 #[test]
 fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
     for case in 0..4 {
@@ -280,8 +283,8 @@ fn a_gap_in_shutdown_sent_is_reported_whichever_data_leaves_it() {
     }
 }
 
-/// RFC 9260 §9.2: any packet of the peer restarts T2-shutdown and its count in SHUTDOWN-SENT; with
-/// the switch, only DATA does.
+/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer should restart T2-shutdown and its count.
+/// If the switch is on, only DATA should.
 #[test]
 fn any_packet_restarts_t2_shutdown() {
     for only_data in [false, true] {
@@ -295,7 +298,7 @@ fn any_packet_restarts_t2_shutdown() {
     }
 }
 
-/// DM-O-4-5, DM-O-4-6-3, DM-O-4-7-3: both ends close.
+/// DM-O-4-5, DM-O-4-6-3, DM-O-4-7-3: both ends close the association.
 #[test]
 fn both_ends_close() {
     let mut script = closing(quick());
@@ -311,7 +314,7 @@ fn both_ends_close() {
     script.is_gone();
 }
 
-/// DM-O-4-6-1: SHUTDOWN in the cookie states.
+/// DM-O-4-6-1: SHUTDOWN should be ignored in COOKIE-WAIT and COOKIE-ECHOED.
 #[test]
 fn a_shutdown_in_the_cookie_states_is_ignored() {
     for echoed in [false, true] {
@@ -328,8 +331,8 @@ fn a_shutdown_in_the_cookie_states_is_ignored() {
     }
 }
 
-/// DM-O-4-7-1, DM-O-4-9: SHUTDOWN ACK in the cookie states is out of the blue; SHUTDOWN COMPLETE is
-/// ignored.
+/// DM-O-4-7-1, DM-O-4-9: in COOKIE-WAIT and COOKIE-ECHOED a SHUTDOWN ACK should be handled as out
+/// of the blue, and a SHUTDOWN COMPLETE should be ignored.
 #[test]
 fn the_end_of_another_association_in_the_cookie_states() {
     for echoed in [false, true] {
@@ -354,7 +357,7 @@ fn the_end_of_another_association_in_the_cookie_states() {
     }
 }
 
-/// DM-O-4-7-2: SHUTDOWN ACK and SHUTDOWN COMPLETE in ESTABLISHED.
+/// DM-O-4-7-2: SHUTDOWN ACK and SHUTDOWN COMPLETE should be ignored in ESTABLISHED.
 #[test]
 fn a_shutdown_ack_in_established_is_ignored() {
     let mut script = Script::called(quick());
@@ -367,7 +370,7 @@ fn a_shutdown_ack_in_established_is_ignored() {
     script.expect("HEARTBEAT ACK");
 }
 
-/// DM-O-4-2-2, DM-O-4-10: INIT and DATA in SHUTDOWN-ACK-SENT.
+/// DM-O-4-2-2, DM-O-4-10: INIT and DATA arrive in SHUTDOWN-ACK-SENT.
 #[test]
 fn init_and_data_in_shutdown_ack_sent() {
     let mut script = Script::accepted(quick());
@@ -389,7 +392,8 @@ fn init_and_data_in_shutdown_ack_sent() {
     assert_eq!(reason(&script), Some(CloseReason::Shutdown));
 }
 
-/// IMH-I-3-7, IMH-I-3-9, IMH-I-3-10: chunks that end an association, with a wrong tag.
+/// IMH-I-3-7, IMH-I-3-9, IMH-I-3-10: chunks that end an association should be ignored if their
+/// packet has a wrong tag.
 #[test]
 fn ends_under_a_wrong_tag_do_nothing() {
     let mut script = Script::accepted(quick());
@@ -415,8 +419,8 @@ fn ends_under_a_wrong_tag_do_nothing() {
     assert_eq!(script.state(), AssociationState::Closed);
 }
 
-/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for out of the blue packets, in
-/// their order.
+/// FH-O-5-3-1 to FH-O-5-3-4, DM-O-4-6-2, RFC 9260 §8.4: the rules for out of the blue packets
+/// should be applied in their order.
 #[test]
 fn packets_out_of_the_blue() {
     let stale = || {
@@ -432,14 +436,14 @@ fn packets_out_of_the_blue() {
         (vec![heartbeat(b"123")], abort_t),
         (vec![init_ack_with(&[cookie()])], abort_t),
         (vec![error(Cause::OutOfResource)], abort_t),
-        // Rule 3 is for tag 0.
+        // Rule 3 applies to tag 0.
         (vec![Chunk::Init(init())], abort_t),
-        // Rule 2 before all others.
+        // Rule 2 precedes all others.
         (vec![abort(false)], none),
         (vec![abort(true)], none),
         (vec![data(0, "BE", 10), abort(false)], none),
         (vec![Chunk::ShutdownAck, abort(false)], none),
-        // Rule 5 before 6 and 7.
+        // Rule 5 precedes rules 6 and 7.
         (vec![Chunk::ShutdownAck], complete_t),
         (vec![Chunk::CookieAck, Chunk::ShutdownAck], complete_t),
         (vec![Chunk::ShutdownAck, stale()], complete_t),
@@ -468,7 +472,7 @@ fn packets_out_of_the_blue() {
         }
         assert_eq!(script.associations(), 0);
     }
-    // An unknown chunk, and one followed by a partial one.
+    // Two unknown chunks, and a SHUTDOWN that is followed by a partial chunk.
     for chunk in [
         raw(0xEF, 0, &[1]),
         raw(0x2F, 0, &[]),
@@ -481,8 +485,9 @@ fn packets_out_of_the_blue() {
     }
 }
 
-/// RFC 9260 §8.5.1 B: an ABORT that answers late packets to a peer that has closed finds an
-/// association whose data has all arrived.
+/// RFC 9260 §8.5.1 B: the peer has already closed the association and answers late packets with an
+/// ABORT. All data of this endpoint was acknowledged. The association should therefore end as after
+/// a graceful shutdown.
 #[test]
 fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     let mut script = Script::called(quick());
@@ -491,7 +496,7 @@ fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     script.expect("SHUTDOWN ACK");
     script.say_under(TESTERS_TAG, &[&abort(true)]);
     assert_eq!(reason(&script), Some(CloseReason::Shutdown));
-    // With the endpoint's own tag the peer has decided to abort.
+    // If the ABORT has the endpoint's own tag, the peer has decided to abort.
     let mut script = Script::called(quick());
     let none = script.first.prev();
     script.say(&[&shutdown(none)]);
@@ -503,7 +508,8 @@ fn a_peer_that_has_ended_already_ends_it_in_good_order() {
     );
 }
 
-/// FH-I-5-1-1, FH-I-5-1-2: Association.Max.Retrans, counted from the last acknowledgment.
+/// FH-I-5-1-1, FH-I-5-1-2: the association should fail after Association.Max.Retrans errors since
+/// the last acknowledgment.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_abandoned() {
     let config = || {

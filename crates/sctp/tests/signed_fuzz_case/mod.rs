@@ -1,8 +1,8 @@
-//! Fuzz case of two endpoints with AUTH and ASCONF (RFC 4895, RFC 5061), and of an insider with
-//! their key, who sends chunks of the bytes between their packets, authenticated or not.
-//!
-//! In every case nothing panics, no packet causes a storm of answers, and an endpoint stores no
-//! more addresses than the limit.
+//! Fuzz case of two endpoints with AUTH and ASCONF (RFC 4895, RFC 5061), and of an insider who has
+//! their key. Between their packets the insider sends chunks that are derived from the input,
+//! authenticated or not.
+//! In every case nothing should panic, no packet should cause many answers, and no endpoint should
+//! store more addresses than the limit.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,8 @@ use crate::common::*;
 
 /// Maximum number of steps per case.
 const MAX_ACTS: usize = 200;
-/// Maximum number of packets caused by one packet: an answer, and a HEARTBEAT to each address in
-/// it.
+/// Maximum number of packets that one packet may cause: an answer, and a HEARTBEAT to each address
+/// in it.
 const MAX_ANSWERS: usize = 64;
 /// Maximum number of addresses of a peer.
 const MAX_ADDRESSES: usize = 64;
@@ -40,7 +40,7 @@ impl Script<'_> {
     }
 }
 
-/// Chunk or parameter: two bytes, its length, its value.
+/// Appends a chunk or parameter: two bytes, its length and its value.
 fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
     out.extend(head);
     out.extend((4 + value.len() as u16).to_be_bytes());
@@ -51,14 +51,14 @@ fn put(out: &mut Vec<u8>, head: [u8; 2], value: &[u8]) {
 struct Scenario<'a> {
     script: Script<'a>,
     pair: Pair,
-    /// Next serial number that A expects from Z.
+    /// Serial number of the next ASCONF that A expects from Z.
     expected: u32,
-    /// Approximate last serial number of A.
+    /// Serial number of the last ASCONF that A has sent, approximately.
     said: u32,
 }
 
-/// Two established endpoints, and the serial numbers of both: they begin with the initial TSN (RFC
-/// 5061 §5.1), which the insider has read.
+/// Creates two established endpoints. Returns them with the serial numbers of both, which begin
+/// with the initial TSN (RFC 5061 §5.1). The insider has read them.
 fn begin() -> (Pair, [u32; 2]) {
     let mut pair = Pair::new();
     pair.world.narrate = false;
@@ -66,7 +66,7 @@ fn begin() -> (Pair, [u32; 2]) {
     (pair, serials)
 }
 
-/// Runs the case of `bytes`.
+/// Runs the case that is derived from `bytes`.
 pub fn run(bytes: &[u8]) {
     let (pair, [expected, said]) = begin();
     let script = Script(bytes);
@@ -111,7 +111,7 @@ impl Scenario<'_> {
                 self.say(act, &chunk);
             }
             8 => {
-                // AUTH with arbitrary fields, and the chunks that it should cover.
+                // An AUTH with arbitrary fields, and then the chunks that it should authenticate.
                 let len = self.script.byte();
                 let value = self.script.take(usize::from(len) % 64);
                 let mut chunks = Vec::new();
@@ -129,7 +129,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// ASCONF or ASCONF-ACK with parameters of the script.
+    /// Builds an ASCONF or ASCONF-ACK with parameters that are derived from the input.
     fn asconf(&mut self, kind: u8) -> Vec<u8> {
         let (how, count) = (self.script.byte(), self.script.byte() % 12);
         let serial = match kind {
@@ -157,14 +157,16 @@ impl Scenario<'_> {
             }
             put(&mut value, [0xC0, what & 7], &request);
         }
-        // Lengths of chunks have 16 bits, and packets are smaller.
+        // The value is truncated because chunk lengths have 16 bits and packets are smaller than
+        // that.
         value.truncate(1_200);
         let mut chunk = Vec::new();
         put(&mut chunk, [kind, 0], &value);
         chunk
     }
 
-    /// Address parameter: known, new, empty, multicast, of another family, or truncated.
+    /// Appends an address parameter. Its address is known, new, empty, multicast, of another
+    /// family, or truncated.
     fn put_address(&mut self, out: &mut Vec<u8>, how: u8) {
         let v4 = |address: IpAddr| match address {
             IpAddr::V4(it) => it.octets(),
@@ -183,7 +185,7 @@ impl Scenario<'_> {
         put(out, [0, 5], &address);
     }
 
-    /// Mostly authenticated as the ends do it.
+    /// Sends chunks. Most of them are authenticated in the same way as those of the endpoints.
     fn say(&mut self, how: u8, chunks: &[u8]) {
         if how & 0x80 == 0 {
             let signed = self.pair.signer.sign(chunks);
@@ -220,7 +222,8 @@ impl Scenario<'_> {
             2 => AddressChange::PeerPrimary(address),
             _ => AddressChange::KeepOnly(address),
         };
-        // Refused if impossible, or if the limit of outstanding requests is reached.
+        // The request is refused if it is impossible, or if the limit of outstanding requests is
+        // reached.
         if self.pair.try_change(&[change]).is_ok() {
             self.said = self.said.wrapping_add(1);
         }
@@ -229,7 +232,7 @@ impl Scenario<'_> {
     fn send(&mut self) {
         let len = 1 + usize::from(self.script.byte()) * 8;
         let message = Bytes::from(vec![1; len]);
-        // The association may be closed, or its buffer full.
+        // Sending fails if the association is closed or its buffer is full.
         let _ = self.pair.a().send(0, message, &SendOptions::new());
         self.pair.world.drain(A);
     }
