@@ -7,8 +7,8 @@ use crate::parameter::{Parameters, exactly};
 use crate::serial::Tsn;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
 
-/// Generates the cause codes and their names from one list: constant, code, name as in its RFC, and
-/// an optional clause for the documentation.
+/// Generates the cause codes and their names from one list. An entry has a constant, a code, the
+/// name in the RFC, and an optional clause for the documentation.
 macro_rules! causes {
     ($($constant:ident = $code:literal, $name:literal $(, $clause:literal)?;)+) => {
         /// Cause codes.
@@ -64,7 +64,7 @@ pub enum Cause {
         /// Identifier of that stream.
         stream_id: u16,
     },
-    /// An INIT or INIT ACK lacks parameters of these types (RFC 9260 §3.3.10.2).
+    /// Parameters of these types are missing in an INIT or INIT ACK (RFC 9260 §3.3.10.2).
     MissingMandatoryParameter {
         /// Types of the missing parameters.
         kinds: U16List,
@@ -76,39 +76,39 @@ pub enum Cause {
     },
     /// The sender is out of resources (RFC 9260 §3.3.10.4).
     OutOfResource,
-    /// The receiver sent an address that cannot be used (RFC 9260 §3.3.10.5).
+    /// The receiver has sent an address that cannot be used (RFC 9260 §3.3.10.5).
     UnresolvableAddress {
-        /// The address parameter, header included.
+        /// The address parameter with its header.
         parameter: Bytes,
     },
-    /// A chunk whose type was not recognized and requests a report (RFC 9260 §3.3.10.6).
+    /// The type of a chunk was not recognized, and the type requests a report (RFC 9260 §3.3.10.6).
     UnrecognizedChunkType {
-        /// The chunk, header included.
+        /// The chunk with its header.
         chunk: Bytes,
     },
     /// A mandatory parameter has an invalid value (RFC 9260 §3.3.10.7).
     InvalidMandatoryParameter,
-    /// Parameters of an INIT ACK that were not recognized and request a report (RFC 9260
+    /// Parameters of an INIT ACK were not recognized, and their types request a report (RFC 9260
     /// §3.3.10.8).
     UnrecognizedParameters {
         /// The unrecognized parameters.
         parameters: Parameters,
     },
-    /// A DATA chunk carried no user data (RFC 9260 §3.3.10.9).
+    /// A DATA chunk had no user data (RFC 9260 §3.3.10.9).
     NoUserData {
         /// TSN of that chunk.
         tsn: Tsn,
     },
     /// A COOKIE ECHO arrived in SHUTDOWN-ACK-SENT (RFC 9260 §3.3.10.10).
     CookieReceivedWhileShuttingDown,
-    /// A restart that adds addresses (RFC 9260 §3.3.10.11).
+    /// A restart tried to add addresses (RFC 9260 §3.3.10.11).
     RestartWithNewAddresses {
-        /// The added addresses.
+        /// The addresses that would be added.
         addresses: Parameters,
     },
-    /// The user aborted (RFC 9260 §3.3.10.12).
+    /// The user has aborted the association (RFC 9260 §3.3.10.12).
     UserInitiatedAbort {
-        /// Abort reason given by the user.
+        /// Reason that the user gave.
         reason: Bytes,
     },
     /// The peer violated the protocol in a way that no other cause describes (RFC 9260 §3.3.10.13).
@@ -116,7 +116,7 @@ pub enum Cause {
         /// Additional information, text or binary.
         information: Bytes,
     },
-    /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §3).
+    /// A restart came from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §3).
     RestartWithNewUdpPort {
         /// UDP port that the association uses.
         current: u16,
@@ -149,7 +149,7 @@ impl Cause {
         }
     }
 
-    /// The fixed part (at most 4 bytes, with its length) and the variable part that follows it.
+    /// The fixed part (at most 4 bytes) with its length, and the variable part after it.
     fn value(&self) -> ([u8; 4], usize, &[u8]) {
         match self {
             Self::InvalidStreamIdentifier { stream_id } => {
@@ -252,8 +252,8 @@ impl TlvItem for Cause {
     }
 }
 
-/// Decodes the list of a Missing Mandatory Parameter cause. Its count must agree with the length of
-/// the cause.
+/// Decodes the list in a Missing Mandatory Parameter cause. The number of entries that it states
+/// must agree with the length of the cause.
 fn missing_kinds(tlv: Tlv) -> Result<U16List, TlvError> {
     let bad = TlvError::BadLength {
         kind: tlv.kind,

@@ -1,5 +1,5 @@
-//! Checksums of packets: CRC32c for SCTP (RFC 9260 §6.8, Appendix A), the Internet checksum for TCP
-//! (RFC 9293 §3.1).
+//! Checksums of packets: CRC32c for SCTP (RFC 9260 §6.8, Appendix A), and the Internet checksum for
+//! TCP (RFC 9293 §3.1).
 
 mod crc32c;
 
@@ -12,8 +12,8 @@ use crc32c::{crc32c, crc32c_without};
 pub enum Checksum {
     /// A packet with a wrong checksum must be rejected (RFC 9260 §6.8, RFC 9293 §3.1).
     Verify,
-    /// The field is not read, because a simulated link does not corrupt packets or a lower layer
-    /// protects them.
+    /// The checksum is not read, because a simulated link does not corrupt packets, or because a
+    /// lower layer protects them.
     Ignore,
 }
 
@@ -22,8 +22,8 @@ const FIELD: usize = 8;
 /// Length of the common header, bytes.
 const HEADER: usize = 12;
 
-/// CRC32c of an SCTP packet with its checksum field taken as zero. A slice shorter than the common
-/// header is summed as it is.
+/// CRC32c of an SCTP packet, computed as if its checksum field were zero. If the slice is shorter
+/// than the common header, all its bytes are included.
 ///
 /// The field carries the value in little-endian order, see [`fill`].
 pub fn crc32c_packet(packet: &[u8]) -> u32 {
@@ -33,7 +33,7 @@ pub fn crc32c_packet(packet: &[u8]) -> u32 {
     crc32c_without(packet, FIELD)
 }
 
-/// Whether the checksum field of the packet holds its CRC32c. False for anything shorter than the
+/// Whether the checksum field of the packet contains its CRC32c. False for a slice shorter than the
 /// common header.
 #[inline]
 pub fn verify(packet: &[u8]) -> bool {
@@ -41,7 +41,7 @@ pub fn verify(packet: &[u8]) -> bool {
 }
 
 /// Whether the checksum field of the packet is zero (RFC 9653). Zero is also the correct CRC32c of
-/// one packet in 2^32. False for anything shorter than the common header.
+/// one packet in 2^32. False for a slice shorter than the common header.
 #[inline]
 pub fn is_zero(packet: &[u8]) -> bool {
     packet.len() >= HEADER && packet[FIELD..HEADER] == [0; 4]
@@ -62,11 +62,11 @@ pub fn fill(packet: &mut [u8]) {
 const TCP: u32 = 6;
 
 /// Internet checksum of a TCP segment with its IPv4 or IPv6 pseudo header (RFC 9293 §3.1, RFC 8200
-/// §8.1), as the value of the checksum field. Computed over a segment whose field is filled in, the
-/// result is 0 if the segment is intact.
+/// §8.1), as the value of the checksum field. If the checksum field is already filled in, the
+/// result is 0 for an intact segment.
 ///
-/// Source and destination should be of the same family. Addresses of different families are each
-/// summed with their own length.
+/// Source and destination should be of the same family. If they are not, each address is summed
+/// with the length of its family.
 pub fn internet_tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
     let mut sum = sum_words(&TCP.to_be_bytes()) + sum_words(&(segment.len() as u32).to_be_bytes());
     for address in [source, destination] {

@@ -128,14 +128,14 @@ pub enum Chunk {
     ShutdownComplete(ShutdownComplete),
     /// Padding.
     Pad(Pad),
-    /// Any other type; [`RawChunk::action`] returns how it should be handled. An endpoint that has
-    /// negotiated an extension finds the chunks of that extension here
-    /// ([`Extension::decode`](crate::extension::Extension::decode)); to all other endpoints they
-    /// are unknown.
+    /// Any other type; [`RawChunk::action`] returns how it should be handled. This includes the
+    /// chunks of extensions. An endpoint that has negotiated an extension should decode them by
+    /// [`Extension::decode`](crate::extension::Extension::decode). For all other endpoints they are
+    /// unknown.
     Unknown(RawChunk),
 }
 
-/// Decoding error of a chunk whose header and length are sound. The chunks after it can still be
+/// Decoding error of a chunk whose header and length are valid. The chunks after it can still be
 /// read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
@@ -146,7 +146,7 @@ pub enum DecodeError {
         kind: u8,
         /// Length, header included.
         length: usize,
-        /// Minimum length of its type.
+        /// Minimum length for this type.
         needed: usize,
     },
     /// A SACK announces more Gap Ack Blocks and duplicate TSNs than fit its length.
@@ -161,13 +161,14 @@ pub enum DecodeError {
         /// Length, header included.
         length: usize,
     },
-    /// A HEARTBEAT or HEARTBEAT ACK does not begin with a sound Heartbeat Info parameter.
+    /// A HEARTBEAT or HEARTBEAT ACK does not contain a valid Heartbeat Info parameter at its
+    /// beginning.
     #[error("chunk of type {kind} without Heartbeat Info")]
     NoHeartbeatInfo {
         /// The chunk's type.
         kind: u8,
     },
-    /// The bytes after the fixed part are not a whole number of entries.
+    /// The number of bytes after the fixed part is not a multiple of the size of an entry.
     #[error("chunk of type {kind} has a length of {length}, which ends within an entry")]
     PartialEntry {
         /// The chunk's type.
@@ -175,16 +176,16 @@ pub enum DecodeError {
         /// Length, header included.
         length: usize,
     },
-    /// An ASCONF does not begin with a sound address parameter (RFC 5061 §4.1.1).
+    /// An ASCONF does not begin with a valid address parameter (RFC 5061 §4.1.1).
     #[error("ASCONF without an address")]
     NoAddress,
 }
 
 impl Chunk {
-    /// Decodes the value of the chunk. Parameters and causes are views: their errors are found only
-    /// by iterating over them.
+    /// Decodes the value of the chunk. Parameters and causes are not decoded yet. Errors in them
+    /// are found only by iterating over them.
     ///
-    /// Bytes after the fields of the type are ignored, and so are reserved flags.
+    /// Reserved flags and bytes after the last field are ignored.
     ///
     /// # Errors
     /// The value does not meet the requirements of its type.
@@ -197,7 +198,7 @@ impl Chunk {
         })
     }
 
-    /// Decodes all types except the frequent ones, DATA and SACK.
+    /// Decodes all types except DATA and SACK, which are the most frequent ones.
     fn decode_control(raw: RawChunk) -> Result<Self, DecodeError> {
         Ok(match raw.kind {
             kind::INIT => Self::Init(Init::decode(raw)?),
@@ -274,7 +275,7 @@ impl Encode for Chunk {
     }
 }
 
-/// Like [`fixed_part`], for a chunk in its packet.
+/// Like [`fixed_part`], for a chunk that is still part of its packet.
 #[inline]
 pub(crate) fn fixed_part_of<'a, const N: usize>(
     frame: &Frame<'a>,
@@ -286,7 +287,7 @@ pub(crate) fn fixed_part_of<'a, const N: usize>(
     })
 }
 
-/// First `N` bytes of the value, which every chunk of this type must have.
+/// Returns the first `N` bytes of the value. Every chunk of this type must have them.
 #[inline]
 pub(crate) fn fixed_part<const N: usize>(raw: &RawChunk) -> Result<&[u8; N], DecodeError> {
     raw.value().first_chunk().ok_or(DecodeError::TooShort {

@@ -7,24 +7,23 @@ pub trait Encode {
     /// Number of bytes that [`Encode::encode`] appends, including padding to a multiple of 4.
     fn encoded_len(&self) -> usize;
 
-    /// Appends the encoded bytes. The length field has 16 bits, and an element that does not fit it
-    /// must not be encoded; [`crate::packet::PacketBuilder`] and [`crate::tlv::TlvWriter`] ensure
-    /// that.
+    /// Appends the encoded bytes. An element that is too long for its 16-bit length field must not
+    /// be encoded. [`crate::packet::PacketBuilder`] and [`crate::tlv::TlvWriter`] ensure this.
     fn encode(&self, out: &mut BytesMut);
 }
 
-/// There is not enough space for the element; the output is unchanged.
+/// Error if there is not enough space for an element. The output is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no room left in the packet")]
 pub struct Full;
 
-/// `len` rounded up to a multiple of 4 (RFC 9260 §3.2).
+/// Rounds `len` up to a multiple of 4 (RFC 9260 §3.2).
 #[inline]
 pub const fn padded(len: usize) -> usize {
     len.next_multiple_of(4)
 }
 
-/// Appends the zero bytes that pad `len` bytes to a multiple of 4.
+/// Appends the zero bytes that are needed after `len` bytes to reach a multiple of 4.
 #[inline(always)]
 pub(crate) fn put_padding(out: &mut BytesMut, len: usize) {
     const ZEROS: [u8; 3] = [0; 3];

@@ -76,7 +76,7 @@ pub enum Extension {
     Unknown(RawChunk),
 }
 
-/// Shortest valid length of each type in bytes, with the chunk header.
+/// Minimum length of each type in bytes, including the chunk header.
 #[cfg(test)]
 const SHORTEST: &[(u8, usize)] = &[
     (kind::FORWARD_TSN, 8),
@@ -90,8 +90,8 @@ const SHORTEST: &[(u8, usize)] = &[
 ];
 
 impl Extension {
-    /// Decodes the value of the chunk. Lists are views: their errors are found only by iterating
-    /// over them.
+    /// Decodes the value of the chunk. Lists are not decoded yet. Errors in them are found only by
+    /// iterating over them.
     ///
     /// Reserved fields and flags are ignored.
     ///
@@ -151,13 +151,13 @@ impl Encode for Extension {
     }
 }
 
-/// Length of a chunk with a fixed part of `fixed` bytes and a variable part `rest`, padding
-/// included.
+/// Length of a chunk that has a fixed part of `fixed` bytes and the variable part `rest`, including
+/// padding.
 fn chunk_len(fixed: usize, rest: &[u8]) -> usize {
     padded(CHUNK_HEADER + fixed + rest.len())
 }
 
-/// Writes a chunk without flags that consists of a fixed and a variable part.
+/// Encodes a chunk without flags from a fixed part and a variable part.
 fn put_chunk(kind: u8, fixed: &[u8], rest: &[u8], out: &mut BytesMut) {
     let length = CHUNK_HEADER + fixed.len() + rest.len();
     out.extend_from_slice(&chunk_header(kind, 0, length));
@@ -166,7 +166,7 @@ fn put_chunk(kind: u8, fixed: &[u8], rest: &[u8], out: &mut BytesMut) {
     put_padding(out, length);
 }
 
-/// Value of `raw` from byte `fixed` on, which must be a whole number of entries of `entry` bytes.
+/// Value of `raw` from byte `fixed` on. Its length must be a multiple of `entry` bytes.
 fn entries(raw: RawChunk, fixed: usize, entry: usize) -> Result<Bytes, DecodeError> {
     let (kind, length) = (raw.kind, raw.whole().len());
     let entries = raw.into_value().slice(fixed..);

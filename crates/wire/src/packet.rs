@@ -25,7 +25,8 @@ pub struct CommonHeader {
     pub source_port: u16,
     /// Port of the receiver.
     pub destination_port: u16,
-    /// Verification tag chosen by the receiver; 0 in a packet that holds an INIT (RFC 9260 §8.5).
+    /// Verification tag that the receiver has chosen; 0 in a packet that contains an INIT (RFC 9260
+    /// §8.5).
     pub verification_tag: u32,
 }
 
@@ -55,7 +56,7 @@ pub enum PacketError {
 pub struct Packet<'a> {
     /// The common header.
     pub header: CommonHeader,
-    /// Everything received by one system call: this packet, possibly among others.
+    /// All bytes that one system call has received: this packet, and possibly others.
     block: &'a Bytes,
     datagram: &'a [u8],
 }
@@ -64,8 +65,8 @@ impl<'a> Packet<'a> {
     /// Parses the common header of `datagram` (the IP payload).
     ///
     /// # Errors
-    /// The datagram is not an SCTP packet. The checksum is verified before any field that it
-    /// protects.
+    /// Fails if the datagram is not an SCTP packet. The checksum is verified before any field that
+    /// it protects is read.
     #[inline]
     pub fn parse(datagram: &'a Bytes, checksum: Checksum) -> Result<Self, PacketError> {
         Self::within(datagram, datagram, checksum)
@@ -78,7 +79,7 @@ impl<'a> Packet<'a> {
     /// See [`Packet::parse`].
     ///
     /// # Panics
-    /// The user data is sliced, but `datagram` is not part of `block`.
+    /// Panics when user data is sliced if `datagram` is not part of `block`.
     #[inline]
     pub fn within(
         block: &'a Bytes,
@@ -112,12 +113,12 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Whether the checksum is correct, for a packet parsed without verification.
+    /// Whether the checksum is correct. Intended for a packet that was parsed without verification.
     pub fn is_intact(&self) -> bool {
         checksum::verify(self.datagram)
     }
 
-    /// The chunks in order. After an error, the remaining packet cannot be decoded, and the
+    /// The chunks in their order. After an error the rest of the packet cannot be decoded, so the
     /// iterator ends.
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {
@@ -146,7 +147,7 @@ pub enum ChunkError {
         /// Value of the length field.
         length: u16,
     },
-    /// The chunk exceeds the packet.
+    /// The chunk is longer than the rest of the packet.
     #[error("chunk of type {kind} says its length is {length}, but {remaining} bytes are left")]
     PastEnd {
         /// The chunk's type.
@@ -175,7 +176,7 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// Iterates over chunks that follow no common header.
+    /// Iterates over chunks that have no common header before them.
     pub fn bare(chunks: &'a Bytes) -> Self {
         Self {
             block: chunks,
@@ -184,7 +185,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Length of the whole packet, bytes: a slice of a chunk keeps this much memory alive.
+    /// Length of the whole packet, bytes. A slice of a chunk keeps this amount of memory allocated.
     #[inline]
     pub fn packet_len(&self) -> usize {
         self.datagram.len()
@@ -201,8 +202,8 @@ impl<'a> Chunks<'a> {
         self.at >= self.datagram.len()
     }
 
-    /// Like [`Iterator::next`], but borrows the chunk. It avoids the reference count of a slice of
-    /// the datagram.
+    /// Like [`Iterator::next`], but borrows the chunk. This avoids counting a reference to the
+    /// datagram.
     #[inline]
     pub fn next_frame(&mut self) -> Option<Result<Frame<'a>, ChunkError>> {
         let rest = &self.datagram[self.at..];
@@ -239,7 +240,7 @@ impl Iterator for Chunks<'_> {
     }
 }
 
-/// A chunk in its packet: its header is decoded, its value is not.
+/// A chunk that is still part of its packet. Its header is decoded, and its value is not.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     /// Chunk type.
@@ -259,7 +260,8 @@ impl<'a> Frame<'a> {
         &self.datagram[self.at + CHUNK_HEADER..self.at + self.length]
     }
 
-    /// Value from byte `from` on, as a slice of the datagram. The value must be at least that long.
+    /// Value from byte `from` on, as a slice of the datagram. The value must have at least `from`
+    /// bytes.
     #[inline(always)]
     pub(crate) fn value_from(&self, from: usize) -> Bytes {
         let begin = self.at + CHUNK_HEADER + from;
@@ -273,13 +275,13 @@ impl<'a> Frame<'a> {
             .slice_ref(&self.datagram[begin..self.at + self.length])
     }
 
-    /// Bytes from this chunk to the end of the packet, which an AUTH chunk authenticates (RFC 4895
+    /// Bytes from this chunk to the end of the packet. An AUTH chunk authenticates these (RFC 4895
     /// §6.2).
     pub fn to_end(&self) -> &'a [u8] {
         &self.datagram[self.at..]
     }
 
-    /// The encoded chunk, padding included.
+    /// The encoded chunk, including its padding.
     pub fn padded(&self) -> &'a [u8] {
         &self.datagram[self.at..self.at + padded(self.length)]
     }
@@ -306,8 +308,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Type, flags and length of the chunk at the start of `rest`. The chunk and its padding lie within
-/// `rest`.
+/// Type, flags and length of the chunk at the beginning of `rest`. The chunk and its padding do not
+/// exceed `rest`.
 #[inline]
 pub(crate) fn frame(rest: &[u8]) -> Result<(u8, u8, usize), ChunkError> {
     let remaining = rest.len();
@@ -351,13 +353,14 @@ impl RawChunk {
         self.whole
     }
 
-    /// The encoded chunk without padding, as echoed if its type is not recognized.
+    /// The encoded chunk without padding. If its type is not recognized, these bytes are returned
+    /// to the sender.
     #[inline]
     pub fn whole(&self) -> &Bytes {
         &self.whole
     }
 
-    /// Required handling of the chunk if its type is not recognized.
+    /// How the chunk must be handled if its type is not recognized.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_chunk(self.kind)
     }

@@ -53,10 +53,10 @@ pub mod kind {
     pub const DTLS_KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
-    /// RSCTP, of the same class as Supported Extensions: because its two high bits are 10, a peer
-    /// that does not know it skips it without a report and works as a peer without RSCTP (RFC 9260
-    /// §3.2.1). IANA has not assigned the number; the value of the parameter distinguishes it from
-    /// other uses of the number.
+    /// RSCTP. The two high bits are 10, as in Supported Extensions. A peer that does not know the
+    /// parameter therefore skips it without a report and works without RSCTP (RFC 9260 §3.2.1).
+    /// IANA has not assigned the number. The value of the parameter distinguishes it from other
+    /// uses of the number.
     pub const RSCTP: u16 = 0xBF52;
     /// Forward-TSN-Supported.
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
@@ -74,7 +74,7 @@ pub mod kind {
     pub const ADAPTATION_LAYER: u16 = 0xC006;
 }
 
-/// Value of [`Parameter::Rsctp`]: receiver bandwidth estimation, format 1.
+/// Value of [`Parameter::Rsctp`]. It stands for receiver bandwidth estimation, format 1.
 pub const RSCTP_VALUE: &[u8] = b"RBE1";
 
 /// A list of parameters.
@@ -87,15 +87,16 @@ pub enum Parameter {
     Ipv4Address(Ipv4Addr),
     /// An address of the sender (RFC 9260 §3.3.2.1.2).
     Ipv6Address(Ipv6Addr),
-    /// The State Cookie, which the receiver must echo unchanged (RFC 9260 §3.3.3.1.1).
+    /// The State Cookie, which the receiver must return unchanged (RFC 9260 §3.3.3.1.1).
     StateCookie(Bytes),
-    /// A parameter of the INIT, header included, that the sender of this INIT ACK did not recognize
+    /// A parameter of the INIT, with its header, that the sender of this INIT ACK did not recognize
     /// (RFC 9260 §3.3.3.1.2).
     UnrecognizedParameter(Bytes),
-    /// Requests a cookie with a lifetime this many milliseconds longer (RFC 9260 §3.3.2.1.3).
+    /// Requests a cookie whose lifetime is longer by this number of milliseconds (RFC 9260
+    /// §3.3.2.1.3).
     CookiePreservative(u32),
-    /// A host name. A Host Name Address must not be sent, and its receiver aborts with Unresolvable
-    /// Address (RFC 9260 §3.3.2.1.4).
+    /// A host name. It must not be sent. A receiver of a host name aborts with Unresolvable Address
+    /// (RFC 9260 §3.3.2.1.4).
     HostNameAddress(Bytes),
     /// Address types that the sender can use, as parameter types (RFC 9260 §3.3.2.1.5).
     SupportedAddressTypes(U16List),
@@ -107,11 +108,11 @@ pub enum Parameter {
     SupportedExtensions(Bytes),
     /// The sender supports RSCTP (Ho and Cheng 2008): see [`crate::rsctp`].
     Rsctp,
-    /// Opaque data of the sender of a HEARTBEAT, to be echoed (RFC 9260 §3.3.5).
+    /// Data of the sender of a HEARTBEAT. The receiver must return it unchanged (RFC 9260 §3.3.5).
     HeartbeatInfo(Bytes),
-    /// Any other type; [`UnknownAction`] defines how it should be handled. An endpoint that
-    /// supports an extension finds the parameters of that extension here
-    /// ([`InitParameter`](crate::extension::InitParameter)); to all other endpoints they are
+    /// Any other type; [`UnknownAction`] defines how it should be handled. This includes the
+    /// parameters of extensions. An endpoint that supports an extension should decode them as
+    /// [`InitParameter`](crate::extension::InitParameter). For all other endpoints they are
     /// unknown.
     Unknown(Tlv),
 }
@@ -144,8 +145,8 @@ impl Parameter {
         }
     }
 
-    /// Required handling of the parameter if its type is not recognized. Used for
-    /// [`Parameter::Unknown`], and for known types in a chunk that does not define them.
+    /// How the parameter must be handled if its type is not recognized. This applies to
+    /// [`Parameter::Unknown`], and to known types in a chunk that does not define them.
     pub const fn action(&self) -> UnknownAction {
         UnknownAction::of_parameter(self.kind())
     }
@@ -220,7 +221,7 @@ impl TlvItem for Parameter {
     }
 }
 
-/// The value, which must have `N` bytes.
+/// Returns the value, which must have `N` bytes.
 pub(crate) fn exactly<const N: usize>(tlv: &Tlv) -> Result<[u8; N], TlvError> {
     tlv.value().try_into().map_err(|_| TlvError::BadLength {
         kind: tlv.kind,

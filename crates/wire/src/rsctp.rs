@@ -42,7 +42,7 @@ pub struct HeartbeatFields {
     pub current_time: u32,
     /// DATA chunks sent on this path so far, modulo 2^32.
     pub chunk_count: u32,
-    /// Opaque data of the sender, to be echoed.
+    /// Data of the sender of the HEARTBEAT. The receiver must return it unchanged.
     pub own: Bytes,
 }
 
@@ -70,7 +70,7 @@ pub struct HeartbeatAckFields {
     pub available_bandwidth: u32,
     /// Millionths of the chunks sent; [`NO_LOSS_RATE`] means no estimate.
     pub chunk_loss_rate: u32,
-    /// The whole info of the HEARTBEAT.
+    /// The whole info of the HEARTBEAT that is answered.
     pub echoed: Bytes,
 }
 
@@ -113,7 +113,7 @@ mod tests {
     use crate::Encode;
     use crate::chunk::{Heartbeat, HeartbeatAck};
 
-    /// Figs. 3-4 and 3-5, byte for byte.
+    /// Compares the chunks with Figs. 3-4 and 3-5, byte by byte.
     #[test]
     fn the_chunks_as_the_figures_draw_them() {
         let request = HeartbeatFields {

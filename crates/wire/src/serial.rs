@@ -1,8 +1,8 @@
 //! Serial numbers: counters that wrap around, compared as in RFC 1982.
 //!
-//! They do not implement `Ord` because "less than" is not transitive on a circle. Two numbers
-//! exactly half the circle apart are neither less nor greater than each other (RFC 1982 §3.2), and
-//! all four comparisons of them are false.
+//! They do not implement `Ord`, because "less than" is not transitive for numbers that wrap around.
+//! If two numbers differ by exactly half of the range, neither is less or greater than the other
+//! one (RFC 1982 §3.2), and all four comparisons are false.
 
 macro_rules! serial {
     ($(#[$doc:meta])* $name:ident($int:ty, $signed:ty)) => {
@@ -35,7 +35,7 @@ macro_rules! serial {
                 self.0 == other.0 || self.gt(other)
             }
 
-            /// Number of steps forward from `earlier` to this number, with wraparound.
+            /// Number of steps from `earlier` forward to this number, with wraparound.
             #[inline]
             pub const fn distance_from(self, earlier: Self) -> $int {
                 self.0.wrapping_sub(earlier.0)
@@ -53,7 +53,7 @@ macro_rules! serial {
                 Self(self.0.wrapping_sub(1))
             }
 
-            /// The number `n` steps ahead, with wraparound.
+            /// The number that follows after `n` steps, with wraparound.
             #[inline]
             pub const fn add(self, n: $int) -> Self {
                 Self(self.0.wrapping_add(n))

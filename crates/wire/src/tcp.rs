@@ -54,13 +54,14 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// The flags AE, CWR and ECE as a number, which is the ACE field (RFC 9768 §3.2.2, figure 3).
+    /// The flags AE, CWR and ECE as a number. This number is the ACE field (RFC 9768 §3.2.2, figure
+    /// 3).
     #[inline]
     pub const fn ace(self) -> u8 {
         ((self.0 >> 6) & 7) as u8
     }
 
-    /// The flags AE, CWR and ECE whose [`Self::ace`] is `number` modulo 8.
+    /// The flags AE, CWR and ECE for which [`Self::ace`] returns `number` modulo 8.
     #[inline]
     pub const fn from_ace(number: u64) -> Self {
         Self(((number & 7) as u16) << 6)
@@ -76,7 +77,8 @@ impl std::ops::BitOr for Flags {
     }
 }
 
-/// Header and options of a segment. Data offset and checksum are computed during encoding.
+/// Header and options of a segment. The data offset and the checksum are computed when the header
+/// is encoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Port of the sender.
@@ -85,14 +87,14 @@ pub struct Header {
     pub destination_port: u16,
     /// Sequence number of the first payload byte, or of the SYN (SEG.SEQ).
     pub sequence_number: SeqNumber,
-    /// Next sequence number that the sender expects; valid with the ACK bit (SEG.ACK).
+    /// Next sequence number that the sender expects (SEG.ACK). Valid if the ACK bit is set.
     pub acknowledgment_number: SeqNumber,
     /// The control bits.
     pub flags: Flags,
-    /// Receive window of the sender, bytes, right-shifted by its window scale except in a SYN
-    /// (SEG.WND).
+    /// Receive window of the sender in bytes (SEG.WND). Except in a SYN, it is shifted right by the
+    /// window scale of the sender.
     pub window: u16,
-    /// Offset of the byte after the urgent data; valid with the URG bit (SEG.UP).
+    /// Offset of the byte after the urgent data (SEG.UP). Valid if the URG bit is set.
     pub urgent_pointer: u16,
     /// The options.
     pub options: Options,
@@ -106,7 +108,7 @@ impl Header {
     }
 
     /// Appends a segment with this header and the slices of `payload`, and returns its length in
-    /// bytes. If `checksum` is given, the field is filled in; otherwise it stays 0.
+    /// bytes. If `checksum` is given, the checksum is written. Otherwise the field is 0.
     pub fn encode<'p>(
         &self,
         out: &mut BytesMut,
@@ -125,7 +127,7 @@ impl Header {
         out.len() - start
     }
 
-    /// The fields before the options, without urgent pointer.
+    /// The fields before the options, except the urgent pointer.
     fn fixed(&self) -> FastHeader {
         FastHeader {
             source_port: self.source_port,
@@ -137,7 +139,7 @@ impl Header {
         }
     }
 
-    /// Appends the header and its options, without a checksum.
+    /// Appends the header and its options. The checksum field is 0.
     #[inline]
     fn write(&self, out: &mut BytesMut) {
         let mut options = [0; MAX_OPTIONS];
@@ -148,8 +150,8 @@ impl Header {
         };
         let mut bytes = self.fixed().bytes(length);
         bytes[18..20].copy_from_slice(&self.urgent_pointer.to_be_bytes());
-        // Fast path, because most headers have no options: the fixed length is written without a
-        // function call.
+        // Most headers have no options. For these the fixed length is written without a function
+        // call.
         out.extend_from_slice(&bytes);
         if length > 0 {
             out.extend_from_slice(&options[..length]);
@@ -157,7 +159,7 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a segment whose checksum field is 0, and fills it in.
+/// Computes the checksum of a segment and writes it. The checksum field must be 0 before.
 fn fill_checksum(segment: &mut [u8], (source, destination): (IpAddr, IpAddr)) {
     let sum = internet_tcp(source, destination, segment);
     segment[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
@@ -206,8 +208,8 @@ impl Segment {
     /// Parses `datagram` (the IP payload), sent from `source` to `destination`.
     ///
     /// # Errors
-    /// The datagram is not a TCP segment. The checksum is verified before any field that it
-    /// protects.
+    /// Fails if the datagram is not a TCP segment. The checksum is verified before any field that
+    /// it protects is read.
     pub fn parse(
         datagram: &Bytes,
         addresses: (IpAddr, IpAddr),
@@ -216,8 +218,8 @@ impl Segment {
         Self::parse_owned(datagram.clone(), addresses, checksum)
     }
 
-    /// Like [`Segment::parse`], for a datagram that the caller owns: its bytes become the payload
-    /// without a new reference to them.
+    /// Like [`Segment::parse`], for a datagram that the caller owns. Its bytes become the payload,
+    /// and no further reference to them is counted.
     ///
     /// # Errors
     /// See [`Segment::parse`].
@@ -266,7 +268,8 @@ impl Segment {
             .encode(out, addresses, checksum, [&self.payload[..]])
     }
 
-    /// Length in sequence numbers: the payload, and one each for SYN and FIN (SEG.LEN).
+    /// Length in sequence numbers (SEG.LEN): the length of the payload, and one for each of SYN and
+    /// FIN.
     pub fn sequence_len(&self) -> u32 {
         let control = |bit| u32::from(self.header.flags.contains(bit));
         self.payload.len() as u32 + control(Flags::SYN) + control(Flags::FIN)

@@ -1,5 +1,5 @@
-//! Type-length-value lists. Parameters (RFC 9260 §3.2.1) and error causes (§3.3.10) share one
-//! format, and therefore one iterator and one writer.
+//! Type-length-value lists. Parameters (RFC 9260 §3.2.1) and error causes (§3.3.10) have the same
+//! format. Therefore one iterator and one writer serve both.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,8 @@ use crate::encode::{Encode, Full, padded, put_padding, tlv_header};
 /// Length of the type and length fields, bytes.
 pub const HEADER: usize = 4;
 
-/// Maximum length of a list, bytes: 65,535 less the fixed part of an INIT and the common header.
+/// Maximum length of a list in bytes: 65,535 without the fixed part of an INIT and the common
+/// header.
 pub const MAX_LIST: usize = 65_535 - 20 - 12;
 
 /// An encoded entry whose value is not yet decoded.
@@ -22,7 +23,7 @@ pub struct Tlv {
 }
 
 impl Tlv {
-    /// Builds an entry.
+    /// Creates an entry.
     ///
     /// # Errors
     /// [`Full`] if `value` exceeds the maximum length of a list.
@@ -56,7 +57,8 @@ impl Tlv {
         self.whole
     }
 
-    /// The encoded entry without padding, as echoed if its type is not recognized.
+    /// The encoded entry without padding. If its type is not recognized, these bytes are returned
+    /// to the sender.
     pub fn whole(&self) -> &Bytes {
         &self.whole
     }
@@ -73,8 +75,8 @@ impl Encode for Tlv {
     }
 }
 
-/// Writes the header of an entry of type `kind` over the first bytes of `entry`, which already
-/// holds the value after them.
+/// Overwrites the first bytes of `entry` with the header of an entry of type `kind`. The value must
+/// already be in `entry`, after space for the header.
 ///
 /// # Errors
 /// [`Full`] if `entry` is too short for the header, or longer than a list may be.
@@ -104,7 +106,7 @@ pub enum TlvError {
         /// Value of the length field.
         length: u16,
     },
-    /// The entry exceeds its container. The iteration ends.
+    /// The entry is longer than the rest of its chunk or cause. The iteration ends.
     #[error(
         "entry of type {kind:#06x} says its length is {length}, but {remaining} bytes are left"
     )]
@@ -116,7 +118,7 @@ pub enum TlvError {
         /// Number of bytes left, header included.
         remaining: usize,
     },
-    /// The framing is sound, but the length is invalid for the type. The iteration continues.
+    /// The header is valid, but the length is invalid for the type. The iteration continues.
     #[error("entry of type {kind:#06x} cannot have a length of {length}")]
     BadLength {
         /// Type of the entry.
@@ -133,7 +135,8 @@ pub enum TlvError {
 }
 
 impl TlvError {
-    /// Whether the framing itself is broken, so that later entries cannot be located.
+    /// Whether entries after this error cannot be found, because the length of the entry is not
+    /// known.
     pub const fn ends_walk(self) -> bool {
         !matches!(self, Self::BadLength { .. } | Self::NoAddress { .. })
     }
@@ -141,14 +144,14 @@ impl TlvError {
 
 /// A decoded entry.
 pub trait TlvItem: Encode + Sized {
-    /// Decodes the value. Entries of unknown type are preserved as they are.
+    /// Decodes the value. An entry of unknown type is not changed.
     ///
     /// # Errors
     /// [`TlvError::BadLength`] if the value is invalid for its type.
     fn decode(tlv: Tlv) -> Result<Self, TlvError>;
 }
 
-/// An encoded list: a view that is decoded only during iteration.
+/// An encoded list. It is decoded only during iteration.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlvList<T> {
     bytes: Bytes,
@@ -161,8 +164,8 @@ impl<T: TlvItem> TlvList<T> {
         Self::from_bytes(Bytes::new())
     }
 
-    /// The list in `bytes`, which are not validated: errors are found only by iterating. The
-    /// padding of the last entry is optional (RFC 9260 §3.2).
+    /// The list in `bytes`. They are not checked here, so errors are found only during iteration.
+    /// The padding of the last entry is optional (RFC 9260 §3.2).
     pub const fn from_bytes(bytes: Bytes) -> Self {
         Self {
             bytes,
@@ -170,24 +173,24 @@ impl<T: TlvItem> TlvList<T> {
         }
     }
 
-    /// A list of the `items` that fit into [`MAX_LIST`] bytes.
+    /// A list of those `items` that fit into [`MAX_LIST`] bytes.
     pub fn of(items: &[T]) -> Self {
         Self::fitting(items, MAX_LIST)
     }
 
-    /// A list of the `items` that fit into `limit` bytes.
+    /// A list of those `items` that fit into `limit` bytes.
     pub fn fitting(items: &[T], limit: usize) -> Self {
         let mut writer = TlvWriter::new(limit);
         for item in items {
-            // An entry that does not fit is omitted as documented. A later, smaller one may still
+            // An entry that does not fit is omitted, as documented. A later, shorter one may still
             // fit.
             let _ = writer.push(item);
         }
         writer.finish()
     }
 
-    /// Iterates over the entries. The iterator ends after an error that breaks the framing
-    /// ([`TlvError::ends_walk`]).
+    /// Iterates over the entries. The iterator ends after an error for which
+    /// [`TlvError::ends_walk`] returns true.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             raw: self.raw(),
@@ -278,8 +281,8 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// Type and length of the entry at the start of `rest`. The length includes the header and does not
-/// exceed `rest`.
+/// Type and length of the entry at the beginning of `rest`. The length includes the header and does
+/// not exceed `rest`.
 fn frame(rest: &[u8]) -> Result<(u16, usize), TlvError> {
     let remaining = rest.len();
     let Some(&[a, b, c, d]) = rest.first_chunk::<HEADER>() else {
@@ -297,7 +300,8 @@ fn frame(rest: &[u8]) -> Result<(u16, usize), TlvError> {
     }
 }
 
-/// List writer with a length limit, which holds even if the list echoes peer input.
+/// Writer of a list with a length limit. The limit holds even if the list repeats input of the
+/// peer.
 #[derive(Debug)]
 pub struct TlvWriter {
     bytes: BytesMut,
@@ -306,7 +310,7 @@ pub struct TlvWriter {
 }
 
 impl TlvWriter {
-    /// A writer with a limit of `limit` bytes, and not more than [`MAX_LIST`].
+    /// Creates a writer of a list with at most `limit` bytes, and at most [`MAX_LIST`].
     pub fn new(limit: usize) -> Self {
         Self {
             bytes: BytesMut::new(),
@@ -315,9 +319,9 @@ impl TlvWriter {
         }
     }
 
-    /// Like [`TlvWriter::new`], but continues after a first entry of type `kind`. The value of that
-    /// entry is already in `entry` after [`HEADER`] bytes of space for its header, so that a long
-    /// value need not be copied.
+    /// Like [`TlvWriter::new`], but the list begins with an entry of type `kind`. Its value must
+    /// already be in `entry`, after [`HEADER`] bytes of space for its header. A long value
+    /// therefore need not be copied.
     ///
     /// # Errors
     /// [`Full`] if the entry does not fit, or has no space for its header.
@@ -336,7 +340,7 @@ impl TlvWriter {
         })
     }
 
-    /// Space left, bytes, padding included.
+    /// Space left in bytes, including padding.
     pub fn room(&self) -> usize {
         self.limit - self.bytes.len()
     }
@@ -370,8 +374,8 @@ impl TlvWriter {
         Ok(())
     }
 
-    /// Completes the list. The padding of the last entry is not part of it, because the enclosing
-    /// chunk adds that padding and does not count it (RFC 9260 §3.2).
+    /// Completes the list. It does not include the padding of the last entry, because the chunk
+    /// adds that padding and does not count it (RFC 9260 §3.2).
     pub fn finish<T: TlvItem>(mut self) -> TlvList<T> {
         if let Ok((_, length)) = frame(&self.bytes[self.last..]) {
             self.bytes.truncate(self.last + length);
@@ -380,7 +384,7 @@ impl TlvWriter {
     }
 }
 
-/// A list of 16-bit numbers, read in place.
+/// A list of 16-bit numbers that is decoded during iteration.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct U16List(Bytes);
 
@@ -395,7 +399,7 @@ impl U16List {
         )
     }
 
-    /// The list in `bytes`; `None` if their number is odd.
+    /// The list in `bytes`; `None` if the number of bytes is odd.
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {
         bytes.len().is_multiple_of(2).then_some(Self(bytes))
     }
@@ -434,8 +438,8 @@ mod tests {
     use super::*;
     use crate::parameter::{Parameter, Parameters, kind};
 
-    /// A list started from an entry in place equals the list to which the same entries were pushed
-    /// with the same limit.
+    /// A list that begins with an entry in place should equal a list to which the same entries were
+    /// added with the same limit.
     #[test]
     fn an_entry_in_its_place_is_one_that_was_pushed() {
         let second = Parameter::CookiePreservative(7);

@@ -1,15 +1,15 @@
 //! Handling of chunks and parameters of unknown type.
 
-/// Action requested by the two high bits of an unrecognized type (RFC 9260 §3.2 for chunks, §3.2.1
-/// for parameters).
+/// How a chunk or parameter of unknown type must be handled, as its two high bits request (RFC 9260
+/// §3.2 for chunks, §3.2.1 for parameters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownAction {
-    /// Stop processing: later chunks of this packet, or later parameters of this chunk, must be
-    /// ignored. Otherwise only this one is skipped.
+    /// Whether processing must stop: later chunks of this packet, or later parameters of this
+    /// chunk, must be ignored. Otherwise only this one is skipped.
     pub stop: bool,
-    /// Report it to the peer: a chunk in an ERROR with the cause Unrecognized Chunk Type; a
-    /// parameter of an INIT in an Unrecognized Parameter of the INIT ACK, and any other parameter
-    /// in an ERROR with the cause Unrecognized Parameters.
+    /// Whether it must be reported to the peer. A chunk is reported in an ERROR with the cause
+    /// Unrecognized Chunk Type. A parameter of an INIT is reported in an Unrecognized Parameter of
+    /// the INIT ACK, and any other parameter in an ERROR with the cause Unrecognized Parameters.
     pub report: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The corpus of the fuzz targets must satisfy the properties that hold for any input.
+//! Test that the corpus of the fuzz targets has the properties that must hold for any input.
 
 mod oracle;
 
@@ -30,8 +30,8 @@ fn segments() {
     each("segment", oracle::check_segment);
 }
 
-/// The valid packet seeds must decode completely, because a corpus of rejected packets would not
-/// reach the inner decoders.
+/// All valid packets in the corpus should decode completely, because packets that are rejected
+/// early would not reach the inner decoders.
 #[test]
 fn sound_seeds_are_sound() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packet");

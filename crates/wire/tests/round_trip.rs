@@ -1,5 +1,5 @@
-//! Property tests: encoded values decode to the same value, and decoded input is encoded with the
-//! same meaning.
+//! Property tests: an encoded value should be decoded to the same value, and decoded input should
+//! be encoded with the same meaning.
 
 mod oracle;
 
@@ -309,7 +309,7 @@ fn any_offered() -> impl Strategy<Value = InitParameter> {
     ]
 }
 
-/// A raw chunk can only be obtained from a packet.
+/// Creates a raw chunk. It can only be obtained from a packet.
 fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
     let mut bytes = vec![
         0,
@@ -365,7 +365,7 @@ proptest! {
         prop_assert!(parameters.iter().all(|parameter| matches!(parameter, Ok(Parameter::Unknown(_)))));
     }
 
-    /// Inputs that are nearly valid extension chunks.
+    /// Inputs that are almost valid extension chunks.
     #[test]
     fn mangled_extensions(
         chunks in vec(any_extension(), 1..4),
@@ -401,7 +401,7 @@ proptest! {
         check_packet(&bytes.into());
     }
 
-    /// Inputs that are nearly valid packets, so that the inner decoders are reached.
+    /// Inputs that are almost valid packets, so that they reach the inner decoders.
     #[test]
     fn mangled_packets(
         chunks in vec(any_chunk(), 1..5),

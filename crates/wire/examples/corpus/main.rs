@@ -1,6 +1,6 @@
 //! Writes the seeds of the fuzz targets: `cargo run -p anabranch-wire --example corpus
-//! [DIRECTORY]`, by default `fuzz/corpus`. The seeds are valid packets with each chunk, parameter
-//! and cause, and invalid ones modelled on bugs of other stacks.
+//! [DIRECTORY]`, by default `fuzz/corpus`. The seeds are valid packets that cover each chunk,
+//! parameter and cause, and invalid packets that are modelled on bugs of other stacks.
 
 mod segments;
 
@@ -447,7 +447,7 @@ fn unknown(kind: u8) -> Chunk {
     )
 }
 
-/// A packet of exactly these bytes.
+/// A packet whose chunks are exactly these bytes.
 fn raw(chunks: &[u8]) -> Bytes {
     let mut bytes = vec![0x13, 0x88, 0x13, 0x89, 0xC0, 0xFF, 0xEE, 0, 0, 0, 0, 0];
     bytes.extend(chunks);

@@ -2,8 +2,9 @@
 //!
 //! The crate `crc-fast` computes it on processors with 512-bit carry-less multiplication
 //! (VPCLMULQDQ) and on all that are not x86-64. Other x86-64 processors use the loop below, which
-//! needs half the instructions of that crate for a packet. It runs three independent streams of the
-//! CRC instruction on eight bytes each, because each stream must wait for its own previous result.
+//! needs half as many instructions for a packet as that crate. The loop divides the packet into
+//! three streams and processes eight bytes of each in turn, because each CRC instruction must wait
+//! for the previous result of its stream.
 
 use crc_fast::{CrcAlgorithm, Digest};
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +24,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     }
 }
 
-/// CRC32c of `bytes`, with the four bytes at `field` taken as zero.
+/// CRC32c of `bytes`, computed as if the four bytes at `field` were zero.
 #[cfg(target_arch = "x86_64")]
 #[multiversion(targets(
     "x86_64+sse4.2+pclmulqdq+avx512f+avx512vl+vpclmulqdq",
@@ -43,7 +44,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// CRC32c of `bytes`, with the four bytes at `field` taken as zero.
+/// CRC32c of `bytes`, computed as if the four bytes at `field` were zero.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn crc32c_without(bytes: &[u8], field: usize) -> u32 {
     in_parts(bytes, field)
@@ -60,7 +61,7 @@ fn in_parts(bytes: &[u8], field: usize) -> u32 {
 }
 
 /// CRC32c with the instructions of SSE4.2 and PCLMULQDQ. Remainders have the coefficient of x^0 in
-/// the highest bit, as these instructions expect.
+/// the highest bit, because these instructions require it.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
@@ -70,9 +71,11 @@ mod x86 {
 
     /// The polynomial without its highest term.
     const POLYNOMIAL: u32 = 0x82F6_3B78;
-    /// Maximum number of eight-byte words per stream before the three streams are combined.
+    /// Maximum number of eight-byte words per stream before the results of the three streams are
+    /// combined.
     const MAX_WORDS: usize = 64;
-    /// Minimum number of words per stream. Below it, combining costs more than waiting.
+    /// Minimum number of words per stream. With fewer words, combining the results would take
+    /// longer than a single stream.
     const MIN_WORDS: usize = 4;
     const TIMES_WORDS: [u32; 2 * MAX_WORDS + 1] = powers(64);
     const TIMES_BYTES: [u32; 256] = powers(8);
@@ -82,11 +85,11 @@ mod x86 {
     /// `bits` bits: x^(n * bits - 33).
     const fn powers<const N: usize>(bits: usize) -> [u32; N] {
         let mut powers = [0; N];
-        // x^-33, one step before x^-32 = x^0 / x^32; found by stepping backwards.
+        // x^-33 is found by stepping backwards. It is one step before x^-32 = x^0 / x^32.
         let mut power: u32 = 1 << 31;
         let mut place = 0;
         while place < 33 {
-            // Multiplication by x^-1: a term x^0 stems from the highest term of the polynomial.
+            // Multiplication by x^-1. A term x^0 must stem from the highest term of the polynomial.
             power = if power >> 31 == 1 {
                 (power ^ POLYNOMIAL) << 1 | 1
             } else {
@@ -115,8 +118,8 @@ mod x86 {
         _mm_clmulepi64_si128::<0>(remainder, power)
     }
 
-    /// Remainder of a 64-bit product of two remainders. The CRC instruction multiplies by x^33 on
-    /// the way.
+    /// Remainder of a 64-bit product of two remainders. The CRC instruction also multiplies by
+    /// x^33.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     fn reduced(product: __m128i) -> u64 {
@@ -129,7 +132,8 @@ mod x86 {
         !after(u64::from(u32::MAX), bytes)
     }
 
-    /// A field at offset eight, as in an SCTP packet, is replaced by zeros during the pass.
+    /// If the field has the offset eight, as in an SCTP packet, its bytes are replaced by zeros
+    /// while the CRC is computed.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     pub(super) fn crc32c_without(bytes: &[u8], field: usize) -> u32 {
@@ -190,8 +194,8 @@ mod x86 {
         ]
     }
 
-    /// Contribution of the four bytes at `field` to the CRC32c of `bytes`, which is linear; 0 if
-    /// `bytes` has no four bytes there.
+    /// Difference that the four bytes at `field` make to the CRC32c of `bytes`, which is linear; 0
+    /// if `bytes` does not contain all four.
     #[target_feature(enable = "sse4.2,pclmulqdq")]
     #[inline]
     pub(super) fn share(bytes: &[u8], field: usize) -> u32 {
@@ -215,8 +219,8 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// CRC32c of `bytes`, with and without the four bytes at `field`, computed by the loop even if
-    /// this processor would use `crc-fast`.
+    /// CRC32c of `bytes`, with and without the four bytes at `field`. Always computed by the loop,
+    /// even if this processor would use `crc-fast`.
     #[cfg(target_arch = "x86_64")]
     #[multiversion(targets("x86_64+sse4.2+pclmulqdq"))]
     fn by_the_loop(bytes: &[u8], field: usize) -> [u32; 2] {
@@ -239,7 +243,7 @@ mod tests {
         let bytes: Vec<u8> = (0..70_001).map(byte).collect();
         let long = [65_535, 65_536, 65_543, 65_544, 65_545, 70_000];
         for length in (0..4_000).chain(long) {
-            // Test both an aligned start (a multiple of eight) and an unaligned one.
+            // The start is tested with and without alignment to eight bytes.
             for from in [0, 1] {
                 let bytes = &bytes[from..from + length];
                 let mut zeroed = bytes.to_vec();

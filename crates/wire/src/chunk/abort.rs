@@ -25,10 +25,10 @@ pub(super) const TAG_REFLECTED: u8 = 0x01;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abort {
-    /// The verification tag is the one of the receiver, reflected, because the sender does not know
-    /// the tag of its peer (T bit).
+    /// Whether the verification tag was copied from the packet that this ABORT answers (T bit). The
+    /// sender copies it if it does not know the tag of its peer.
     pub tag_reflected: bool,
-    /// Error causes, decoded during iteration; may be empty.
+    /// Error causes, decoded during iteration. The list may be empty.
     pub causes: Causes,
 }
 

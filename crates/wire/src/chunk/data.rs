@@ -12,7 +12,7 @@ const BEGINNING: u8 = 0x02;
 const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
 
-/// Value bytes before the user data.
+/// Number of value bytes before the user data.
 const FIXED: usize = 12;
 
 /// A message or a fragment of one. When received, its user data is a slice of the datagram; when
@@ -41,25 +41,25 @@ pub struct Data<B = Bytes> {
     pub tsn: Tsn,
     /// Stream of the message.
     pub stream_id: u16,
-    /// Sequence number of the message in its stream; not used if `unordered`.
+    /// Sequence number of the message in its stream. Not used if `unordered` is set.
     pub ssn: Ssn,
     /// Payload Protocol Identifier, passed unchanged to the user of the peer.
     pub ppid: u32,
-    /// The message is delivered without regard to the order of its stream (U bit).
+    /// Whether the message may be delivered without regard to the order of its stream (U bit).
     pub unordered: bool,
-    /// First fragment of the message (B bit).
+    /// Whether this is the first fragment of the message (B bit).
     pub beginning: bool,
-    /// Last fragment of the message (E bit).
+    /// Whether this is the last fragment of the message (E bit).
     pub ending: bool,
-    /// The receiver should not delay the SACK (I bit).
+    /// Whether the receiver should send a SACK without delay (I bit).
     pub immediate: bool,
-    /// The fragment. User data must not be empty on the wire, but empty user data is decoded: see
-    /// [`Data::has_no_user_data`].
+    /// User data of the fragment. It must not be empty on the wire. The decoder accepts empty user
+    /// data nevertheless, see [`Data::has_no_user_data`].
     pub user_data: B,
 }
 
 impl Data {
-    /// The I bit in the chunk flags: the receiver should not delay the SACK.
+    /// The I bit in the chunk flags. It means that the receiver should send a SACK without delay.
     pub const IMMEDIATE: u8 = IMMEDIATE;
 
     /// Length of the chunk before its user data, bytes.
@@ -72,7 +72,8 @@ impl Data {
         self.user_data.is_empty()
     }
 
-    /// Decodes a chunk of type DATA, as [`Chunk::decode`](crate::chunk::Chunk::decode) does.
+    /// Decodes a chunk of type DATA in the same way as
+    /// [`Chunk::decode`](crate::chunk::Chunk::decode).
     ///
     /// # Errors
     /// The chunk is shorter than its header.
@@ -85,8 +86,8 @@ impl Data {
         Ok(Self::of(flags, fixed, user_data))
     }
 
-    /// Like [`Data::decode`], for a chunk in its packet. Only the user data becomes a slice of the
-    /// datagram.
+    /// Like [`Data::decode`], for a chunk that is still part of its packet. Only the user data
+    /// becomes a slice of the datagram.
     ///
     /// # Errors
     /// The chunk is shorter than its header.
@@ -104,8 +105,8 @@ impl Data {
 }
 
 impl<'a> Data<&'a [u8]> {
-    /// Like [`Data::read`], but borrows the user data. It avoids the reference count of a slice of
-    /// the datagram.
+    /// Like [`Data::read`], but borrows the user data. This avoids counting a reference to the
+    /// datagram.
     ///
     /// # Errors
     /// The chunk is shorter than its header.

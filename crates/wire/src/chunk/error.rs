@@ -23,8 +23,8 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// Error causes, decoded during iteration. The RFC requires one or more; an empty list is
-    /// decoded as well.
+    /// Error causes, decoded during iteration. The RFC requires at least one. The decoder accepts
+    /// an empty list as well.
     pub causes: Causes,
 }
 

@@ -8,7 +8,7 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 use crate::parameter::{self, Parameter, Parameters};
 use crate::tlv;
 
-/// Asks whether the peer can be reached at the packet's destination.
+/// Asks whether the peer can be reached at the destination address of the packet.
 ///
 /// RFC 9260 §3.3.5:
 ///
@@ -25,13 +25,13 @@ use crate::tlv;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Value of the Heartbeat Info parameter. The information is opaque to the receiver, which
-    /// echoes it unchanged.
+    /// Value of the Heartbeat Info parameter. It has no meaning for the receiver, which returns it
+    /// unchanged.
     pub info: Bytes,
 }
 
 impl Heartbeat {
-    /// Length of the chunk before the info, bytes.
+    /// Length of the chunk before the Heartbeat Info, bytes.
     pub const HEADER: usize = CHUNK_HEADER + tlv::HEADER;
 
     pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
@@ -47,8 +47,8 @@ impl Heartbeat {
             .ok_or(DecodeError::NoHeartbeatInfo { kind })
     }
 
-    /// Writes the HEARTBEAT as a chunk of type `kind`. HEARTBEAT and HEARTBEAT ACK have the same
-    /// format.
+    /// Encodes the HEARTBEAT as a chunk of type `kind`, because HEARTBEAT and HEARTBEAT ACK have
+    /// the same format.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
         let length = Self::HEADER + self.info.len();
         out.extend_from_slice(&chunk_header(kind, 0, length));

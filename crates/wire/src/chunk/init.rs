@@ -8,9 +8,9 @@ use crate::packet::RawChunk;
 use crate::parameter::Parameters;
 use crate::serial::Tsn;
 
-/// Value bytes before the parameters.
+/// Number of value bytes before the parameters.
 const FIXED: usize = 16;
-/// Bytes of the chunk before the parameters.
+/// Number of bytes of the chunk before the parameters.
 pub(super) const BEFORE_PARAMETERS: usize = crate::packet::CHUNK_HEADER + FIXED;
 
 /// Requests an association.
@@ -36,13 +36,16 @@ pub(super) const BEFORE_PARAMETERS: usize = crate::packet::CHUNK_HEADER + FIXED;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Init {
-    /// Verification tag that the peer must put in its packets. It must not be 0, but 0 is decoded.
+    /// Verification tag that the peer must use in its packets. It must not be 0. The decoder
+    /// accepts 0 nevertheless.
     pub initiate_tag: u32,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
-    /// Number of streams that the sender wants to create. It must not be 0, but 0 is decoded.
+    /// Number of streams that the sender wants to use for sending. It must not be 0. The decoder
+    /// accepts 0 nevertheless.
     pub outbound_streams: u16,
-    /// Maximum number of streams that the peer may create. It must not be 0, but 0 is decoded.
+    /// Maximum number of streams that the peer may use for sending. It must not be 0. The decoder
+    /// accepts 0 nevertheless.
     pub inbound_streams: u16,
     /// First TSN that the sender will use.
     pub initial_tsn: Tsn,
@@ -87,7 +90,7 @@ impl Init {
         BEFORE_PARAMETERS + self.parameters.as_bytes().len()
     }
 
-    /// Chunk header and fixed part, for a chunk of type `kind` and `length` bytes. INIT and INIT
+    /// Chunk header and fixed part of a chunk of type `kind` and of `length` bytes. INIT and INIT
     /// ACK have the same format.
     #[inline(always)]
     pub(super) fn before_parameters(&self, kind: u8, length: usize) -> [u8; BEFORE_PARAMETERS] {
@@ -101,7 +104,7 @@ impl Init {
         bytes
     }
 
-    /// Writes the chunk as a chunk of type `kind`.
+    /// Encodes the INIT as a chunk of type `kind`.
     pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
         out.extend_from_slice(&self.before_parameters(kind, self.length()));
         out.extend_from_slice(self.parameters.as_bytes());

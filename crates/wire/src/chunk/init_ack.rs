@@ -35,8 +35,8 @@ impl InitAck {
         Init::decode(raw).map(Self)
     }
 
-    /// Writes the header and the fixed part over the first bytes of `chunk`, which already holds
-    /// the parameters after them. The parameters of `self` are not used.
+    /// Overwrites the first bytes of `chunk` with the header and the fixed part. The parameters
+    /// must already be in `chunk`, after space for these. The parameters of `self` are not used.
     ///
     /// # Errors
     /// [`Full`] if `chunk` is too short for them, or longer than a chunk may be.

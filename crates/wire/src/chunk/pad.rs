@@ -22,12 +22,13 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
-    /// Length of the padding data, bytes. The data is zero when sent and ignored when received.
+    /// Length of the padding data, bytes. The data is zero in sent chunks, and is ignored in
+    /// received ones.
     pub length: u16,
 }
 
 impl Pad {
-    /// A PAD chunk of `size` bytes, header included. `size` must be a multiple of 4, from 4 to
+    /// A PAD chunk of `size` bytes including its header. `size` must be a multiple of 4 from 4 to
     /// 65,532.
     pub const fn of_size(size: usize) -> Self {
         Self {

@@ -7,21 +7,23 @@ use crate::encode::{Encode, chunk_header};
 use crate::packet::{Frame, RawChunk};
 use crate::serial::Tsn;
 
-/// Value bytes before the blocks.
+/// Number of value bytes before the gap blocks.
 const FIXED: usize = 12;
 /// Size of a Gap Ack Block and of a duplicate TSN, bytes.
 const ENTRY: usize = 4;
 
-/// A contiguous run of TSNs received after the cumulative TSN, as offsets from it, both inclusive.
+/// A contiguous range of TSNs that were received after the cumulative TSN. The numbers are offsets
+/// from the cumulative TSN, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapAckBlock {
     /// Offset of the first TSN. In a valid block it is 2 or greater.
     pub start: u16,
-    /// Offset of the last TSN. The value should not be less than `start`.
+    /// Offset of the last TSN. In a valid block it is not less than `start`.
     pub end: u16,
 }
 
-/// Reports the received TSNs. Gap Ack Blocks and duplicates are read in place and may be borrowed.
+/// Reports the received TSNs. Gap Ack Blocks and duplicates are read from the packet during
+/// iteration.
 ///
 /// RFC 9260 §3.3.4:
 ///
@@ -57,8 +59,7 @@ pub struct Sack<B = Bytes> {
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
     gap_block_count: u16,
-    /// Gap Ack Blocks followed by duplicate TSNs, with the numbers of entries that the header
-    /// announces.
+    /// Gap Ack Blocks and then duplicate TSNs. Their numbers are those in the header.
     entries: B,
 }
 
@@ -66,7 +67,8 @@ impl Sack {
     /// Length of a SACK without Gap Ack Blocks and duplicate TSNs, bytes.
     pub const HEADER: usize = 16;
 
-    /// Number of Gap Ack Blocks that fit in `room` bytes together with `duplicates` duplicate TSNs.
+    /// Number of Gap Ack Blocks that fit into `room` bytes together with `duplicates` duplicate
+    /// TSNs.
     pub const fn gap_blocks_within(room: usize, duplicates: usize) -> usize {
         (room.saturating_sub(Self::HEADER) / ENTRY).saturating_sub(duplicates)
     }
@@ -123,7 +125,7 @@ impl Fields {
 }
 
 impl<'a> Sack<&'a [u8]> {
-    /// Decodes a chunk of type SACK in its packet.
+    /// Decodes a chunk of type SACK that is still part of its packet.
     ///
     /// # Errors
     /// The chunk is shorter than its header, or than the entries that it announces.
@@ -136,7 +138,7 @@ impl<'a> Sack<&'a [u8]> {
 }
 
 impl<B: AsRef<[u8]>> Sack<B> {
-    /// The Gap Ack Blocks in the order of the packet, valid or not.
+    /// The Gap Ack Blocks in the order of the packet, including invalid ones.
     #[inline]
     pub fn gap_blocks(&self) -> impl ExactSizeIterator<Item = GapAckBlock> + Clone + '_ {
         self.entries.as_ref()[..usize::from(self.gap_block_count) * ENTRY]
@@ -147,7 +149,7 @@ impl<B: AsRef<[u8]>> Sack<B> {
             })
     }
 
-    /// Whether there are Gap Ack Blocks, valid or not.
+    /// Whether there are Gap Ack Blocks, including invalid ones.
     #[inline]
     pub fn has_gaps(&self) -> bool {
         self.gap_block_count > 0
@@ -189,28 +191,28 @@ impl Encode for Sack {
 /// A SACK to be sent, encoded directly from the gap list of the receiver.
 ///
 /// The caller must ensure that gaps and duplicates fit the packet ([`Sack::gap_blocks_within`]).
-/// Entries beyond the capacity of a chunk are omitted.
+/// Entries that do not fit into a chunk are omitted.
 #[derive(Clone, Debug)]
 pub struct OutgoingSack<'a, G> {
     /// Last TSN received before the first gap.
     pub cumulative_tsn_ack: Tsn,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
-    /// The Gap Ack Blocks, lowest first.
+    /// The Gap Ack Blocks in ascending order.
     pub gap_blocks: G,
     /// TSNs received more than once since the last SACK.
     pub duplicates: &'a [Tsn],
 }
 
 impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> OutgoingSack<'_, G> {
-    /// Number of Gap Ack Blocks and duplicate TSNs that fit a chunk.
+    /// Number of Gap Ack Blocks and number of duplicate TSNs that fit into a chunk.
     fn counts(&self) -> (usize, usize) {
         const MAX: usize = (u16::MAX as usize - Sack::HEADER) / ENTRY;
         let gap_blocks = self.gap_blocks.len().min(MAX);
         (gap_blocks, self.duplicates.len().min(MAX - gap_blocks))
     }
 
-    /// The equivalent received SACK.
+    /// The same SACK in the form that a receiver gets.
     pub fn to_sack(&self) -> Sack {
         let mut bytes = BytesMut::with_capacity(self.encoded_len());
         self.encode(&mut bytes);
@@ -252,7 +254,7 @@ impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> Encode for OutgoingSack<'
     }
 }
 
-/// Chunk header and fixed part.
+/// Chunk header and fixed part of a SACK.
 #[inline]
 fn header(
     cumulative_tsn_ack: Tsn,

@@ -20,8 +20,8 @@ use crate::packet::{CHUNK_HEADER, RawChunk};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownComplete {
-    /// The verification tag is the one of the receiver, reflected, because the sender does not know
-    /// the tag of its peer (T bit).
+    /// Whether the verification tag was copied from the packet that this chunk answers (T bit). The
+    /// sender copies it if it does not know the tag of its peer.
     pub tag_reflected: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::parameter::{Parameter, Parameters};
 use crate::serial::{Ssn, Tsn};
 use crate::tlv::{Tlv, U16List};
 
-/// Asserts that `chunk` encodes to `bytes` and `bytes` decode to `chunk`.
+/// Asserts that `chunk` is encoded as `bytes`, and that `bytes` are decoded as `chunk`.
 fn is(chunk: Chunk, bytes: &[u8]) {
     let header = CommonHeader {
         source_port: 1,
@@ -101,8 +101,8 @@ fn init_and_init_ack() {
     is(Chunk::InitAck(InitAck(init)), &expected);
 }
 
-/// With another value, the parameter belongs to another use of the type, which must be skipped
-/// without a report.
+/// A parameter with another value belongs to another use of the type. It should be skipped without
+/// a report.
 #[test]
 fn rsctp_is_recognised_by_its_value() {
     let list = Parameters::of(&[Parameter::Rsctp]);
@@ -205,7 +205,8 @@ fn sack_as_long_as_the_space() {
     assert_eq!(Sack::gap_blocks_within(1_460, 0), 361);
     assert_eq!(Sack::gap_blocks_within(1_460, 1), 360);
     assert_eq!(Sack::gap_blocks_within(1_460, 400), 0);
-    // More entries than fit a chunk: gaps take precedence over duplicates, and nothing overflows.
+    // The entries are more than fit into a chunk. Gap blocks should take precedence over
+    // duplicates, and nothing should overflow.
     let duplicates = vec![Tsn(1); 20_000];
     let outgoing = OutgoingSack {
         cumulative_tsn_ack: Tsn(0),

@@ -12,7 +12,7 @@ use crate::packet::RawChunk;
 use crate::parameter::{Parameter, Parameters, kind};
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList};
 
-/// Value bytes before the address parameter.
+/// Number of value bytes before the address parameter.
 const FIXED: usize = 4;
 
 /// Changes the addresses of the sender.
@@ -40,10 +40,10 @@ const FIXED: usize = 4;
 pub struct Asconf {
     /// Serial number of the request.
     pub serial: u32,
-    /// An address of the sender by which the receiver can look up the association (the address
-    /// parameter).
+    /// The address parameter: an address of the sender that the receiver can use to find the
+    /// association.
     pub address: IpAddr,
-    /// Requested changes in order, decoded during iteration.
+    /// Requested changes in their order, decoded during iteration.
     pub parameters: TlvList<AsconfParameter>,
 }
 
@@ -84,7 +84,7 @@ impl Encode for Asconf {
     }
 }
 
-/// The address parameter at the start of `bytes`, and its length.
+/// The address parameter at the beginning of `bytes`, and its length.
 fn leading_address(bytes: &Bytes) -> Option<(IpAddr, usize)> {
     let address = match Parameters::from_bytes(bytes.clone()).iter().next()? {
         Ok(Parameter::Ipv4Address(address)) => IpAddr::from(address),
@@ -149,7 +149,7 @@ impl AsconfParameter {
     }
 }
 
-/// Correlation id and address of `tlv`, whose value must not contain anything else.
+/// Correlation id and address in the value of `tlv`. The value must not contain anything else.
 pub(super) fn correlated_address(tlv: &Tlv) -> Result<(u32, IpAddr), TlvError> {
     let (kind, length) = (tlv.kind, tlv.whole().len());
     let mut rest = tlv.clone().into_value();
@@ -163,12 +163,12 @@ pub(super) fn correlated_address(tlv: &Tlv) -> Result<(u32, IpAddr), TlvError> {
     }
 }
 
-/// Length of a parameter that holds an address, bytes. The parameter needs no padding.
+/// Length of a parameter that contains this address, bytes. The parameter needs no padding.
 pub(super) fn correlated_len(address: IpAddr) -> usize {
     padded(HEADER + 4 + Parameter::address(address).encoded_len())
 }
 
-/// Writes a parameter that holds an address.
+/// Encodes a parameter that contains an address.
 pub(super) fn put_correlated(kind: u16, correlation_id: u32, address: IpAddr, out: &mut BytesMut) {
     let length = correlated_len(address);
     out.extend_from_slice(&tlv_header(kind, length));

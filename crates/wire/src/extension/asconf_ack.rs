@@ -11,7 +11,7 @@ use crate::packet::RawChunk;
 use crate::parameter::{exactly, kind};
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList};
 
-/// Value bytes before the parameters.
+/// Number of value bytes before the parameters.
 const FIXED: usize = 4;
 
 /// Answers an ASCONF.
@@ -35,9 +35,10 @@ const FIXED: usize = 4;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsconfAck {
-    /// Serial number of the acknowledged ASCONF.
+    /// Serial number of the ASCONF that is acknowledged.
     pub serial: u32,
-    /// Results, decoded during iteration. A request without a response succeeded (RFC 5061 §4.2.5).
+    /// Results, decoded during iteration. A request without a response was successful (RFC 5061
+    /// §4.2.5).
     pub parameters: TlvList<AsconfResponse>,
 }
 
@@ -72,7 +73,7 @@ impl Encode for AsconfAck {
 /// A parameter of an ASCONF-ACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AsconfResponse {
-    /// The request was carried out (RFC 5061 §4.2.5).
+    /// The request was successful (RFC 5061 §4.2.5).
     Success {
         /// Correlation id of the request.
         correlation_id: u32,

@@ -7,7 +7,7 @@ use crate::chunk::{DecodeError, fixed_part, kind};
 use crate::encode::Encode;
 use crate::packet::{CHUNK_HEADER, RawChunk};
 
-/// Value bytes before the HMAC.
+/// Number of value bytes before the HMAC.
 const FIXED: usize = 4;
 
 /// HMAC identifiers (RFC 4895 §8; 0 and 2 are reserved).
@@ -18,7 +18,8 @@ pub mod hmac_id {
     pub const SHA_256: u16 = 3;
 }
 
-/// Authenticates this chunk, with its HMAC taken as zeros, and all chunks after it in the packet.
+/// Authenticates this chunk and all chunks after it in the packet. The HMAC is computed as if it
+/// consisted of zeros.
 ///
 /// RFC 4895 §4.1:
 ///
@@ -39,7 +40,7 @@ pub struct Auth {
     pub shared_key_id: u16,
     /// Identifier of the algorithm, see [`hmac_id`].
     pub hmac_id: u16,
-    /// The HMAC. Its length should match the algorithm, but any length is decoded.
+    /// The HMAC. Its length should match the algorithm, but the decoder accepts any length.
     pub hmac: Bytes,
 }
 

@@ -8,30 +8,30 @@ use crate::encode::{Encode, padded, put_padding, tlv_header};
 use crate::parameter::exactly;
 use crate::tlv::{HEADER, Tlv, TlvError, TlvItem};
 
-/// A cause of an extension. The base decoder returns it as
+/// An error cause of an extension. The decoder of the base protocol returns it as
 /// [`Cause::Unknown`](crate::Cause::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtensionCause {
     /// The last address cannot be deleted (RFC 5061 §4.3.1).
     DeleteLastAddress {
-        /// The parameter that requested it, header included.
+        /// The parameter that requested the deletion, with its header.
         parameter: Bytes,
     },
-    /// Not enough resources for the address (RFC 5061 §4.3.2).
+    /// The receiver has not enough resources for the address (RFC 5061 §4.3.2).
     ResourceShortage {
-        /// The parameter that requested it, header included.
+        /// The parameter that requested the change, with its header.
         parameter: Bytes,
     },
     /// The source address of the request cannot be deleted (RFC 5061 §4.3.3).
     DeleteSourceAddress {
-        /// The parameter that requested it, header included.
+        /// The parameter that requested the deletion, with its header.
         parameter: Bytes,
     },
     /// An ASCONF-ACK arrived that matches no outstanding ASCONF (RFC 5061 §4.3.4).
     IllegalAsconfAck,
     /// The policy of the receiver forbids the change (RFC 5061 §4.3.5).
     NoAuthorization {
-        /// The parameter that requested it, header included.
+        /// The parameter that requested the change, with its header.
         parameter: Bytes,
     },
     /// An AUTH used an algorithm that the receiver did not offer (RFC 4895 §4).
@@ -39,10 +39,11 @@ pub enum ExtensionCause {
         /// Identifier of that algorithm.
         hmac_id: u16,
     },
-    /// The DTLS chunk is required and was not offered
+    /// The DTLS chunk is required, but the peer did not offer it
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.1).
     MissingDtlsChunkSupport,
-    /// No common key management method (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.2).
+    /// Both ends have no key management method in common (draft-ietf-tsvwg-sctp-dtls-chunk-04
+    /// §4.3.2).
     NoCommonDtlsKeyManagement,
     /// Both ends chose the same tie breaker (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3.3).
     DtlsTieBreakerCollision,
@@ -71,7 +72,7 @@ impl ExtensionCause {
         }
     }
 
-    /// Calls `take` with the encoded value.
+    /// Calls `take` with the encoded value of the cause.
     fn with_value<T>(&self, take: impl FnOnce(&[u8]) -> T) -> T {
         match self {
             Self::DeleteLastAddress { parameter }
@@ -132,7 +133,7 @@ impl TlvItem for ExtensionCause {
     }
 }
 
-/// `cause`, which has no value.
+/// Returns `cause`, which must have no value.
 fn bare(tlv: &Tlv, cause: ExtensionCause) -> Result<ExtensionCause, TlvError> {
     exactly::<0>(tlv).map(|_| cause)
 }

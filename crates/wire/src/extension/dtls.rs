@@ -39,9 +39,9 @@ const RESTART: u8 = 0x01;
 /// 4 bytes and can be decrypted in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dtls {
-    /// R bit: the record is protected with a restart key context.
+    /// R bit: whether the record is protected with a restart key context.
     pub restart: bool,
-    /// The record, not parsed.
+    /// The DTLS record, which is not parsed here.
     pub record: Bytes,
 }
 
@@ -61,7 +61,7 @@ impl Dtls {
         })
     }
 
-    /// Chunk header and Pre-Padding for a record of `record` bytes (at most 65,530).
+    /// Chunk header and Pre-Padding of a chunk with a record of `record` bytes, at most 65,530.
     pub fn header(restart: bool, record: usize) -> [u8; Self::HEADER] {
         let flags = if restart { RESTART } else { 0 };
         let [kind, flags, high, low] = chunk_header(kind::DTLS, flags, Self::HEADER + record);
@@ -81,8 +81,8 @@ impl Encode for Dtls {
     }
 }
 
-/// Offers the DTLS chunk and lists the supported key management methods. Only in INIT and
-/// INIT ACK.
+/// Offers the DTLS chunk and lists the supported key management methods. It is allowed only in INIT
+/// and INIT ACK.
 ///
 /// draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1:
 ///
@@ -101,28 +101,30 @@ impl Encode for Dtls {
 pub struct DtlsKeyManagement {
     /// Random number that determines the roles if both ends support both roles.
     pub tie_breaker: u32,
-    /// R bit: the sender supports protected restarts.
+    /// R bit: whether the sender supports protected restarts.
     pub restart: bool,
-    /// S bit: the sender supports the server role.
+    /// S bit: whether the sender supports the server role.
     pub server: bool,
-    /// C bit: the sender supports the client role.
+    /// C bit: whether the sender supports the client role.
     pub client: bool,
-    /// Reserved bits (the five high ones), which must be 0 in a parameter of this end. The receiver
-    /// ignores these bits, but keys are derived from the parameter as it was received (§6).
+    /// The five high bits, which are reserved and must be 0 in a parameter that this endpoint
+    /// sends. The receiver ignores these bits, but they are kept, because keys are derived from the
+    /// parameter as it was received (§6).
     pub reserved: u8,
-    /// Key management identifiers in descending order of preference; at least one.
+    /// Identifiers of key management methods in descending order of preference. There is at least
+    /// one.
     pub methods: Bytes,
 }
 
 impl DtlsKeyManagement {
-    /// Bytes of the value before the identifiers.
+    /// Number of value bytes before the identifiers.
     const FIXED: usize = 5;
     const R: u8 = 0x04;
     const S: u8 = 0x02;
     const C: u8 = 0x01;
     const RESERVED: u8 = 0xF8;
 
-    /// The parameter with header and without padding, as it is used for key derivation (§6).
+    /// The parameter with its header and without padding. Keys are derived from these bytes (§6).
     pub fn whole(&self) -> Bytes {
         let mut bytes = BytesMut::with_capacity(HEADER + self.value_len());
         let length = (HEADER + self.value_len()) as u16;

@@ -8,12 +8,13 @@ use crate::encode::Encode;
 use crate::packet::{CHUNK_HEADER, RawChunk};
 use crate::serial::{Ssn, Tsn};
 
-/// Value bytes before the entries.
+/// Number of value bytes before the entries.
 const FIXED: usize = 4;
 /// Size of an entry (stream and SSN), bytes.
 const ENTRY: usize = 4;
 
-/// The last ordered message of a stream for which the receiver should no longer wait.
+/// Entry for a stream. The receiver should no longer wait for ordered messages of this stream up to
+/// this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedStream {
     /// Stream identifier.
@@ -52,13 +53,13 @@ impl ForwardTsn {
     /// Length of a FORWARD TSN without streams, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// Number of streams that fit in `room` bytes.
+    /// Number of streams that fit into `room` bytes.
     pub const fn skipped_within(room: usize) -> usize {
         room.saturating_sub(Self::HEADER) / ENTRY
     }
 
-    /// A chunk for the streams `skipped`, truncated to the capacity of a chunk. Unordered messages
-    /// are not listed (RFC 3758 §3.2).
+    /// Creates a chunk with the streams in `skipped`. Streams that do not fit into a chunk are
+    /// omitted. Streams of unordered messages are not listed (RFC 3758 §3.2).
     pub fn new(new_cumulative_tsn: Tsn, skipped: &[SkippedStream]) -> Self {
         const MAX: usize = (u16::MAX as usize - ForwardTsn::HEADER) / ENTRY;
         let mut entries = BytesMut::with_capacity(skipped.len().min(MAX) * ENTRY);
@@ -75,7 +76,7 @@ impl ForwardTsn {
     /// Decodes a chunk of type FORWARD TSN.
     ///
     /// # Errors
-    /// The chunk is shorter than its TSN, or ends within an entry.
+    /// The chunk is too short for its TSN, or ends within an entry.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
         Ok(Self {
@@ -84,7 +85,7 @@ impl ForwardTsn {
         })
     }
 
-    /// The streams in the order of the packet. The streams need not exist.
+    /// The streams in the order of the packet. They may include streams that do not exist.
     pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedStream> + Clone + '_ {
         self.entries.chunks_exact(ENTRY).map(|entry| SkippedStream {
             stream_id: u16::from_be_bytes([entry[0], entry[1]]),

@@ -12,16 +12,15 @@ const BEGINNING: u8 = 0x02;
 const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
 
-/// Value bytes before the user data.
+/// Number of value bytes before the user data.
 const FIXED: usize = 16;
 
-/// Position of a fragment in its message. One field of the chunk holds either value (RFC 8260
-/// §2.1).
+/// Position of a fragment in its message. The chunk has one field for both cases (RFC 8260 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentPosition {
     /// The first fragment (B bit), whose FSN is implicitly 0.
     First {
-        /// Payload Protocol Identifier. Only the first fragment carries it.
+        /// Payload Protocol Identifier. Only the first fragment has it.
         ppid: u32,
     },
     /// A fragment after the first.
@@ -58,17 +57,19 @@ pub struct IData<B = Bytes> {
     pub tsn: Tsn,
     /// Stream of the message.
     pub stream_id: u16,
-    /// Sequence number of the message among the ordered or the unordered messages of its stream.
+    /// Message number, counted separately for the ordered and the unordered messages of each
+    /// stream.
     pub mid: Mid,
     /// Position of the fragment in the message.
     pub position: FragmentPosition,
-    /// The message is delivered without regard to the order of its stream (U bit).
+    /// Whether the message may be delivered without regard to the order of its stream (U bit).
     pub unordered: bool,
-    /// Last fragment of the message (E bit).
+    /// Whether this is the last fragment of the message (E bit).
     pub ending: bool,
-    /// The receiver should not delay the SACK (I bit).
+    /// Whether the receiver should send a SACK without delay (I bit).
     pub immediate: bool,
-    /// The fragment. User data must not be empty on the wire, but empty user data is decoded.
+    /// User data of the fragment. It must not be empty on the wire. The decoder accepts empty user
+    /// data nevertheless.
     pub user_data: B,
 }
 
@@ -86,8 +87,8 @@ impl IData {
         Ok(Self::of(flags, fixed, raw.into_value().slice(FIXED..)))
     }
 
-    /// Like [`IData::decode`], for a chunk in its packet. Only the user data becomes a slice of the
-    /// datagram.
+    /// Like [`IData::decode`], for a chunk that is still part of its packet. Only the user data
+    /// becomes a slice of the datagram.
     ///
     /// # Errors
     /// The chunk is shorter than its header.

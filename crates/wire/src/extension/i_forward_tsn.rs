@@ -8,15 +8,15 @@ use crate::encode::Encode;
 use crate::packet::{CHUNK_HEADER, RawChunk};
 use crate::serial::{Mid, Tsn};
 
-/// Value bytes before the entries.
+/// Number of value bytes before the entries.
 const FIXED: usize = 4;
 /// Size of an entry (stream, U bit and MID), bytes.
 const ENTRY: usize = 8;
 /// The U bit of an entry. The 15 bits before it are reserved.
 const UNORDERED: u8 = 0x01;
 
-/// The last ordered, or last unordered, message of a stream for which the receiver should no longer
-/// wait.
+/// Entry for a stream. The receiver should no longer wait for ordered messages of this stream up to
+/// this one, or for unordered messages up to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedMessage {
     /// Stream identifier.
@@ -54,7 +54,7 @@ pub struct SkippedMessage {
 pub struct IForwardTsn {
     /// The receiver must treat all TSNs up to this one as received.
     pub new_cumulative_tsn: Tsn,
-    // Reserved bits are zeroed.
+    // Entries whose reserved bits were set to 0.
     entries: Bytes,
 }
 
@@ -62,12 +62,13 @@ impl IForwardTsn {
     /// Length of an I-FORWARD-TSN without messages, bytes.
     pub const HEADER: usize = CHUNK_HEADER + FIXED;
 
-    /// Number of messages that fit in `room` bytes.
+    /// Number of messages that fit into `room` bytes.
     pub const fn skipped_within(room: usize) -> usize {
         room.saturating_sub(Self::HEADER) / ENTRY
     }
 
-    /// A chunk for the messages `skipped`, truncated to the capacity of a chunk.
+    /// Creates a chunk with the messages in `skipped`. Messages that do not fit into a chunk are
+    /// omitted.
     pub fn new(new_cumulative_tsn: Tsn, skipped: impl IntoIterator<Item = SkippedMessage>) -> Self {
         const MAX: usize = (u16::MAX as usize - IForwardTsn::HEADER) / ENTRY;
         let mut entries = BytesMut::new();
@@ -85,7 +86,7 @@ impl IForwardTsn {
     /// Decodes a chunk of type I-FORWARD-TSN.
     ///
     /// # Errors
-    /// The chunk is shorter than its TSN, or ends within an entry.
+    /// The chunk is too short for its TSN, or ends within an entry.
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
         let entries = entries(raw, FIXED, ENTRY)?;
@@ -95,7 +96,8 @@ impl IForwardTsn {
         })
     }
 
-    /// The messages in the order of the packet. Their streams need not exist.
+    /// The messages in the order of the packet. They may include messages of streams that do not
+    /// exist.
     pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedMessage> + Clone + '_ {
         self.entries
             .chunks_exact(ENTRY)

@@ -20,7 +20,7 @@ pub mod edmid {
     pub const DTLS: u32 = 1;
 }
 
-/// A parameter that offers an extension. The base decoder returns it as
+/// A parameter that offers an extension. The decoder of the base protocol returns it as
 /// [`Parameter::Unknown`](crate::Parameter::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitParameter {
@@ -29,8 +29,8 @@ pub enum InitParameter {
         /// Identifier of the alternative error detection method, see [`edmid`].
         edmid: u32,
     },
-    /// A random number for the keys of AUTH (RFC 4895 §3.1). The random number should have 32
-    /// bytes, but any length is decoded.
+    /// A random number from which keys of AUTH are derived (RFC 4895 §3.1). It should have 32
+    /// bytes, but the decoder accepts any length.
     Random(Bytes),
     /// Types of the chunks that the sender accepts only if they are authenticated (RFC 4895 §3.2).
     Chunks(Bytes),
@@ -43,9 +43,10 @@ pub enum InitParameter {
         /// The address.
         address: IpAddr,
     },
-    /// Adaptation layer indication, in the numbers of the upper layer (RFC 5061 §4.2.6).
+    /// Adaptation layer indication, whose meaning the upper layer defines (RFC 5061 §4.2.6).
     AdaptationLayer(u32),
-    /// The DTLS chunk and key management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
+    /// Offer of the DTLS chunk and of key management methods (draft-ietf-tsvwg-sctp-dtls-chunk-04
+    /// §4.1).
     DtlsKeyManagement(DtlsKeyManagement),
     /// A parameter whose type is not known.
     Unknown(Tlv),
@@ -66,7 +67,7 @@ impl InitParameter {
         }
     }
 
-    /// The list as an entry of [`Parameters`](crate::Parameters).
+    /// Converts this parameter to an entry of [`Parameters`](crate::Parameters).
     ///
     /// # Errors
     /// The list is longer than the maximum length.

@@ -9,7 +9,8 @@ use crate::encode::Encode;
 use crate::packet::RawChunk;
 use crate::tlv::{TlvError, TlvList};
 
-/// Reconfigures streams: holds one parameter, or one of the pairs that RFC 6525 allows.
+/// Reconfigures streams. The chunk contains one parameter, or one of the pairs that RFC 6525
+/// allows.
 ///
 /// RFC 6525 §3.1:
 ///
@@ -61,7 +62,8 @@ impl ReConfig {
         }
     }
 
-    /// The one or two parameters, if RFC 6525 §3.1 allows them in one chunk, in any order.
+    /// Returns the one or two parameters if RFC 6525 §3.1 allows them in one chunk. The order of a
+    /// pair does not matter.
     ///
     /// # Errors
     /// The parameters are malformed, or their number or combination is not allowed.
@@ -88,8 +90,8 @@ impl ReConfig {
     }
 }
 
-/// Whether RFC 6525 §3.1 allows the pair: both stream resets, both additions, a response and an
-/// outgoing reset, or two responses.
+/// Whether RFC 6525 §3.1 allows this pair: both kinds of stream reset, both kinds of added streams,
+/// a response with an outgoing reset, or two responses.
 fn go_together(first: &ReConfigParameter, second: &ReConfigParameter) -> bool {
     use crate::parameter::kind::{
         ADD_INCOMING_STREAMS, ADD_OUTGOING_STREAMS, INCOMING_SSN_RESET, OUTGOING_SSN_RESET,

@@ -10,17 +10,17 @@ use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, U16List};
 /// Result of a request (RFC 6525 §4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReConfigResult {
-    /// Success; the request required no action.
+    /// The request was successful, because nothing had to be changed.
     NothingToDo,
-    /// Success, performed.
+    /// The request was performed.
     Performed,
     /// The request was denied.
     Denied,
     /// A stream number is invalid ("Error - Wrong SSN").
     WrongSsn,
-    /// Another request is in progress.
+    /// The peer has not completed another request yet.
     AlreadyInProgress,
-    /// The sequence number of the request is not the expected number.
+    /// The sequence number of the request is not the expected one.
     BadSequenceNumber,
     /// The request is in progress, and its sender should retransmit it.
     InProgress,
@@ -60,16 +60,16 @@ impl ReConfigResult {
     }
 }
 
-/// A parameter of a RE-CONFIG. `request` is the request sequence number, which the requester
-/// increments with each request.
+/// A parameter of a RE-CONFIG. `request` is the request sequence number, which increases with each
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReConfigParameter {
     /// The sender resets its outgoing streams (RFC 6525 §4.1).
     OutgoingSsnReset {
         /// Request sequence number.
         request: u32,
-        /// Sequence number of the Incoming SSN Reset Request that this request answers. Otherwise
-        /// the number before the next expected one.
+        /// If this request answers an Incoming SSN Reset Request: the sequence number of that
+        /// request. Otherwise one less than the next request number that is expected.
         response: u32,
         /// Last TSN that the sender has assigned.
         last_tsn: Tsn,
@@ -90,12 +90,12 @@ pub enum ReConfigParameter {
     },
     /// Result of a request (RFC 6525 §4.4).
     Response {
-        /// Sequence number of the answered request.
+        /// Sequence number of the request that is answered.
         response: u32,
         /// Result of the request.
         result: ReConfigResult,
-        /// Next TSN of the sender and next TSN of the receiver of this chunk; only in the response
-        /// to [`ReConfigParameter::SsnTsnReset`].
+        /// Next TSN of the sender and next TSN of the receiver of this chunk. Only the response to
+        /// [`ReConfigParameter::SsnTsnReset`] has them.
         next_tsns: Option<(Tsn, Tsn)>,
     },
     /// The sender adds outgoing streams (RFC 6525 §4.5).
@@ -105,7 +105,7 @@ pub enum ReConfigParameter {
         /// Number of streams to add.
         count: u16,
     },
-    /// The sender requests that the receiver adds outgoing streams (RFC 6525 §4.6).
+    /// The sender requests that the receiver add outgoing streams (RFC 6525 §4.6).
     AddIncomingStreams {
         /// Request sequence number.
         request: u32,
@@ -235,7 +235,7 @@ impl TlvItem for ReConfigParameter {
     }
 }
 
-/// Decodes a response, which must have both TSNs or none (RFC 6525 §4.4).
+/// Decodes a response. It must have both TSNs or neither (RFC 6525 §4.4).
 fn response(mut rest: Bytes) -> Option<ReConfigParameter> {
     let response = rest.try_get_u32().ok()?;
     let result = ReConfigResult::of(rest.try_get_u32().ok()?);
@@ -251,7 +251,8 @@ fn response(mut rest: Bytes) -> Option<ReConfigParameter> {
     })
 }
 
-/// Sequence number and stream count of a request. The two bytes after them are reserved.
+/// Sequence number and number of streams in a request to add streams. The two bytes after them are
+/// reserved.
 fn addition(tlv: &Tlv) -> Result<(u32, u16), TlvError> {
     let [a, b, c, d, high, low, _, _] = exactly(tlv)?;
     let request = u32::from_be_bytes([a, b, c, d]);

@@ -25,8 +25,8 @@ fn raw(bytes: &[u8]) -> RawChunk {
     packet.chunks().next().unwrap().unwrap()
 }
 
-/// Asserts that `chunk` encodes to `bytes`, that `bytes` decode to `chunk`, and that they are
-/// unknown to the base decoder.
+/// Asserts that `chunk` is encoded as `bytes`, that `bytes` are decoded as `chunk`, and that the
+/// decoder of the base protocol handles them as unknown.
 fn is(chunk: Extension, bytes: &[u8]) {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, HEADER, 1_472);
@@ -40,8 +40,8 @@ fn is(chunk: Extension, bytes: &[u8]) {
     assert_eq!(Extension::decode(raw), Ok(chunk));
 }
 
-/// Asserts that `item` encodes to `bytes` (without the last padding), and that `bytes` decode to
-/// `item`.
+/// Asserts that `item` is encoded as `bytes` (without the last padding), and that `bytes` are
+/// decoded as `item`.
 fn is_item<T: TlvItem + Clone + PartialEq + std::fmt::Debug>(item: T, bytes: &'static [u8]) {
     let list = TlvList::of(std::slice::from_ref(&item));
     assert_eq!(list.as_bytes()[..], *bytes, "{item:?}");
@@ -50,7 +50,7 @@ fn is_item<T: TlvItem + Clone + PartialEq + std::fmt::Debug>(item: T, bytes: &'s
     assert_eq!(read.iter().collect::<Vec<_>>(), [Ok(item)]);
 }
 
-/// Error of the only entry in `bytes`, which must be invalid.
+/// Decoding error of the only entry in `bytes`, which must be invalid.
 fn refused<T: TlvItem + std::fmt::Debug>(bytes: &'static [u8]) -> TlvError {
     let list = TlvList::<T>::from_bytes(Bytes::from_static(bytes));
     let mut walk = list.iter();
@@ -63,8 +63,8 @@ const fn of_length(kind: u16, length: usize) -> TlvError {
     TlvError::BadLength { kind, length }
 }
 
-/// Each chunk type with no flag set, cut at every length: too short values are rejected, and
-/// nothing panics.
+/// Chunks of each type, without flags, are truncated to every shorter length. Values that are too
+/// short should be rejected, and nothing should panic.
 #[test]
 fn chunks_that_are_too_short_are_refused() {
     for &(kind, least) in SHORTEST {
@@ -174,7 +174,7 @@ fn i_forward_tsn() {
         0xC2, 0, 0, 24, 1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 9, 10, 0, 7, 0, 1, 0xFF, 0xFF, 0xFF, 0xFF,
     ];
     is(Extension::IForwardTsn(forward), &bytes);
-    // The 15 reserved bits are ignored.
+    // The 15 reserved bits should be ignored.
     let Ok(Extension::IForwardTsn(read)) = Extension::decode(raw(&[
         0xC2, 0, 0, 16, 0, 0, 0, 1, 0, 2, 0xFF, 0xFE, 0, 0, 0, 3,
     ])) else {
@@ -224,7 +224,7 @@ fn i_data() {
         expected[1] = flags;
         is(Extension::IData(data.clone()), &expected);
     }
-    // The four reserved flags and the reserved field are ignored.
+    // The four reserved flags and the reserved field should be ignored.
     (expected[1], expected[10], expected[11]) = (0xFF, 0xFF, 0xFF);
     assert_eq!(
         Extension::decode(raw(&expected)),
@@ -328,7 +328,7 @@ fn asconf_ack() {
         parameter: tlv.whole().clone(),
     };
     let causes = Causes::from_bytes(TlvList::of(std::slice::from_ref(&cause)).as_bytes().clone());
-    // The decoder of RFC 9260 passes it on as unknown.
+    // The decoder of RFC 9260 should return it as unknown.
     let Some(Ok(Cause::Unknown(unknown))) = causes.iter().next() else {
         panic!("a cause of an extension is unknown to the base")
     };
@@ -448,7 +448,8 @@ fn offers() {
     assert_eq!(refused::<O>(&[0xC0, 6, 0, 6, 0, 0]), of_length(0xC006, 6));
 }
 
-/// The figures of draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1 and §4.2, byte by byte.
+/// Compares the encoding with the figures of draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1 and §4.2,
+/// byte by byte.
 #[test]
 fn dtls() {
     for (restart, flags) in [(false, 0), (true, 1)] {
@@ -458,7 +459,7 @@ fn dtls() {
         ];
         is(Extension::Dtls(Dtls { restart, record }), &bytes);
     }
-    // Reserved flags, the Pre-Padding and the Post-Padding are ignored.
+    // Reserved flags, the Pre-Padding and the Post-Padding should be ignored.
     let read = Extension::decode(raw(&[0x41, 0xFE, 0, 7, 0xFF, 1, 2, 0xFF]));
     let record = Bytes::from_static(&[1, 2]);
     let restart = false;
@@ -495,7 +496,7 @@ fn dtls_key_management() {
         assert_eq!(parameter.whole()[..], reserved, "keys are derived from it");
         assert_eq!(read, [Ok(InitParameter::DtlsKeyManagement(parameter))]);
     }
-    // Not one method.
+    // The parameter has no method.
     type O = InitParameter;
     assert_eq!(
         refused::<O>(&[0x80, 6, 0, 9, 1, 2, 3, 4, 7]),
@@ -504,8 +505,8 @@ fn dtls_key_management() {
     assert_eq!(refused::<O>(&[0x80, 6, 0, 4]), of_length(0x8006, 4));
 }
 
-/// Sound and malformed offers alike are unknown parameters to an endpoint that does not support the
-/// extension.
+/// An endpoint that does not support an extension should handle its parameters as unknown, whether
+/// they are valid or malformed.
 #[test]
 fn offers_among_parameters() {
     let offers = [

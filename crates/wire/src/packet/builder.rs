@@ -6,13 +6,13 @@ use crate::checksum;
 use crate::encode::{Encode, Full, padded};
 use crate::packet::{COMMON_HEADER, CommonHeader, frame};
 
-/// Maximum packet length for any limit, because length fields have 16 bits.
+/// Maximum length of a packet, whatever its limit. It is caused by the 16-bit length fields.
 const MAX_PACKET: usize = 65_532;
 
 /// Builds one packet at the end of a buffer, chunk by chunk, within a length limit.
 ///
-/// The packet is complete after [`finish`](PacketBuilder::finish). A builder that is dropped
-/// without it restores the buffer to its state before [`new`](PacketBuilder::new).
+/// The packet is complete after [`finish`](PacketBuilder::finish). If the builder is dropped before
+/// that, the buffer returns to its state before [`new`](PacketBuilder::new).
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     out: &'a mut BytesMut,
@@ -22,12 +22,12 @@ pub struct PacketBuilder<'a> {
 
 impl<'a> PacketBuilder<'a> {
     /// Starts a packet at the end of `out`. `limit` is the maximum length of the SCTP packet in
-    /// bytes, common header included (path MTU less IP and encapsulation headers).
+    /// bytes, including the common header. It is the path MTU without IP and encapsulation headers.
     #[inline(always)]
     pub fn new(out: &'a mut BytesMut, header: CommonHeader, limit: usize) -> Self {
         let start = out.len();
-        // A single reservation serves the whole packet, and the next packet uses the remaining free
-        // bytes.
+        // One reservation is sufficient for the whole packet. The next packet uses the bytes that
+        // remain.
         out.reserve(limit.clamp(COMMON_HEADER, MAX_PACKET));
         out.extend_from_slice(&first_bytes(header));
         Self {
@@ -37,8 +37,8 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// A packet whose chunks are already in `out`, after space for the common header. The chunks
-    /// must be complete and padded, and `out` must contain no other bytes.
+    /// Creates a packet whose chunks are already in `out`, after space for the common header. The
+    /// chunks must be complete and padded, and `out` must contain no other bytes.
     ///
     /// # Errors
     /// [`Full`] if there is no space for the header, or the chunks exceed the maximum packet
@@ -52,8 +52,7 @@ impl<'a> PacketBuilder<'a> {
         Ok(Self { out, start: 0, end })
     }
 
-    /// Raises the limit to allow `more` bytes after the current contents, for a chunk that cannot
-    /// be made smaller.
+    /// Raises the limit so that `more` bytes can be added, for a chunk that cannot be made smaller.
     pub fn make_room(&mut self, more: usize) {
         let most = MAX_PACKET - self.len();
         self.end = self.end.max(self.out.len() + more.min(most));
@@ -65,7 +64,7 @@ impl<'a> PacketBuilder<'a> {
         self.end.saturating_sub(self.out.len())
     }
 
-    /// Bytes written so far, common header included.
+    /// Number of bytes written so far, including the common header.
     #[inline]
     pub fn len(&self) -> usize {
         self.out.len() - self.start
@@ -90,8 +89,9 @@ impl<'a> PacketBuilder<'a> {
         Ok(())
     }
 
-    /// Sets the flags of a chunk that is already in the packet. `at` is its offset, the value of
-    /// [`PacketBuilder::len`] before it was pushed. Has no effect if `at` is past the end.
+    /// Sets the flags of a chunk that is already in the packet. `at` is the offset of the chunk,
+    /// which is the value of [`PacketBuilder::len`] before the chunk was added. If `at` is past the
+    /// end, the call has no effect.
     #[inline]
     pub fn set_flags(&mut self, at: usize, flags: u8) {
         if let Some(byte) = self.out.get_mut(self.start + at + 1) {
@@ -104,8 +104,8 @@ impl<'a> PacketBuilder<'a> {
         self.end = (self.end + more).min(self.start + MAX_PACKET);
     }
 
-    /// Offset of the first chunk whose type `is_wanted`, as [`PacketBuilder::len`] was before it
-    /// was pushed.
+    /// Offset of the first chunk for whose type `is_wanted` returns true. The offset is the value
+    /// of [`PacketBuilder::len`] before the chunk was added.
     pub fn find(&self, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
         let packet = &self.out[self.start..];
         let mut at = COMMON_HEADER;
@@ -125,13 +125,13 @@ impl<'a> PacketBuilder<'a> {
         self.out[at..].rotate_left(end - at);
     }
 
-    /// The bytes written since offset `at`.
+    /// The bytes that were written from offset `at` on.
     pub fn written_from(&mut self, at: usize) -> &mut [u8] {
         &mut self.out[self.start + at..]
     }
 
-    /// Makes room for `front` bytes before the chunks and appends `behind` zeros, regardless of the
-    /// limit. Returns the packet without its common header.
+    /// Inserts space for `front` bytes before the chunks and appends `behind` zeros, regardless of
+    /// the limit. Returns the packet without its common header.
     pub fn enclose(&mut self, front: usize, behind: usize) -> &mut [u8] {
         let (at, end) = (self.start + COMMON_HEADER, self.out.len());
         self.out.resize(end + front + behind, 0);
@@ -139,8 +139,8 @@ impl<'a> PacketBuilder<'a> {
         &mut self.out[at..]
     }
 
-    /// Completes the packet and returns its length in bytes. If `checksum` is set, the CRC32c is
-    /// filled in (RFC 9260 §6.8); otherwise the field stays 0.
+    /// Completes the packet and returns its length in bytes. If `checksum` is true, the CRC32c is
+    /// written (RFC 9260 §6.8). Otherwise the checksum field is 0.
     #[inline(always)]
     pub fn finish(self, checksum: bool) -> usize {
         if checksum {

@@ -12,7 +12,7 @@ const HEADER: CommonHeader = CommonHeader {
     verification_tag: 0x0102_0304,
 };
 
-/// A datagram of a common header and `chunks` with a correct checksum.
+/// A datagram with a common header, these chunks and a correct checksum.
 fn datagram(chunks: &[u8]) -> Bytes {
     let mut bytes = vec![0x13, 0x88, 0x13, 0x89, 1, 2, 3, 4, 0, 0, 0, 0];
     bytes.extend(chunks);
@@ -20,7 +20,7 @@ fn datagram(chunks: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// Types and lengths of the chunks before the first error, and that error.
+/// Types and lengths of the chunks before the first error, and the error.
 fn walk(chunks: &[u8]) -> (Vec<(u8, usize)>, Option<ChunkError>) {
     let datagram = datagram(chunks);
     let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
@@ -336,10 +336,10 @@ fn broken_lists_end_their_walk() {
         walk(&[0x80, 0, 0, 4, 0, 5, 0, 3, 0, 0, 0, 0]),
         [ecn.clone(), too_small(3)]
     );
-    // A value of invalid length affects only its own entry.
+    // A value of invalid length should affect only its own entry.
     let bad = Err(TlvError::BadLength { kind: 5, length: 7 });
     assert_eq!(walk(&[0, 5, 0, 7, 1, 2, 3, 0, 0x80, 0, 0, 4]), [bad, ecn]);
-    // The padding of the last entry is optional.
+    // The padding of the last entry should be optional.
     let info = |bytes| Ok(Parameter::HeartbeatInfo(Bytes::from_static(bytes)));
     assert_eq!(walk(&[0, 1, 0, 5, 9]), [info(&[9])]);
     assert_eq!(walk(&[0, 1, 0, 5, 9, 0]), [info(&[9])]);
@@ -414,8 +414,8 @@ fn missing_parameters_miscounted() {
     }
 }
 
-/// CVE-2010-1173: many unknown parameters request a report; the reply must stay within its reserved
-/// space.
+/// CVE-2010-1173: many unknown parameters request a report. The response should not exceed the
+/// space that is reserved for it.
 #[test]
 fn many_unknown_parameters_to_report() {
     let entries = [0xC1, 0x23, 0, 5, 9, 0, 0, 0].repeat(8_000);
@@ -434,14 +434,15 @@ fn many_unknown_parameters_to_report() {
                 .is_ok(),
         );
     }
-    // Each takes 4 + 5 bytes, padded to 12; the padding of the last is not part of the list.
+    // Each report has 4 + 5 bytes and is padded to 12. The padding of the last one is not part of
+    // the list.
     assert_eq!(reported, 83);
     let answer: Parameters = answer.finish();
     assert_eq!(answer.as_bytes().len(), 83 * 12 - 3);
     assert_eq!(answer.iter().filter(Result::is_ok).count(), 83);
 }
 
-/// CVE-2018-5803: nothing built from peer input exceeds a 16-bit length.
+/// CVE-2018-5803: nothing that is built from input of the peer should exceed a 16-bit length.
 #[test]
 fn echoes_that_do_not_fit_a_length() {
     let huge = Bytes::from(vec![0; 65_535]);
@@ -530,7 +531,8 @@ fn a_builder_that_is_dropped_leaves_nothing() {
     assert_eq!(out, "kept");
 }
 
-/// One sufficiently large allocation serves many packets, and finished packets are not moved.
+/// If the allocation is large enough, many packets should use it, and finished packets should not
+/// be moved.
 #[test]
 fn packets_share_an_allocation() {
     let mut out = BytesMut::with_capacity(64 * 1024);

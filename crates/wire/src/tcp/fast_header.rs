@@ -1,5 +1,5 @@
-//! Fast path for headers without options, which most segments have: fixed-size encoding and
-//! decoding.
+//! Fast path for headers without options, because most segments have none. Encoding and decoding
+//! have a fixed size.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ const FLAGS: u16 = 0x01ff;
 /// Reserved bits in that word.
 const RESERVED: u16 = 0x0e00;
 
-/// Data offset of a header with `options` bytes of options, in that word.
+/// Bits of the data offset in that word, for a header with `options` bytes of options.
 #[inline(always)]
 fn offset_bits(options: usize) -> u16 {
     (((HEADER + options) / 4) as u16) << 12
@@ -38,8 +38,8 @@ pub struct FastHeader {
 }
 
 impl FastHeader {
-    /// Decodes the header of a segment that has no options and no control bits except ACK, which
-    /// must be set, and PSH. The bytes after it are data.
+    /// Decodes the header of a segment without options. ACK must be set, PSH may be set, and no
+    /// other control bit. The bytes after the header are data.
     #[inline(always)]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let fixed = datagram.first_chunk::<HEADER>()?;
@@ -81,8 +81,8 @@ impl FastHeader {
         }
     }
 
-    /// The encoded header, if it is followed by `options` bytes of options; without checksum and
-    /// urgent data.
+    /// The encoded header without checksum and urgent data. Its data offset includes `options`
+    /// bytes of options after it.
     #[inline(always)]
     pub(super) fn bytes(&self, options: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
@@ -135,8 +135,8 @@ mod tests {
         (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]))
     }
 
-    /// Bits of [`Flags`] that are not control bits change neither the data offset nor the reserved
-    /// bits.
+    /// Bits of [`Flags`] that are not control bits should change neither the data offset nor the
+    /// reserved bits.
     #[test]
     fn only_control_bits_are_written() {
         let mut out = BytesMut::new();
@@ -154,8 +154,8 @@ mod tests {
         );
     }
 
-    /// For every combination of control bits, with and without options: the fast path and the
-    /// general code decode and encode the same header.
+    /// For every combination of control bits, with and without options, the fast path and the
+    /// general code should encode and decode headers equally.
     #[test]
     fn fast_headers_are_read_and_written_as_others_are() {
         let mut plain = 0;

@@ -17,31 +17,32 @@ const TIMESTAMPS: u8 = 8;
 const ACCURATE_ECN_0: u8 = 172;
 const ACCURATE_ECN_1: u8 = 174;
 
-/// Bytes of a SACK block.
+/// Length of a SACK block, bytes.
 const BLOCK: usize = 8;
-/// Bytes of a counter in an AccECN option.
+/// Length of a counter in an AccECN option, bytes.
 const COUNTER: usize = 3;
 
-/// The supported options; others are skipped.
+/// The supported options of a segment. Other options are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum segment size that the sender can receive, bytes, without headers; valid in a SYN
+    /// Maximum segment size that the sender can receive, in bytes without headers. Valid in a SYN
     /// (RFC 9293 §3.7.1).
     pub maximum_segment_size: Option<u16>,
-    /// Left shift of the windows of the sender; valid in a SYN. Values above 14 are treated as 14
-    /// (RFC 7323 §2).
+    /// Number of bits by which the windows of the sender are shifted to the left. Valid in a SYN.
+    /// Values above 14 are handled as 14 (RFC 7323 §2).
     pub window_scale: Option<u8>,
-    /// The sender supports SACK; valid in a SYN (RFC 2018 §2).
+    /// Whether the sender supports SACK. Valid in a SYN (RFC 2018 §2).
     pub sack_permitted: bool,
     /// Timestamps (RFC 7323 §3).
     pub timestamps: Option<Timestamps>,
-    /// Bytes received by ECN field (RFC 9768 §3.2.3).
+    /// Numbers of bytes that were received with each ECN field (RFC 9768 §3.2.3).
     pub accurate_ecn: Option<AccurateEcn>,
-    /// Blocks received after the acknowledgment number (RFC 2018 §3).
+    /// Blocks of bytes that were received after the acknowledgment number (RFC 2018 §3).
     pub sack_blocks: SackBlocks,
 }
 
-/// The first counter of an AccECN option (RFC 9768 §3.2.3, table 5). The second is that of CE.
+/// Order of the counters in an AccECN option (RFC 9768 §3.2.3, table 5). The second counter is
+/// always that of CE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnFieldOrder {
     /// Order 0, kind 172: ECT(0), CE, ECT(1).
@@ -55,13 +56,13 @@ pub enum EcnFieldOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccurateEcn {
     order: EcnFieldOrder,
-    /// The counters in this order; those from `count` on are 0.
+    /// The counters in this order. Those from index `count` on are 0.
     counters: [u32; 3],
     count: u8,
 }
 
 impl AccurateEcn {
-    /// An option with the first `count` counters of this order.
+    /// Creates an option with the first `count` counters in this order.
     pub fn new(order: EcnFieldOrder, ect0: u32, ce: u32, ect1: u32, count: usize) -> Self {
         let mut counters = match order {
             EcnFieldOrder::Ect0First => [ect0, ce, ect1],
@@ -81,7 +82,7 @@ impl AccurateEcn {
         (index < usize::from(self.count)).then_some(self.counters[index])
     }
 
-    /// Counter of ECT(0), if present.
+    /// Counter of ECT(0); `None` if the option does not contain it.
     pub fn ect0(&self) -> Option<u32> {
         self.counter(match self.order {
             EcnFieldOrder::Ect0First => 0,
@@ -89,12 +90,12 @@ impl AccurateEcn {
         })
     }
 
-    /// Counter of CE, if present.
+    /// Counter of CE; `None` if the option does not contain it.
     pub fn ce(&self) -> Option<u32> {
         self.counter(1)
     }
 
-    /// Counter of ECT(1), if present.
+    /// Counter of ECT(1); `None` if the option does not contain it.
     pub fn ect1(&self) -> Option<u32> {
         self.counter(match self.order {
             EcnFieldOrder::Ect0First => 2,
@@ -107,7 +108,7 @@ impl AccurateEcn {
         2 + usize::from(self.count) * COUNTER
     }
 
-    /// Decodes the whole counters of a value of any length (§3.2.3).
+    /// Decodes all counters that are complete in a value of any length (§3.2.3).
     fn of(order: EcnFieldOrder, value: &[u8]) -> Self {
         let mut counters = [0; 3];
         let (whole, _) = value.as_chunks::<COUNTER>();
@@ -140,7 +141,7 @@ pub struct SackBlock {
     pub right: SeqNumber,
 }
 
-/// Up to four SACK blocks, in the order of the option.
+/// Up to four SACK blocks in the order of the option.
 #[derive(Clone, Copy, Default)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::MAX],
@@ -148,7 +149,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Maximum number of blocks, reached if no other option is present (RFC 2018 §3).
+    /// Maximum number of blocks. It is possible only without other options (RFC 2018 §3).
     pub const MAX: usize = 4;
 
     /// Adds a block.
@@ -191,7 +192,7 @@ impl std::fmt::Debug for SackBlocks {
 }
 
 impl Options {
-    /// Whether there are no options.
+    /// Whether the header has no options.
     #[inline]
     pub(super) fn are_none(&self) -> bool {
         self.maximum_segment_size.is_none()
@@ -202,13 +203,13 @@ impl Options {
             && self.sack_blocks.is_empty()
     }
 
-    /// Number of SACK blocks that fit with the other options: 4, 3 with timestamps, and fewer with
-    /// an AccECN option.
+    /// Number of SACK blocks that fit with the other options: 4 without other options, 3 with
+    /// timestamps, and fewer with an AccECN option.
     pub fn sack_blocks_that_fit(&self) -> usize {
         ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MAX)
     }
 
-    /// Encoded length, bytes; a multiple of 4 up to [`MAX_OPTIONS`].
+    /// Encoded length in bytes, which is a multiple of 4 up to [`MAX_OPTIONS`].
     pub fn encoded_len(&self) -> usize {
         match self.sack_blocks.len().min(self.sack_blocks_that_fit()) {
             0 => self.len_without_sack(),
@@ -216,8 +217,8 @@ impl Options {
         }
     }
 
-    /// Length of the options except SACK. Leading NOPs pad each option to a multiple of 4, so that
-    /// its numbers are aligned (RFC 7323 Appendix A).
+    /// Length of all options except SACK. NOPs before each option pad it to a multiple of 4, so
+    /// that its numbers are aligned (RFC 7323 Appendix A).
     fn len_without_sack(&self) -> usize {
         let four = |present: bool| if present { 4 } else { 0 };
         four(self.maximum_segment_size.is_some())
@@ -229,8 +230,8 @@ impl Options {
                 .map_or(0, |it| it.len().next_multiple_of(4))
     }
 
-    /// Writes the options to the start of `out` and returns their length. The last SACK blocks are
-    /// omitted if they do not fit.
+    /// Writes the options to the beginning of `out` and returns their length. The last SACK blocks
+    /// are omitted if they do not fit.
     pub(super) fn encode(&self, out: &mut [u8; MAX_OPTIONS]) -> usize {
         let mut length = 0;
         let mut put = |bytes: &[u8]| {
@@ -278,8 +279,8 @@ impl Options {
         length
     }
 
-    /// Parses the options of a header. The last of repeated options takes effect. The error is the
-    /// kind of the option whose length is illegal.
+    /// Parses the options of a header. If an option is repeated, the last one takes effect. If the
+    /// length of an option is invalid, the error is its kind.
     pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, u8> {
         let mut options = Self::default();
         while let Some((&kind, rest)) = bytes.split_first() {
@@ -333,7 +334,7 @@ impl Options {
     }
 }
 
-/// Decodes one to four blocks.
+/// Decodes the one to four blocks of a SACK option.
 fn sack_blocks(value: &[u8]) -> Option<SackBlocks> {
     let (entries, rest) = value.as_chunks::<BLOCK>();
     if entries.is_empty() || !rest.is_empty() {

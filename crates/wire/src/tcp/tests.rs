@@ -198,8 +198,8 @@ fn checksum_protects_addresses_too() {
     assert!(Segment::parse(&datagram, elsewhere, Checksum::Ignore).is_ok());
 }
 
-/// RFC 9768 figure 4 and table 5: both orders in each length, and other lengths, of which the whole
-/// counters are read.
+/// RFC 9768 figure 4 and table 5: tests both orders with each number of counters. With other
+/// lengths, the complete counters should be read.
 #[test]
 fn accurate_ecn_byte_for_byte() {
     use EcnFieldOrder::{Ect0First, Ect1First};
@@ -220,7 +220,7 @@ fn accurate_ecn_byte_for_byte() {
         (Ect1First, 2, &[174, 8, 0xff, 0xff, 0xfe, 2, 3, 4]),
     ];
     for (order, count, expected) in cases {
-        // Bits above the 24 least significant ones are not sent.
+        // Only the 24 least significant bits of a counter should be sent.
         let option = AccurateEcn::new(order, 0x0700_0001, 0x0002_0304, 0xffff_fffe, count);
         let header = Header {
             flags: Flags::AE | Flags::ACK,
@@ -247,7 +247,7 @@ fn accurate_ecn_byte_for_byte() {
     assert_eq!(counters, [Some(7), Some(6), Some(5)]);
 }
 
-/// RFC 9768 §3.2.2, figure 3: AE is the highest bit of the field, ECE the lowest.
+/// RFC 9768 §3.2.2, figure 3: AE should be the highest bit of the ACE field, and ECE the lowest.
 #[test]
 fn the_ace_field_is_a_number() {
     for (number, flags) in [

@@ -1,4 +1,4 @@
-//! Properties that must hold for any input. Shared by the property tests and the fuzz targets.
+//! Properties that must hold for any input. The property tests and the fuzz targets use them.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -34,7 +34,7 @@ pub fn check_packet(datagram: &Bytes) {
     }
 }
 
-/// Decoded chunks must be preserved by encoding and decoding.
+/// Asserts that decoded chunks do not change when they are encoded and decoded again.
 fn check_writing(header: CommonHeader, chunks: &[Chunk]) {
     if chunks.is_empty() {
         return;
@@ -45,7 +45,7 @@ fn check_writing(header: CommonHeader, chunks: &[Chunk]) {
     assert_eq!(read_chunks(&again), chunks);
 }
 
-/// The sound chunks before the first framing error.
+/// The valid chunks before the first error in a chunk header.
 pub fn read_chunks(packet: &Packet) -> Vec<Chunk> {
     packet
         .chunks()
@@ -54,7 +54,7 @@ pub fn read_chunks(packet: &Packet) -> Vec<Chunk> {
         .collect()
 }
 
-/// A packet of these chunks with a correct checksum.
+/// A packet with these chunks and a correct checksum.
 pub fn write_chunks(header: CommonHeader, chunks: &[Chunk]) -> Bytes {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, header, usize::from(u16::MAX));
@@ -96,7 +96,7 @@ fn walk(chunk: &Chunk) {
     }
 }
 
-/// Iterates over parameters, decoding those of the extensions as well.
+/// Iterates over parameters and also decodes those of the extensions.
 fn walk_parameters(list: &Parameters) {
     walk_list(list);
     walk_list(&TlvList::<InitParameter>::from_bytes(
@@ -111,8 +111,8 @@ fn walk_causes(list: &Causes) {
     ));
 }
 
-/// Iterates over every list of an extension chunk, which must be preserved by encoding and
-/// decoding.
+/// Iterates over every list of an extension chunk. Asserts that the chunk does not change when it
+/// is encoded and decoded again.
 fn walk_extension(extension: &Extension) {
     match extension {
         Extension::ForwardTsn(forward) => {
@@ -143,7 +143,7 @@ fn walk_extension(extension: &Extension) {
     assert_eq!(again, std::slice::from_ref(extension));
 }
 
-/// A packet of these chunks.
+/// A packet with these chunks.
 pub fn write_extensions(chunks: &[Extension]) -> Bytes {
     let mut out = BytesMut::new();
     let header = CommonHeader {
@@ -160,7 +160,7 @@ pub fn write_extensions(chunks: &[Extension]) -> Bytes {
     out.freeze()
 }
 
-/// The chunks of a packet, decoded as an endpoint that supports the extensions would.
+/// The chunks of a packet, decoded as an endpoint that supports the extensions decodes them.
 pub fn read_extension(datagram: &Bytes) -> Vec<Extension> {
     let packet = Packet::parse(datagram, Checksum::Verify).expect("a sound packet");
     packet
@@ -169,7 +169,8 @@ pub fn read_extension(datagram: &Bytes) -> Vec<Extension> {
         .collect()
 }
 
-/// The iteration must end, and the sound entries must be preserved by encoding and decoding.
+/// Asserts that the iteration ends, and that the valid entries do not change when they are encoded
+/// and decoded again.
 fn walk_list<T: TlvItem + PartialEq + Debug>(list: &TlvList<T>) {
     assert!(list.iter().count() <= list.as_bytes().len().div_ceil(4));
     let sound: Vec<T> = list.iter().flatten().collect();
@@ -192,8 +193,8 @@ pub fn check_segment(datagram: &Bytes) {
     assert_eq!(length, segment.header.encoded_len() + segment.payload.len());
     let again = Segment::parse(&out.freeze(), addresses, Checksum::Verify)
         .expect("what was written is sound");
-    // Because encoding aligns the options, one may take more space than before, at the cost of the
-    // last SACK blocks.
+    // An option may need more space than before, because the encoder aligns the options. In that
+    // case the last SACK blocks are omitted.
     let options = &mut segment.header.options;
     options.sack_blocks.truncate(options.sack_blocks_that_fit());
     assert_eq!(again, segment);

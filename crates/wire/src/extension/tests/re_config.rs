@@ -142,7 +142,7 @@ fn re_config_parameters() {
 #[test]
 fn re_config_parameters_of_wrong_length() {
     type P = ReConfigParameter;
-    // Half a stream number, a truncated fixed part, only one of the two TSNs.
+    // The value has half a stream number, a truncated fixed part, or only one of the two TSNs.
     assert_eq!(
         refused::<P>(&[0, 13, 0, 17, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0]),
         of_length(13, 17)
