@@ -5,24 +5,24 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Ecn {
-    /// The transport does not use ECN: a router drops packets instead of marking them. Bits 00.
+    /// Bits 00: the transport does not use ECN. A router drops packets instead of marking them.
     #[default]
     NotEct = 0b00,
-    /// The transport uses ECN. Bits 01; since RFC 8311 this identifies L4S.
+    /// Bits 01: the transport uses ECN. Since RFC 8311 these bits identify L4S.
     Ect1 = 0b01,
-    /// The transport uses ECN. Bits 10, which senders should use according to RFC 3168.
+    /// Bits 10: the transport uses ECN. RFC 3168 recommends these bits to senders.
     Ect0 = 0b10,
-    /// Congestion experienced: a router marked the packet. Bits 11.
+    /// Bits 11: congestion experienced. A router has marked the packet.
     Ce = 0b11,
 }
 
 impl Ecn {
-    /// The two bits of the traffic class.
+    /// The two bits of this field in the traffic class.
     pub const fn bits(self) -> u8 {
         self as u8
     }
 
-    /// The field in the low two bits of a traffic class (IPv6) or TOS byte (IPv4).
+    /// The field whose value is in the low two bits of a traffic class (IPv6) or TOS byte (IPv4).
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -37,8 +37,8 @@ impl Ecn {
         !matches!(self, Ecn::NotEct)
     }
 
-    /// The field after marking by a router: CE, except that [`Ecn::NotEct`] is unchanged (RFC 3168
-    /// §5).
+    /// The field after a router has marked the packet. This is CE, but [`Ecn::NotEct`] does not
+    /// change (RFC 3168 §5).
     #[must_use]
     pub const fn marked(self) -> Self {
         match self {

@@ -5,9 +5,9 @@
 //! driver should repeat these steps:
 //!
 //! 1. call one `handle_*` or user method with the current time,
-//! 2. call [`Transport::poll_transmit`] until it returns `None`, and likewise the `poll_event` of
-//!    the protocol,
-//! 3. call [`Transport::poll_timeout`] to obtain the time by which it must call
+//! 2. call [`Transport::poll_transmit`] until it returns `None`, and then the `poll_event` of the
+//!    protocol until it returns `None`,
+//! 3. call [`Transport::poll_timeout`] to obtain the time at which it should call
 //!    [`Transport::handle_timeout`].
 //!
 //! Time must not decrease from one call to the next. A driver with a clock that may go backwards
@@ -56,28 +56,30 @@ impl Path {
     }
 }
 
-/// A packet that [`Transport::poll_transmit`] wrote to the buffer of the caller.
+/// A packet that [`Transport::poll_transmit`] has appended to the buffer of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Path of the packet.
     pub path: Path,
-    /// Number of bytes appended to the buffer: transport header and payload without IP header.
+    /// Number of bytes that were appended to the buffer: transport header and payload, without IP
+    /// header.
     pub len: usize,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// IP may fragment the packet ("don't fragment" is not set), because it exceeds the known MTU
-    /// of the path and cannot be split further.
+    /// Whether IP may fragment the packet ("don't fragment" is not set). This is needed if the
+    /// packet exceeds the known MTU of the path and cannot be split further.
     pub may_fragment: bool,
 }
 
 /// A sans-IO transport protocol.
 pub trait Transport {
-    /// Processes one datagram (the IP payload) that arrived on `path` with `ecn` in its IP header
-    /// ([`Ecn::NotEct`] if unknown to the driver). The payload of a single chunk is delivered to
-    /// the application as a slice of `datagram` without copying.
+    /// Processes one datagram (the IP payload) that arrived on `path`. `ecn` is the ECN field of
+    /// its IP header, or [`Ecn::NotEct`] if the driver does not know it. If a message consists of a
+    /// single chunk, its payload is delivered to the application as a slice of `datagram`, without
+    /// copying.
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
-    /// Handles the timers that are due at `now`. Calls without a due timer have no effect.
+    /// Handles the timers that are due at `now`. If none is due, the call has no effect.
     fn handle_timeout(&mut self, now: Nanos);
 
     /// Appends the next packet to `out`, or returns `None` if nothing may be sent now. The caller
@@ -85,6 +87,6 @@ pub trait Transport {
     /// many packets.
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
 
-    /// Deadline of the next call to [`Transport::handle_timeout`]; `None` if no timer is running.
+    /// Time at which [`Transport::handle_timeout`] should be called; `None` if no timer is running.
     fn poll_timeout(&self) -> Option<Nanos>;
 }

@@ -10,13 +10,13 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One second.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// A duration in seconds, for reports and for estimators that compute in seconds.
+/// Converts a duration to seconds, for reports and for estimators that compute in seconds.
 pub fn seconds(span: Nanos) -> f64 {
     span as f64 / SECOND as f64
 }
 
-/// The duration closest to `seconds`. Negative values and NaN become 0, and too large values the
-/// maximum.
+/// Converts a duration in seconds to the closest number of nanoseconds. Negative values and NaN
+/// become 0, and values that are too large become the maximum.
 pub fn from_seconds(seconds: f64) -> Nanos {
     (seconds * SECOND as f64).round() as Nanos
 }

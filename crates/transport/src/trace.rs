@@ -1,5 +1,5 @@
-//! Trace samples that a transport records at run time, at the cost of one branch if no probe is
-//! enabled.
+//! Trace samples that a transport records at run time. If no probe is enabled, each recording costs
+//! only one branch.
 //!
 //! A protocol calls [`Trace::record`] whenever a probed quantity changes. The driver should drain
 //! the samples after each `handle_*` call and write them to aggregates or files, because memory use
@@ -24,13 +24,13 @@ macro_rules! probes {
                 match self { $(Probe::$variant => $name),* }
             }
 
-            /// Unit of the values: `bytes`, `s`, `bit/s`, `B/s`, `streams`; `segments` for the
-            /// number of a segment, and `1` for a share, a state or the number of a path.
+            /// Unit of the values: `bytes`, `s`, `bit/s`, `B/s`, `streams`, `segments` for the
+            /// number of a segment, or `1` for a share, a state or the number of a path.
             pub const fn unit(self) -> &'static str {
                 match self { $(Probe::$variant => $unit),* }
             }
 
-            /// Description with unit; each line begins with a blank.
+            /// Description with unit. Each line begins with a space.
             pub const fn about(self) -> &'static str {
                 match self { $(Probe::$variant => concat!($($doc),*)),* }
             }
@@ -44,14 +44,14 @@ macro_rules! probes {
 }
 
 probes! {
-    /// Congestion window, bytes; recorded when it changes.
+    /// Congestion window, bytes. Recorded when it changes.
     Cwnd = "cwnd", "bytes";
-    /// Slow-start threshold, bytes; recorded when it changes.
+    /// Slow-start threshold, bytes. Recorded when it changes.
     Ssthresh = "ssthresh", "bytes";
-    /// Bytes outstanding, as the profile counts them; recorded when it changes.
+    /// Outstanding bytes, as the profile counts them. Recorded when the number changes.
     FlightSize = "flightsize", "bytes";
-    /// The peer's receive window as computed by the sender: the advertised window minus outstanding
-    /// bytes.
+    /// Receive window of the peer as computed by the sender: the advertised window minus
+    /// outstanding bytes.
     PeerRwnd = "peer_rwnd", "bytes";
     /// The window this receiver advertises in a SACK or acknowledgement, bytes.
     AdvertisedRwnd = "a_rwnd", "bytes";
@@ -59,61 +59,67 @@ probes! {
     Rto = "rto", "s";
     /// Smoothed round-trip time, seconds.
     Srtt = "srtt", "s";
-    /// First transmission of a data segment: the number of the segment, counted from 0 for the
-    /// first segment of the flow.
+    /// First transmission of a data segment. The value is the number of the segment, counted from 0
+    /// for the first segment of the flow.
     Sent = "sent", "segments";
-    /// Retransmission of a data segment: its number, counted from 0.
+    /// Retransmission of a data segment. The value is its number, counted from 0.
     Retransmitted = "retransmitted", "segments";
-    /// Cumulative acknowledgement received: the number of the first segment not covered, counted
-    /// from 0.
+    /// Cumulative acknowledgement received. The value is the number of the first segment that it
+    /// does not cover, counted from 0.
     CumulativeAck = "cumulative_ack", "segments";
-    /// An acknowledgement that did not advance the cumulative acknowledgement: the repeated number.
+    /// Acknowledgement received that did not advance the cumulative acknowledgement. The value is
+    /// the number that it repeats.
     DuplicateAck = "duplicate_ack", "segments";
-    /// Fast retransmit entered: the number of the segment.
+    /// Fast retransmit entered. The value is the number of the segment.
     FastRetransmit = "fast_retransmit", "segments";
-    /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2):
-    /// the number of the first unacknowledged segment (TCP), or of the marked segment (SCTP).
+    /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2).
+    /// The value is the number of the first unacknowledged segment (TCP) or of the marked segment
+    /// (SCTP).
     EcnResponse = "ecn_response", "segments";
-    /// Retransmission timer expired: the number of the earliest outstanding segment.
+    /// Retransmission timer expired. The value is the number of the earliest outstanding segment.
     Timeout = "timeout", "segments";
-    /// Data segment received for the first time: its number, counted from 0.
+    /// Data segment received for the first time. The value is its number, counted from 0.
     Received = "received", "segments";
-    /// Data segment received that had been received before: its number, counted from 0.
+    /// Data segment received that had been received before. The value is the number of the segment,
+    /// counted from 0.
     Duplicate = "duplicate", "segments";
-    /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
+    /// A message (SCTP) or a run of bytes (TCP) was delivered to the application. The value is its
+    /// size in bytes.
     Delivered = "delivered", "bytes";
-    /// Time that a complete message waited for an earlier one before it was delivered, seconds.
+    /// Time that a complete message had to wait for an earlier one before it was delivered,
+    /// seconds.
     HolBlockingDelay = "hol_blocking_delay", "s";
-    /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer,
-    /// index n + 1 the part of stream n; a read by the application shows with the next packet.
+    /// Bytes in the receive buffer. Recorded when the number changes. SCTP: index 0 is the whole
+    /// buffer, and index n + 1 is the part of stream n. A read by the application is recorded with
+    /// the next packet.
     ReceiveBufferUsed = "receive_buffer_used", "bytes";
-    /// Streams in use by the sender.
+    /// Number of streams that the sender uses.
     StreamsInUse = "streams_in_use", "streams";
-    /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each
+    /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second. Recorded with each
     /// report.
     AvailableBandwidth = "available_bandwidth", "bit/s";
-    /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each
-    /// report.
+    /// Share of the chunks of a path that were lost, as its receiver reports it (RSCTP), 0 to 1.
+    /// Recorded with each report.
     ChunkLossRate = "chunk_loss_rate", "1";
-    /// Assumed cause of a loss (RSCTP): 1 congestion, 2 the radio, 0 unknown because there is no
-    /// measurement yet; an unknown cause is treated as congestion. Recorded before the window is
+    /// Assumed cause of a loss (RSCTP): 1 congestion, 2 radio, 0 unknown because there is no
+    /// measurement yet. An unknown cause is handled as congestion. Recorded before the window is
     /// reduced.
     LossVerdict = "loss_verdict", "1";
-    /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it
-    /// shared a packet.
+    /// A HEARTBEAT or HEARTBEAT ACK was sent. The value is the size of its IP packet, or of the
+    /// chunk if it shared a packet.
     HeartbeatBytes = "heartbeat_bytes", "bytes";
-    /// New data is sent on another path from now on: the number of the path. The initial path, 0,
-    /// is not recorded.
+    /// From now on new data is sent on another path. The value is the number of that path. The
+    /// initial path, 0, is not recorded.
     ActivePath = "active_path", "1";
-    /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
+    /// The state of a path has changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state", "1";
     /// Estimate of the bandwidth, bytes per second.
     RateEstimate = "rate_estimate", "B/s";
-    /// Estimate of the bytes in the network by TCP's loss recovery, after an acknowledgement and
-    /// before the next transmission.
+    /// Number of bytes in the network as estimated by TCP's loss recovery, after an acknowledgement
+    /// and before the next transmission.
     Pipe = "pipe", "bytes";
     /// Phase of Careful Resume (RFC 9959) on a path: 0 normal, 1 reconnaissance, 2 unvalidated, 3
-    /// validating, 4 safe retreat; recorded when it changes.
+    /// validating, 4 safe retreat. Recorded when it changes.
     ResumePhase = "resume_phase", "1";
 }
 
@@ -174,7 +180,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Buffer of recorded samples.
+/// Buffer for recorded samples.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     wanted: ProbeSet,
@@ -182,7 +188,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that records the probes in `wanted`.
+    /// Creates a buffer that records samples of the probes in `wanted`.
     pub fn new(wanted: ProbeSet) -> Self {
         Self {
             wanted,
@@ -190,19 +196,20 @@ impl Trace {
         }
     }
 
-    /// Whether `probe` is enabled. Work that is needed only for a sample should depend on this.
+    /// Whether `probe` is enabled. Work that is needed only for a sample should be skipped if it is
+    /// not.
     #[inline]
     pub fn wants(&self, probe: Probe) -> bool {
         self.wanted.contains(probe)
     }
 
-    /// Whether all enabled probes are in `set`.
+    /// Whether all probes that are enabled are in `set`.
     #[inline]
     pub fn wants_only(&self, set: ProbeSet) -> bool {
         self.wanted.is_within(set)
     }
 
-    /// Records a value if the probe is enabled.
+    /// Records a value if `probe` is enabled.
     #[inline]
     pub fn record(&mut self, at: Nanos, probe: Probe, index: u16, value: f64) {
         if self.wanted.contains(probe) {
@@ -215,7 +222,8 @@ impl Trace {
         }
     }
 
-    /// Removes all recorded samples, oldest first. The buffer is kept for reuse.
+    /// Removes and returns all recorded samples, oldest first. The memory of the buffer is kept for
+    /// reuse.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Sample> {
         self.samples.drain(..)
     }
