@@ -22,7 +22,8 @@ pub enum Congestion {
 }
 spelled!(Congestion: Congestion::Cubic = "cubic", Congestion::NewReno = "newreno");
 
-/// Smallest UDP payload that every path must carry (RFC 9000 §14), with UDP and IPv6 headers.
+/// Smallest IP packet that every path must carry: the smallest UDP payload (RFC 9000 §14) with its
+/// UDP and IPv6 headers.
 const MIN_PACKET: u64 = 1200 + 8 + 40;
 
 settings! {
@@ -33,18 +34,19 @@ settings! {
         /// Congestion control, as quinn-proto implements it. Its BBR is not available, because it
         /// uses random numbers that do not depend on the seed.
         congestion: Congestion = Congestion::Cubic, <Congestion as Value>::KIND, "RFC 9002 §7";
-        /// Congestion window at the beginning. Off: quinn-proto's, ten packets of 1200 B.
+        /// Congestion window at the beginning. If off, the default of quinn-proto applies: ten
+        /// packets of 1200 B.
         initial_window: Option<u64> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 2400, most: 1 << 30 }), "RFC 9002 §7.2";
         /// Maximum size of an IP packet. The path MTU is not discovered.
         mtu: u16 = 1500, Kind::Bytes { least: MIN_PACKET, most: 65_535 }, "RFC 9000 §14";
-        /// Streams that the sender uses. A transfer uses the stream with its number modulo this
-        /// number.
+        /// Number of streams that the sender uses. A transfer uses the stream with its number
+        /// modulo this number.
         streams: u16 = 1, Kind::Count { least: 1, most: 65_535 }, "RFC 9000 §2";
-        /// Flow control: bytes that a sender may send beyond the data that was read, on each stream
-        /// and on the connection.
+        /// Flow control window: number of bytes that a sender may send beyond the data that the
+        /// receiver has read, on each stream and on the connection.
         receive_window: u64 = 1_250_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "RFC 9000 §4.1";
-        /// Bytes that a sender keeps until they are acknowledged.
+        /// Number of bytes that a sender may keep until they are acknowledged.
         send_window: u64 = 10_000_000, Kind::Bytes { least: 1_000, most: 1 << 40 }, "";
         /// A connection that receives no packet for this time ends. 0: never.
         idle_timeout: Nanos = 30 * SECOND, Kind::Duration { least: 0, most: 86_400 * SECOND }, "RFC 9000 §10.1";
@@ -53,12 +55,12 @@ settings! {
 }
 
 impl Config {
-    /// Maximum UDP payload for a peer, bytes.
+    /// Maximum UDP payload of a packet to a peer with this IP version, bytes.
     pub(crate) fn payload(&self, is_ipv6: bool) -> u16 {
         self.mtu - 8 - if is_ipv6 { 40 } else { 20 }
     }
 
-    /// Conversion to the configuration of quinn.
+    /// Converts the configuration to that of quinn-proto for one connection.
     pub(crate) fn transport(&self, payload: u16) -> TransportConfig {
         let window = VarInt::from_u64(self.receive_window).unwrap_or(VarInt::MAX);
         let idle = VarInt::from_u64(self.idle_timeout / MILLISECOND).ok();
@@ -98,12 +100,12 @@ impl Config {
         }
     }
 
-    /// Configuration of an endpoint. All random values are derived from `seed`.
+    /// Creates the configuration of an endpoint. All random values are derived from `seed`.
     pub(crate) fn endpoint(payload: u16, seed: [u8; 32]) -> EndpointConfig {
         let mut endpoint = EndpointConfig::new(Arc::new(ResetKey));
         let identifiers = Identifiers::new(seed);
-        // quinn rejects a payload below the minimum of every path. A checked configuration never
-        // has one.
+        // quinn-proto rejects a payload below the minimum that every path must carry. A checked
+        // configuration never has such a payload.
         let _ = endpoint.max_udp_payload_size(payload);
         endpoint
             .cid_generator(move || Box::new(identifiers.clone()))

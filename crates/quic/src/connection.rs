@@ -1,4 +1,4 @@
-//! One end of a connection, with the driver interface of all transports in this project.
+//! One end of a connection. It has the driver interface of all transports in this project.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::ids::{Identifiers, NoTokens};
 use crate::null_crypto::NullCrypto;
 
-/// Zeros to send. All payload slices refer to this array, so that they need no memory.
+/// Zeros to send. All payload slices refer to this array, so that they need no additional memory.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Events that a connection reports to its user.
@@ -48,20 +48,20 @@ pub struct Stats {
 /// One end of a QUIC connection. Its packets are the payloads of UDP datagrams.
 pub struct Connection {
     endpoint: Endpoint,
-    /// Origin of the times passed to quinn. Only differences to it are used.
+    /// Origin of the times that are passed to quinn-proto. Only differences to it are used.
     origin: Instant,
     ports: [u16; 2],
     /// Path to the peer; `None` for a server without a client.
     path: Option<Path>,
     inner: Option<(ConnectionHandle, quinn_proto::Connection)>,
-    /// Packets that the endpoint itself sends in response.
+    /// Packets that the endpoint sends in response without a connection.
     answers: VecDeque<Bytes>,
     buffer: Vec<u8>,
     /// Streams of this end, by index.
     own: Vec<StreamId>,
     /// Streams of the peer that may have data to read.
     readable: BTreeSet<StreamId>,
-    /// Streams with insufficient buffer space at the last write.
+    /// Streams whose buffer had too little space at the last write.
     blocked: BTreeMap<StreamId, ()>,
     events: VecDeque<Event>,
     closed_here: bool,
@@ -77,7 +77,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// An arbitrary origin of time. Its value has no effect, because only differences to it are used.
+/// Returns an arbitrary origin of time. Its value has no effect, because only differences to it are
+/// used.
 fn origin() -> Instant {
     #[allow(
         clippy::disallowed_methods,
@@ -91,7 +92,7 @@ impl Connection {
     /// server. The first packet is returned by the next poll.
     ///
     /// # Errors
-    /// quinn rejects the configuration or the address.
+    /// Fails if quinn-proto rejects the configuration or the address.
     pub fn connect(
         now: Nanos,
         config: &Config,
@@ -169,8 +170,8 @@ impl Connection {
         self.ports
     }
 
-    /// Sets the source port of the next datagram. A server must learn the port of its client this
-    /// way.
+    /// Sets the source port of the next datagram that will be handled. A server must learn the port
+    /// of its client this way.
     pub fn set_peer_port(&mut self, port: u16) {
         self.ports[1] = port;
     }
@@ -181,8 +182,8 @@ impl Connection {
         inner.is_some_and(|(_, it)| !it.is_handshaking() && !it.is_closed())
     }
 
-    /// Writes zeros to a stream of this end with the given index, and returns how many were
-    /// accepted. The stream and all streams before it are opened if necessary.
+    /// Writes up to `count` zeros to the stream of this end with index `stream`. Returns the number
+    /// of bytes that were accepted. This stream and all streams before it are opened if necessary.
     pub fn write_zeros(&mut self, stream: u16, count: u64) -> u64 {
         let Some(id) = self.stream(stream) else {
             return 0;
@@ -206,7 +207,7 @@ impl Connection {
         count - left
     }
 
-    /// Whether a write to a stream may succeed, because no recent one was refused.
+    /// Whether a write to a stream may succeed. It may, if no recent write was refused.
     pub fn is_writable(&self, stream: u16) -> bool {
         let id = self.own.get(usize::from(stream));
         id.is_none_or(|id| !self.blocked.contains_key(id))
@@ -220,7 +221,7 @@ impl Connection {
         self.own.get(usize::from(number)).copied()
     }
 
-    /// Finishes all streams of this end after the written data.
+    /// Finishes all streams of this end. The peer gets their end after all data that was written.
     pub fn finish(&mut self) {
         if let Some((_, inner)) = &mut self.inner {
             for &id in &self.own {
@@ -230,7 +231,8 @@ impl Connection {
         }
     }
 
-    /// Number of streams of this end that are open or not completely acknowledged.
+    /// Number of streams of this end that are open, or that the peer has not acknowledged
+    /// completely.
     pub fn unfinished(&mut self) -> usize {
         let inner = self.inner.as_mut();
         inner.map_or(0, |(_, inner)| inner.streams().send_streams())
@@ -246,7 +248,8 @@ impl Connection {
         self.settle(now);
     }
 
-    /// The next bytes in order: the index of the peer's stream, and their number.
+    /// Reads the next bytes of any stream of the peer in order. Returns the index of the stream and
+    /// the number of bytes.
     pub fn read(&mut self) -> Option<(u16, u64)> {
         let (_, inner) = self.inner.as_mut()?;
         while let Some(&id) = self.readable.first() {
@@ -256,8 +259,8 @@ impl Connection {
                 while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
                     bytes += chunk.bytes.len() as u64;
                 }
-                // The result is whether to send flow control credit, which the next poll sends
-                // anyway.
+                // The result states whether flow control credit should be sent. It is not needed,
+                // because the next poll sends it anyway.
                 let _ = chunks.finalize();
             }
             self.readable.remove(&id);
@@ -288,7 +291,8 @@ impl Connection {
         }
     }
 
-    /// Exchanges events between endpoint and connection, processes them, and updates the timer.
+    /// Exchanges events between the endpoint and the connection, processes them, and updates the
+    /// timer.
     fn settle(&mut self, now: Nanos) {
         let Some((handle, inner)) = &mut self.inner else {
             return;
@@ -411,7 +415,7 @@ impl Transport for Connection {
 }
 
 impl Connection {
-    /// Queues a packet that the endpoint wrote to the buffer.
+    /// Queues a packet of `size` bytes that the endpoint has written to the buffer.
     fn answer(&mut self, size: Option<usize>) {
         let written = size.and_then(|size| self.buffer.get(..size));
         self.answers.extend(written.map(Bytes::copy_from_slice));

@@ -8,7 +8,8 @@ use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 /// Length of a connection identifier, bytes.
 const LENGTH: usize = 8;
 
-/// Generator of connection identifiers: the seed, mixed by SplitMix64 (Steele, Lea, Flood 2014).
+/// Generator of connection identifiers. They are derived from the seed by SplitMix64 (Steele, Lea,
+/// Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Identifiers(u64);
 
@@ -44,7 +45,8 @@ impl ConnectionIdGenerator for Identifiers {
     }
 }
 
-/// Stateless reset tokens: a checksum of the identifier, which suffices to make them different.
+/// Key of stateless reset tokens. A token is a checksum of the connection identifier, which
+/// suffices to make tokens different.
 pub(crate) struct ResetKey;
 
 impl HmacKey for ResetKey {
@@ -67,8 +69,8 @@ impl HmacKey for ResetKey {
     }
 }
 
-/// Encrypts no tokens, because servers here neither validate addresses nor issue tokens for later
-/// connections.
+/// Replacement for the key of address validation tokens. It encrypts nothing, because servers here
+/// neither validate addresses nor issue tokens for later connections.
 pub(crate) struct NoTokens;
 
 impl HandshakeTokenKey for NoTokens {

@@ -4,11 +4,11 @@
 //! A connection is a function of its configuration, its seed and its inputs. Time is an argument;
 //! connection identifiers, the order of transport parameters and skipped packet numbers are derived
 //! from the seed. TLS is replaced by a handshake with the same flights and similar lengths, but
-//! without secrets ([`null`](crate) keys, a checksum instead of each AEAD tag), because simulations
-//! need only correct packet lengths and detection of damaged packets.
+//! without secrets: null keys, and a checksum instead of each AEAD tag. This suffices, because
+//! simulations need only correct packet lengths and detection of damaged packets.
 //!
-//! BBR of quinn should not be used here and is not offered, because it draws the phase of its gain
-//! cycle from the random numbers of the operating system, so that runs could not be repeated.
+//! BBR of `quinn-proto` is not offered, because it chooses the phase of its gain cycle by random
+//! numbers of the operating system. Runs with it could not be repeated.
 #![forbid(unsafe_code)]
 
 mod config;

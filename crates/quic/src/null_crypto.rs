@@ -1,10 +1,10 @@
 //! Null cryptography: a handshake with the flights and approximate lengths of TLS 1.3 but without
 //! secrets, and keys that only detect damage.
 //!
-//! The messages are Client Hello; Server Hello; Encrypted Extensions, Certificate, Certificate
-//! Verify and Finished combined into one; and Finished of the client. The first and the third carry
-//! the transport parameters, as in TLS. Each packet has checksums in place of the 16-byte tag that
-//! encryption would add.
+//! There are four messages: the Client Hello, the Server Hello, a message that stands for Encrypted
+//! Extensions, Certificate, Certificate Verify and Finished of the server, and the Finished of the
+//! client. The first and the third carry the transport parameters, as in TLS. Each packet has
+//! checksums in place of the 16-byte tag that encryption would add.
 
 use std::any::Any;
 use std::io::Cursor;
@@ -24,18 +24,19 @@ const CLIENT_HELLO: usize = 230;
 const SERVER_HELLO: usize = 122;
 const SERVER_FLIGHT: usize = 2_000;
 const FINISHED: usize = 36;
-/// Header of each message: its length, and the length of its parameters.
+/// Length of the header of each message. The header contains the length of the message and the
+/// length of its parameters.
 const HEAD: usize = 4;
 
-/// Length that AES-128-GCM adds to a packet (RFC 9001 §5.3), and length of the header protection
-/// sample (§5.4.2).
+/// Number of bytes that AES-128-GCM adds to a packet (RFC 9001 §5.3), and length of the header
+/// protection sample (§5.4.2).
 const TAG: usize = 16;
 /// Number of packets after which keys must be updated (RFC 9001 §6.6).
 const PACKETS_OF_A_KEY: u64 = 1 << 23;
 /// Number of damaged packets after which a connection must be closed (RFC 9001 §6.6).
 const DAMAGED: u64 = 1 << 52;
 
-/// Configuration of both ends.
+/// Cryptographic configuration of both ends.
 pub(crate) struct NullCrypto;
 
 impl ClientConfig for NullCrypto {
@@ -67,16 +68,16 @@ impl ServerConfig for NullCrypto {
     }
 }
 
-/// Messages of one end in their order.
+/// Next message of the handshake, from the point of view of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The client sends its hello, or the server waits for it.
+    /// The client sends its hello, or the server waits for that hello.
     Hello,
     /// The server sends its hello and then the remaining messages of its flight; the client waits
     /// for both.
     ServerHello,
     ServerFlight,
-    /// Finished of the client is sent, or the server waits for it.
+    /// The client sends its Finished, or the server waits for it.
     Finished,
     Done,
 }
@@ -87,9 +88,9 @@ struct Handshake {
     own: Vec<u8>,
     peer: Option<TransportParameters>,
     stage: Stage,
-    /// The client has the keys for the packets after the server hello.
+    /// Whether the client already uses the keys for the packets after the Server Hello.
     upgraded: bool,
-    /// Received part of an incomplete message.
+    /// Received beginning of a message that is not complete yet.
     read: Vec<u8>,
 }
 
@@ -107,7 +108,7 @@ impl Handshake {
         }
     }
 
-    /// Appends a message of `length` bytes plus parameters.
+    /// Appends a message of `length` bytes without its parameters, and then the parameters.
     fn write(out: &mut Vec<u8>, length: usize, parameters: &[u8]) {
         let all = length + parameters.len();
         out.extend_from_slice(&(all as u16).to_be_bytes());
@@ -116,7 +117,7 @@ impl Handshake {
         out.resize(out.len() + length - HEAD, 0);
     }
 
-    /// Parameters of the next message, if it is complete.
+    /// Removes the next message, and returns its parameters; `None` if it is not complete yet.
     fn next(&mut self) -> Option<Vec<u8>> {
         let &[a, b, c, d] = self.read.first_chunk::<HEAD>()?;
         let all = usize::from(u16::from_be_bytes([a, b])).max(HEAD);
@@ -197,7 +198,7 @@ impl Session for Handshake {
                 self.stage = Stage::ServerHello;
                 None
             }
-            // The server hello was received; the following messages use other keys.
+            // The client has received the Server Hello. The messages after it use other keys.
             (Side::Client, Stage::ServerFlight) if !self.upgraded => {
                 self.upgraded = true;
                 Some(keys())

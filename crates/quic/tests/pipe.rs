@@ -1,5 +1,5 @@
-//! Two ends connected by a pipe: streams arrive completely, the same run gives the same bytes, and
-//! damage is detected.
+//! Tests of two ends that are connected by a pipe: streams should arrive completely, two runs
+//! should have equal bytes, and damaged packets should be detected.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,7 +12,7 @@ const MILLISECOND: Nanos = 1_000_000;
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-/// Treatment of a packet by its number: pass, lose or damage.
+/// Treatment of a packet: it passes, is lost, or is damaged.
 #[derive(Clone, Copy)]
 enum Fate {
     Passes,
@@ -49,8 +49,8 @@ impl Pipe {
         }
     }
 
-    /// Sends all packets that may be sent, then advances to the next arrival or timer; returns
-    /// false if there is none before `end`.
+    /// Sends all packets that may be sent now, and then advances to the next arrival or timer.
+    /// Returns `false` if there is none before `end`.
     fn step(&mut self, end: Nanos) -> bool {
         let mut out = BytesMut::new();
         for (from, path) in [
@@ -109,7 +109,8 @@ impl Pipe {
         true
     }
 
-    /// Transfers the given number of bytes on each stream, closes, and waits.
+    /// Transfers the given number of bytes on each stream, closes the connection, and waits for its
+    /// end.
     fn carry(&mut self, streams: u16, bytes: u64) {
         while !self.ends[0].is_up() {
             assert!(self.step(20_000 * MILLISECOND), "no handshake");
@@ -130,7 +131,7 @@ impl Pipe {
     }
 }
 
-/// With enough streams for every test.
+/// Configuration with enough streams for every test.
 fn several() -> Config {
     Config::default().with(|it| it.streams = 8)
 }
@@ -177,8 +178,8 @@ fn a_handshake_takes_a_round_trip_and_about_the_bytes_of_tls() {
         assert!(pipe.step(1_000 * MILLISECOND));
     }
     assert_eq!(pipe.now, 20 * MILLISECOND);
-    // The first packet of the client is padded to 1200 bytes (RFC 9000 §14.1); the server's flight
-    // of 2.1 kB needs two.
+    // The first packet of the client should be padded to 1200 bytes (RFC 9000 §14.1). The server's
+    // flight of 2.1 kB should use two packets.
     let sizes: Vec<usize> = pipe.sent.iter().map(Bytes::len).collect();
     assert_eq!(sizes[0], 1200);
     assert_eq!(sizes.len(), 3, "{sizes:?}");
