@@ -1,4 +1,4 @@
-//! One end of an association, with the driver interface of all transports in this project.
+//! One end of an association. It has the driver interface of all transports in this project.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use crate::event::Event;
 use crate::stack::Stack;
 use crate::tag_rewrite::TagRewriter;
 
-/// One end of an association of a third-party stack, with SCTP packets as input and output.
+/// One end of an association of a third-party stack. Its input and output are SCTP packets.
 pub struct Connection {
     end: Box<dyn Adapter>,
     translator: TagRewriter,
     /// Path to the peer; `None` while listening.
     path: Option<Path>,
-    /// Whether checksums of packets are verified.
+    /// Whether the checksums of received packets are verified.
     checksum: bool,
-    /// Messages to be passed to the stack together at the next poll.
+    /// Messages that are passed to the stack together at the next poll.
     unsent: Vec<(u16, Bytes)>,
     /// Number of bytes in these messages.
     unsent_bytes: usize,
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Random seed and external properties of packets.
+/// Random seed, and properties of packets that the stack does not know.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside {
     /// Ports, local port first.
@@ -56,7 +56,7 @@ impl Connection {
     /// Creates an end that connects along `path`. The first packet is returned by the next poll.
     ///
     /// # Errors
-    /// The stack was not compiled in, or rejects the configuration.
+    /// Fails if the stack was not compiled in or rejects the configuration.
     pub fn connect(
         now: Nanos,
         stack: &Stack,
@@ -72,7 +72,7 @@ impl Connection {
     /// Creates an end that waits for a peer.
     ///
     /// # Errors
-    /// The stack was not compiled in, or rejects the configuration.
+    /// Fails if the stack was not compiled in or rejects the configuration.
     pub fn listen(stack: &Stack, config: &Config, outside: &Outside) -> Result<Self, String> {
         Self::new(0, stack, config, Role::Responder, outside)
     }
@@ -108,8 +108,8 @@ impl Connection {
         self.end.is_up()
     }
 
-    /// Number of bytes in pending messages, as the stack counts them: not yet sent, or not yet
-    /// acknowledged.
+    /// Number of bytes in pending messages. Depending on the stack, these are not sent yet, or not
+    /// acknowledged yet.
     pub fn buffered(&mut self) -> usize {
         self.end.buffered() + self.unsent_bytes
     }
@@ -120,7 +120,7 @@ impl Connection {
         self.unsent.push((stream, payload));
     }
 
-    /// The next received message with its stream.
+    /// Returns the next received message with its stream.
     pub fn receive(&mut self) -> Option<(u16, Vec<u8>)> {
         self.end.receive()
     }
@@ -135,7 +135,7 @@ impl Connection {
         self.end.facts()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if !self.failed
             && !self.shut

@@ -1,4 +1,4 @@
-//! Adapter for the crate `dcsctp`, whose time starts at 0 and whose packets are vectors.
+//! Adapter of the crate `dcsctp`, which counts time from 0 and represents packets as vectors.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,7 +34,8 @@ pub(crate) fn open(
         mtu: packet,
         max_message_size: buffer,
         max_receiver_window_buffer_size: buffer,
-        // The user should decide how much to buffer, so the limits of the stack are raised.
+        // The user of this crate should decide how much data to buffer. The limit of the stack is
+        // therefore raised.
         max_send_buffer_size: usize::MAX / 2,
         per_stream_send_queue_limit: usize::MAX / 2,
         announced_maximum_incoming_streams: config.streams,
@@ -107,7 +108,7 @@ impl Adapter for DcSctp {
     }
 
     fn buffered(&mut self) -> usize {
-        // The buffered amount of a stream is the unsent data; unacknowledged data is known only as
+        // The stack reports the unsent bytes of each stream. It reports unacknowledged data only as
         // a number of chunks.
         let waiting = (0..self.streams).map(|id| self.socket.buffered_amount(StreamId(id)));
         let flying = self

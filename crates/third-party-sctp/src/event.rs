@@ -1,6 +1,7 @@
 //! Events that a connection reports to its user.
 
-/// Event of a chunk or the association. Chunks are numbered from 0, separately for each direction.
+/// Event of a chunk or of the association. Chunks are numbered from 0, separately for each
+/// direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

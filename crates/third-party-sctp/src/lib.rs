@@ -2,13 +2,13 @@
 //! `sctp-proto` with the transport interface of this project.
 //!
 //! A [`Connection`] is a function of its configuration, its seed and its inputs. Time is an
-//! argument. The stacks draw tags, initial TSNs and cookies from the operating system. These should
-//! not differ between runs, so they are replaced in sent packets by numbers derived from the seed,
-//! and restored in received packets ([`translate`](crate)). Packets of two runs are therefore
-//! identical. No other bytes are changed except the ports and the checksum.
+//! argument. The stacks draw tags, initial TSNs and cookies from the operating system. These values
+//! should not differ between runs. They are therefore replaced by numbers derived from the seed in
+//! sent packets, and restored in received packets. Two runs with the same seed thus have identical
+//! packets. Apart from these values, only the ports and the checksum are changed.
 //!
-//! Each stack is one file with a feature of the same name, and a line in [`STACKS`]. Stacks that
-//! were not compiled in are listed as well, because errors should name the missing feature.
+//! Each stack has a file, a feature of the same name, and a line in [`STACKS`]. The list also has
+//! the stacks that were not compiled in, because errors should name the missing feature.
 #![forbid(unsafe_code)]
 
 mod adapter;

@@ -24,7 +24,7 @@ const HEADERS: usize = 12 + 16;
 struct Proto {
     endpoint: Endpoint,
     association: Option<(AssociationHandle, Association)>,
-    /// Origin of the times passed to the stack. Only differences to it are used.
+    /// Origin of the times that are passed to the stack. Only differences to it are used.
     begin: Instant,
     connects: bool,
     unordered: bool,
@@ -69,7 +69,7 @@ pub(crate) fn open(
     if side == Role::Initiator {
         let at = made.at(now);
         let connected = differ::connect(&mut made.endpoint, at, client, peer())?;
-        // sctp-proto reads the clock only in this call. The deadline of its first timer reveals the
+        // sctp-proto reads the clock only in this call. The deadline of its first timer shows which
         // time it has read.
         if let Some(due) = connected.1.poll_timeout() {
             made.begin = due - differ::FIRST_TIMEOUT - Duration::from_nanos(now);
@@ -79,7 +79,8 @@ pub(crate) fn open(
     Ok(Box::new(made))
 }
 
-/// An arbitrary origin of time. Its value has no effect, because only differences to it are used.
+/// Returns an arbitrary origin of time. Its value has no effect, because only differences to it are
+/// used.
 fn origin() -> Instant {
     #[allow(
         clippy::disallowed_methods,
@@ -197,7 +198,7 @@ impl Adapter for Proto {
     fn shut_down(&mut self, _: Nanos) {
         self.shut = true;
         if let Some((_, association)) = &mut self.association {
-            // This fails only if the association has already ended.
+            // Fails only if the association has already ended.
             let _ = association.shutdown();
         }
         self.drain();
@@ -236,5 +237,5 @@ impl Adapter for Proto {
     }
 }
 
-/// Every chunk is retransmitted until it is acknowledged.
+/// Reliability in which every chunk is retransmitted until it is acknowledged.
 pub(super) const RELIABLE: ReliabilityType = ReliabilityType::Reliable;

@@ -7,7 +7,7 @@ mod adapter;
 
 pub(crate) use adapter::open;
 
-/// Differences between the interfaces of the two crates.
+/// Differences between the interfaces of `rtc-sctp` and `sctp-proto`.
 mod differ {
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -24,7 +24,7 @@ mod differ {
     use crate::adapter::PORT;
     use crate::config::Config;
 
-    /// RTO.Initial, the duration of the first timer.
+    /// RTO.Initial, which is the duration of the first timer.
     pub const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
     pub fn endpoint(settings: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {

@@ -11,7 +11,7 @@ mod adapter;
 
 pub(crate) use adapter::open;
 
-/// Differences between the interfaces of the two crates.
+/// Differences between the interfaces of `sctp-proto` and `rtc-sctp`.
 mod differ {
     use std::net::SocketAddr;
     use std::sync::Arc;
@@ -27,7 +27,7 @@ mod differ {
     use crate::adapter::PORT;
     use crate::config::Config;
 
-    /// RTO.Initial, the duration of the first timer.
+    /// RTO.Initial, which is the duration of the first timer.
     pub const FIRST_TIMEOUT: Duration = Duration::from_secs(3);
 
     pub fn endpoint(settings: Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Endpoint {

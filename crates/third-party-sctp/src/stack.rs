@@ -5,17 +5,17 @@ use anabranch_transport::{Nanos, Probe};
 use crate::adapter::{Adapter, Role};
 use crate::config::Config;
 
-/// Creates an end whose packets have at most `packet` bytes.
+/// Function that creates an end whose packets have at most `packet` bytes.
 type Open = fn(&Config, packet: usize, Role, Nanos) -> Result<Box<dyn Adapter>, String>;
 
-/// A stack, compiled in or not.
+/// A third-party stack, whether or not it was compiled in.
 #[derive(Debug)]
 pub struct Stack {
     /// Name in specs, which is also the name of the crate and the feature.
     pub name: &'static str,
     /// Description.
     pub about: &'static str,
-    /// Supported probes: those derived from packets, and those that the stack reports.
+    /// Supported probes. Some are derived from packets, and some are reported by the stack.
     pub probes: &'static [Probe],
     pub(crate) open: Option<Open>,
 }

@@ -1,8 +1,9 @@
-//! Replacement of random numbers of a stack by numbers derived from a seed: verification tags,
-//! initial TSNs and cookies. They are replaced in sent packets and restored in received ones. Ports
-//! are translated as well, because a stack always uses the same two.
+//! Replaces random values of a stack by values derived from a seed: verification tags, initial TSNs
+//! and cookies. The values are replaced in sent packets and restored in received ones. Ports are
+//! translated as well, because a stack always uses the same two.
 //!
-//! The peer receives and echoes the replaced numbers; its own numbers are not changed here.
+//! The peer receives and returns the replaced values. The values of the peer itself are not changed
+//! here.
 
 use std::ops::Range;
 
@@ -23,11 +24,11 @@ const INIT: usize = 20;
 const COOKIE: u16 = 7;
 /// T bit of ABORT and SHUTDOWN COMPLETE: the verification tag is reflected (RFC 9260 §8.5.1).
 const REFLECTED: u8 = 1;
-/// Number of remembered handshakes, because each retransmitted INIT may be answered with other
-/// numbers.
+/// Number of handshakes whose numbers are remembered. Several are needed because each retransmitted
+/// INIT may be answered with other numbers.
 const MAX_HANDSHAKES: usize = 16;
 
-/// A tag of this end and the offset of its TSNs.
+/// Verification tag of this end inside the stack and on the wire, and the offset of its TSNs.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     inside: u32,
@@ -38,23 +39,23 @@ struct Identity {
     first: u32,
 }
 
-/// Translation between the numbers of this end and those on the wire.
+/// Translates between the numbers that the stack uses and those on the wire.
 #[derive(Debug)]
 pub(crate) struct TagRewriter {
     rng: Pcg64Mcg,
     ports: [u16; 2],
     /// Identities, newest last.
     identities: Vec<Identity>,
-    /// Identity that the peer has answered.
+    /// The identity to which the peer has responded.
     current: Option<Identity>,
-    /// Cookies of the stack and on the wire.
+    /// Cookies: as created by the stack, and as sent on the wire.
     cookies: Vec<[Vec<u8>; 2]>,
     sent: Option<SeenTsns>,
     received: Option<SeenTsns>,
 }
 
 impl TagRewriter {
-    /// A translator between a stack and packets with these ports, local port first.
+    /// Creates a translator. Packets on the wire have these ports, the local port first.
     pub fn new(ports: [u16; 2], seed: [u8; 32]) -> Self {
         let mut half = [0; 16];
         half.copy_from_slice(&seed[..16]);
@@ -69,7 +70,7 @@ impl TagRewriter {
         }
     }
 
-    /// Translates a packet of the stack, and reports the events in it.
+    /// Translates a packet that the stack sends, and reports each event in it to the closure.
     pub fn outward(&mut self, packet: &mut [u8], tell: &mut impl FnMut(Event)) {
         if packet.len() < COMMON {
             return;
@@ -108,8 +109,8 @@ impl TagRewriter {
         checksum::fill(packet);
     }
 
-    /// Translates a packet for the stack, and reports the events in it. Its checksum was verified
-    /// if required.
+    /// Translates a received packet for the stack, and reports each event in it to the closure. The
+    /// caller must have verified the checksum if that is required.
     pub fn inward(&mut self, packet: &mut [u8], tell: &mut impl FnMut(Event)) {
         if packet.len() < COMMON {
             return;
@@ -158,7 +159,7 @@ impl TagRewriter {
         checksum::fill(packet);
     }
 
-    /// Replaces the numbers in an INIT or INIT ACK of this end.
+    /// Replaces the tag and the initial TSN in an INIT or INIT ACK of this end.
     fn introduce(&mut self, packet: &mut [u8], chunk: Range<usize>) {
         let (tag, tsn) = (chunk.start + 4, chunk.start + 16);
         let inside = get32(packet, tag);
@@ -197,7 +198,7 @@ impl TagRewriter {
         }
     }
 
-    /// Replaces a cookie.
+    /// Replaces a cookie of the stack by one that is derived from the seed.
     fn bake(&mut self, cookie: &mut [u8]) {
         let inside = cookie.to_vec();
         let known = self.cookies.iter().find(|[it, _]| *it == inside);
@@ -220,7 +221,7 @@ impl TagRewriter {
         }
     }
 
-    /// Translates a TSN in a sent packet.
+    /// Translates a TSN in a packet that is sent, and returns the translated TSN.
     fn shift_out(&self, packet: &mut [u8], at: usize) -> u32 {
         let shift = self.current.map_or(0, |it| it.shift);
         let tsn = get32(packet, at).wrapping_add(shift);

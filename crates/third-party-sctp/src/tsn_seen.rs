@@ -1,14 +1,14 @@
-//! Tracking of received TSNs to recognize duplicate DATA chunks, because the stacks do not report
-//! them.
+//! Records received TSNs in order to recognize duplicate DATA chunks, because the stacks do not
+//! report them.
 
 use std::collections::BTreeSet;
 
-/// TSNs of one direction.
+/// TSNs that were seen in one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenTsns {
     /// First TSN.
     first: u32,
-    /// All chunks below this one were seen. Numbers are distances from the first TSN.
+    /// All chunks with lower numbers were seen. Numbers are distances from the first TSN.
     next: u64,
     /// Chunks seen above `next`.
     ahead: BTreeSet<u64>,
@@ -27,7 +27,8 @@ impl SeenTsns {
         self.first
     }
 
-    /// Number of a chunk counted from 0, and whether it is seen for the first time.
+    /// Records a TSN. Returns the number of its chunk, counted from 0, and whether it is seen for
+    /// the first time.
     pub fn note(&mut self, tsn: u32) -> (u64, bool) {
         let number = u64::from(tsn.wrapping_sub(self.first));
         if number < self.next || !self.ahead.insert(number) {
