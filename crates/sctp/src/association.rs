@@ -119,9 +119,9 @@ pub struct Association {
     parting: Option<Box<Parting>>,
     /// Number of consecutive retransmissions without an answer, on all paths (RFC 9260 §8.1).
     error_count: u32,
-    /// The current packet contained a SACK.
+    /// Whether the current packet contained a SACK.
     sack_taken: bool,
-    /// The current packet contained a chunk other than DATA that is acknowledged like DATA.
+    /// Whether the current packet contained a chunk other than DATA that is acknowledged like DATA.
     data_taken: bool,
     /// Time at which the peer last acknowledged new data, a side requested the shutdown, or all
     /// data was acknowledged: see [`Config::drain_timeout`].
@@ -138,7 +138,7 @@ pub struct Association {
     /// [`Self::forget_probes`] invalidates this cached value.
     probes_at: Nanos,
     control: ControlCounters,
-    /// The peer's addresses changed, and the endpoint must update its table.
+    /// Whether the peer's addresses have changed, so that the endpoint must update its table.
     addresses_changed: bool,
     /// ECN state; present if both ends use ECN.
     marks: Option<Box<Marks>>,
@@ -151,7 +151,8 @@ pub struct Association {
     readable_notified: bool,
     /// Default options of messages, once the user has set them.
     send_defaults: Option<Box<SendOptions>>,
-    /// Messages take the slow path, because of a default abandonment policy or the DTLS chunk.
+    /// Whether messages take the slow path, because of a default abandonment policy or the DTLS
+    /// chunk.
     slow_send: bool,
     /// Stream values set by the user.
     stream_values: LazyBox<BTreeMap<u16, u16>>,

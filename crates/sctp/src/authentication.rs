@@ -105,8 +105,8 @@ struct Agreed {
     keyed: Vec<(u16, HmacKey)>,
     /// Key that the peer used last.
     peers_key: Option<u16>,
-    /// The remaining chunks of the current packet were authenticated together with the preceding
-    /// COOKIE ECHO.
+    /// Whether the remaining chunks of the current packet were authenticated together with the
+    /// preceding COOKIE ECHO.
     vouched: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::path::PathId;
 pub(crate) struct ControlRetransmission {
     /// Destination path.
     pub(crate) path: PathId,
-    /// The chunk must be put into the next packet.
+    /// Whether the chunk must be sent in the next packet.
     pub(crate) due: bool,
     /// Time of the next retransmission; `None` before the first transmission.
     pub(crate) deadline: Option<Nanos>,

@@ -73,7 +73,7 @@ pub(crate) struct Cookie {
     pub(crate) peer_addresses: Addresses,
     /// Extensions that both ends offered.
     pub(crate) extensions: Extensions,
-    /// AUTH parameters of both ends, if AUTH is among them.
+    /// AUTH parameters of both ends, if AUTH is one of these extensions.
     pub(crate) auth: Option<Box<NegotiatedAuth>>,
     /// DTLS Key Management Parameters, if the DTLS chunk is used.
     pub(crate) dtls: Option<Box<DtlsTerms>>,

@@ -76,9 +76,9 @@ struct Arrival {
     /// Peer's UDP port; 0 without UDP encapsulation.
     udp_port: u16,
     ecn: Ecn,
-    /// The packet's checksum is zero and was not verified.
+    /// Whether the checksum of the packet is zero and was not verified.
     without: bool,
-    /// The packet was inside a DTLS chunk.
+    /// Whether the packet was inside a DTLS chunk.
     protected: bool,
     header: CommonHeader,
 }
@@ -486,7 +486,7 @@ impl Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(DiscardReason::ChunkLength),
         };
-        // Checked even if no association matches (RFC 9260 §8.5.1 A).
+        // The tag is checked even if no association matches (RFC 9260 §8.5.1 A).
         if packet.header.verification_tag == 0 && first.kind != kind::INIT {
             return self.discards.count(DiscardReason::ZeroTag);
         }

@@ -54,7 +54,7 @@ pub enum Event {
     /// the peer restarted from an unverified address (RFC 9260 §5.4), because that address may
     /// belong to another host.
     Restarted {
-        /// Queued or unacknowledged messages of this side were lost.
+        /// Whether queued or unacknowledged messages of this side were lost.
         data_lost: bool,
     },
     /// The peer reported an error by an ERROR chunk; the association continues (RFC 9260 §11.2 F).
@@ -83,7 +83,7 @@ pub enum Event {
     PartialDeliveryAborted {
         /// Stream of the message.
         stream: u16,
-        /// The message was unordered.
+        /// Whether the message was unordered.
         unordered: bool,
         /// Stream sequence number; meaningless for unordered messages.
         ssn: Ssn,
@@ -232,7 +232,7 @@ pub struct UndeliveredMessage {
     pub stream: Option<u16>,
     /// Payload Protocol Identifier of the message.
     pub ppid: u32,
-    /// The message was unordered.
+    /// Whether the message was unordered.
     pub unordered: bool,
     /// Complete user data of the message.
     pub payload: Bytes,

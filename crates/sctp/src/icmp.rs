@@ -16,7 +16,7 @@ const MAX_EXTENSIONS: usize = 8;
 /// checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Icmp<'a> {
-    /// ICMPv6 (RFC 4443) if `true`, else ICMPv4 (RFC 792).
+    /// Whether the message is ICMPv6 (RFC 4443). Otherwise it is ICMPv4 (RFC 792).
     pub v6: bool,
     /// ICMP type.
     pub kind: u8,

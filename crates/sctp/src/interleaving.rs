@@ -9,7 +9,7 @@ use anabranch_wire::chunk::kind;
 
 use crate::extension_descriptor::Extension;
 
-/// Offered if the setting `interleaving` is on.
+/// The extension message interleaving, offered if the setting `interleaving` is on.
 pub(crate) static INTERLEAVING: Extension = Extension {
     wanted: |config| config.interleaving,
     parameter: || None,

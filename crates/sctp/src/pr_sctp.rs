@@ -17,7 +17,7 @@ pub(crate) use sender::{ForwardTsnKind, MessageId, PrSctpSender, TrackedMessage}
 
 use crate::extension_descriptor::Extension;
 
-/// Offered if the setting `partial_reliability` is on.
+/// The extension partial reliability, offered if the setting `partial_reliability` is on.
 pub(crate) static PARTIAL_RELIABILITY: Extension = Extension {
     wanted: |config| config.partial_reliability,
     parameter: || Some(Parameter::ForwardTsnSupported),

@@ -29,7 +29,7 @@ pub(crate) use streams::Streams;
 use crate::extension_descriptor::Extension;
 use crate::path::PathId;
 
-/// Offered if the setting `reconfiguration` is on.
+/// The extension RE-CONFIG, offered if the setting `reconfiguration` is on.
 pub(crate) static RE_CONFIG: Extension = Extension {
     wanted: |config| config.reconfiguration,
     parameter: || None,

@@ -22,7 +22,7 @@ pub(crate) use meter::{Meter, Report};
 use crate::extension_descriptor::Extension;
 use crate::path::Role;
 
-/// Offered if the switch `rsctp` is on.
+/// The extension RSCTP, offered if the switch `rsctp` is on.
 pub(crate) static RSCTP: Extension = Extension {
     wanted: |config| config.profile.rsctp,
     parameter: || Some(Parameter::Rsctp),
@@ -40,10 +40,10 @@ const MAX_COMPRESSION: u64 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Rsctp {
     pub(crate) meter: Meter,
-    /// DATA was sent, so measurements are made.
+    /// Whether DATA was sent. Measurements are made only after that.
     pub(crate) sending: bool,
-    /// A HEARTBEAT was sent on the path for new data since data uses this path, so the next
-    /// HEARTBEAT yields a measurement.
+    /// Whether a HEARTBEAT was sent on the path for new data since data uses this path. The next
+    /// HEARTBEAT then yields a measurement.
     pub(crate) marked: bool,
 }
 

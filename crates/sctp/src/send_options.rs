@@ -37,7 +37,7 @@ pub struct SendOptions {
     /// Priority; a smaller number is a higher priority. If the send buffer is full, unsent messages
     /// of lower priority are abandoned for messages of higher priority (RFC 7496 §3.2).
     priority: Option<u32>,
-    /// The message is never abandoned, even if the defaults contain a policy.
+    /// Whether the message is never abandoned, even if the defaults contain a policy.
     reliable: bool,
     /// Peer address to which the message is sent instead of the primary path, while that address is
     /// active (SCTP_ADDR_OVER, RFC 6458 §5.3.4). Retransmissions use the usual path.

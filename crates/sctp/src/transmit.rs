@@ -27,8 +27,8 @@ pub struct TransmitOptions {
     /// Returns only packets of this association, for a caller that has just queued a message;
     /// `None`: packets of all associations.
     pub association: Option<AssociationId>,
-    /// Packets may be returned without their checksum ([`UdpTransmit::unsummed`]). For a caller
-    /// that collects many packets, it is faster to compute the checksums at the end, because
+    /// Whether packets may be returned without their checksum ([`UdpTransmit::unsummed`]). For a
+    /// caller that collects many packets, it is faster to compute the checksums at the end, because
     /// reading bytes that were just written stalls the processor.
     pub defer_checksums: bool,
 }

@@ -10,7 +10,7 @@ use anabranch_wire::extension::{InitParameter, edmid};
 use crate::config::{Config, ZeroChecksum};
 use crate::extension_descriptor::Extension;
 
-/// Offered if the setting `zero_checksum` selects a method.
+/// The extension for a zero checksum, offered if the setting `zero_checksum` selects a method.
 pub(crate) static ZERO_CHECKSUM: Extension = Extension {
     wanted: |config| config.zero_checksum == ZeroChecksum::Dtls,
     parameter: || {

@@ -370,7 +370,8 @@ impl Scenario {
         if mixture.has(Mixture::RESTARTS) && self.random.once_in(25) && self.is_agreed() {
             self.restart(host);
         }
-        // Not together with restarts, because a restart from another port is refused.
+        // The NAT does not assign another port if hosts restart, because a restart from another
+        // port is refused.
         if !mixture.has(Mixture::RESTARTS) && self.random.once_in(20) {
             self.wire.rebind();
         }

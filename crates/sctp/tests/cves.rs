@@ -466,7 +466,7 @@ fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
         world.inject(Z, echo.clone());
         assert_eq!(world.state(Z, z), AssociationState::Established);
     }
-    // Also during and after the shutdown.
+    // The same should hold during and after the shutdown.
     world.fate = lose("SHUTDOWN ACK", 2);
     world.shutdown(A, a);
     world.run_for(30 * MILLISECOND);

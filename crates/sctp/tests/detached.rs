@@ -544,7 +544,7 @@ fn packets_of_an_address_that_was_verified_later_are_forwarded() {
     assert_eq!(net.read(client, id), ["over"]);
 }
 
-/// Two of three associations belong to one host, whose share of three slots is one.
+/// Two of three associations belong to one host. The share of this host is one of three slots.
 #[test]
 fn a_detached_association_is_displaced() {
     let mut net = Net::new();

@@ -1,6 +1,7 @@
 //! Random combinations of extensions with activity of both sides, over a path that loses, delays,
-//! duplicates, corrupts and marks packets: once the path is reliable again, all reliable data
-//! arrives, no data stays in flight, the window is open, and the association closes gracefully.
+//! duplicates, corrupts and marks packets. Once the path is reliable again, all reliable data
+//! should arrive, no data should stay in flight, the window should be open, and the association
+//! should close gracefully.
 
 use anabranch_sctp::{
     AddressChange, AssociationId, AssociationState, Authentication, CloseReason, Config,

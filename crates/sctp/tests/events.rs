@@ -9,7 +9,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Transport};
 use bytes::BytesMut;
 
-/// Two ends, one of which never polls events.
+/// Two ends. One of them never polls events.
 struct Pair {
     ends: [Endpoint; 2],
     now: Nanos,

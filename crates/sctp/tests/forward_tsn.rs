@@ -174,8 +174,8 @@ fn a_message_without_an_end_is_passed_over() {
     assert_eq!(rig.read(), ["5;"], "what is behind it begins");
     rig.data(7, 1, 0, "BE");
     assert_eq!(rig.read(), ["7;"], "6 has no beginning");
-    // Messages on two streams, one of them unordered; and a message on the stream that waits for
-    // both.
+    // Three messages of one stream have no end, and one of them is unordered. Then a complete
+    // message of this stream arrives.
     rig.data(8, 2, 0, "B");
     rig.data(9, 2, 0, "UB");
     rig.data(10, 2, 1, "B");

@@ -314,7 +314,7 @@ fn data_with_i_data_ends_the_association() {
     }
 }
 
-/// Without negotiation, I-DATA is an unknown chunk.
+/// Without negotiation, I-DATA should be handled as an unknown chunk.
 #[test]
 fn i_data_that_was_not_agreed_on_is_unknown() {
     let mut rig = Rig::with_interleaving(|config| config.interleaving = false);

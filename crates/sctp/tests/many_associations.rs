@@ -1,4 +1,5 @@
-//! One endpoint with many peers: enforcement of a backlog, and notifications of send buffer space.
+//! Tests of one endpoint with many peers: the backlog limit should be enforced, and the user should
+//! be notified of free space in send buffers.
 
 use crate::common;
 

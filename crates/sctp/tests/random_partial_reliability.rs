@@ -4,8 +4,8 @@
 //!
 //! Both are possible only if the complete message was sent and not yet acknowledged when it was
 //! abandoned (RFC 3758 §3.5 A3, RFC 6458 §6.1.11: sent data may have arrived). If acknowledgments
-//! are neither lost nor late, only T3-rtx causes this: it expires for an earlier chunk and marks
-//! all data in flight, including recent data (RFC 9260 §6.3.3 E3); data that is then retransmitted
+//! are neither lost nor late, only T3-rtx causes this. It expires for an earlier chunk and marks
+//! all data in flight, including recent data (RFC 9260 §6.3.3 E3). Data that is then retransmitted
 //! may be considered lost because of reports sent before its arrival (§7.2.4).
 
 use crate::common;

@@ -1,5 +1,5 @@
 //! Streams are reset and added, and all numbers restart, while messages flow in both directions
-//! over a pipe that loses, duplicates and reorders packets: each message should be delivered once
+//! over a pipe that loses, duplicates and reorders packets. Each message should be delivered once
 //! and in the order of its stream, whatever is reset before or after it. Each case prints its seed.
 //! `CASE=seed` runs only that case, and `CASES=number` runs that number of cases, beginning with
 //! the seed `FROM`.

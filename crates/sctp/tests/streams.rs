@@ -149,8 +149,8 @@ impl Bulk {
 /// A requests six streams, and Z allows four. While the link is bad for twenty seconds, the sender
 /// should use up to four streams and report that this is the limit. After five seconds without loss
 /// it should use one again. The weights of the classification are large, because this test is about
-/// the effects of a classification: with gaps that stop the flow, a window of six segments would
-/// carry too little data.
+/// the effects of a classification and not about its accuracy. A window of six segments, in which
+/// gaps stop the flow, carries too little data for normal weights.
 #[test]
 fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
     for (name, profile) in [("rfc9260", Profile::rfc9260()), ("ns2", Profile::ns2())] {

@@ -76,9 +76,10 @@ impl OutstandingAsconf {
 #[derive(Clone, Copy, Debug, Default)]
 struct NotUnderstood {
     asconf: bool,
-    /// Add or Delete IP Address (RFC 5061 §5.3 F3a).
+    /// Whether the request adds or deletes an address (Add or Delete IP Address, RFC 5061 §5.3
+    /// F3a).
     addresses: bool,
-    /// Set Primary IP Address (F3b).
+    /// Whether the request sets the primary address (Set Primary IP Address, F3b).
     primary: bool,
 }
 
@@ -239,8 +240,8 @@ impl AsconfSender {
     }
 
     /// Retransmits the outstanding ASCONF to `path`, and sends later requests in a separate ASCONF
-    /// (RFC 5061 §5.1 B4, §5.5), because the peer may be able to answer the first ASCONF only after
-    /// the changes of the second.
+    /// (RFC 5061 §5.1 B4, §5.5). The peer may be able to answer the first ASCONF only after the
+    /// changes of the second one.
     pub(crate) fn again(&mut self, path: PathId) -> Vec<AddressChange> {
         if let Some(retry) = &mut self.retry {
             retry.again(path);

@@ -21,13 +21,13 @@ use crate::tx::{Heard, Sender};
 /// ECN state of an association.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// The current packet is marked CE, and none of its DATA was accepted so far.
+    /// Whether the current packet is marked CE, and none of its DATA was accepted so far.
     marked: bool,
     /// Lowest TSN of the last marked packet, to be reported by ECNE until a CWR acknowledges it.
     echo: Option<Tsn>,
     /// TSN that the next CWR acknowledges; `None`: no CWR is due.
     cwr_owed: Option<Tsn>,
-    /// The last written packet contains only new DATA, so it may be ECN-capable.
+    /// Whether the last written packet contains only new DATA, so that it may be ECN-capable.
     capable: bool,
 }
 

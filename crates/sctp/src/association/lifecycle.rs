@@ -112,7 +112,7 @@ impl Association {
         association
     }
 
-    /// Incoming association (RFC 9260 §5.1 D). [`Association::establish`] follows.
+    /// Creates an incoming association (RFC 9260 §5.1 D). [`Association::establish`] must follow.
     pub(crate) fn accepted(
         config: Arc<Config>,
         cookie: &Cookie,

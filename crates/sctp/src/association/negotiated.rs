@@ -8,23 +8,23 @@ use crate::authentication::ChunkTypes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Negotiated {
-    /// Messages may be abandoned (RFC 3758 §3.3).
+    /// Whether messages may be abandoned (RFC 3758 §3.3).
     pub partial_reliability: bool,
-    /// Messages are interleaved (I-DATA, RFC 8260 §2.2.1).
+    /// Whether messages are interleaved (I-DATA, RFC 8260 §2.2.1).
     pub interleaving: bool,
-    /// Streams can be reset and added (RE-CONFIG, RFC 6525).
+    /// Whether streams can be reset and added (RE-CONFIG, RFC 6525).
     pub reconfiguration: bool,
-    /// Chunks can be authenticated (AUTH, RFC 4895).
+    /// Whether chunks can be authenticated (AUTH, RFC 4895).
     pub authentication: bool,
-    /// All chunks are encrypted in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk-04).
+    /// Whether all chunks are encrypted in DTLS chunks (draft-ietf-tsvwg-sctp-dtls-chunk-04).
     pub security: bool,
-    /// Both ends may change their addresses (ASCONF, RFC 5061).
+    /// Whether both ends may change their addresses (ASCONF, RFC 5061).
     pub address_changes: bool,
-    /// Packets are sent to the peer without a checksum (RFC 9653).
+    /// Whether packets are sent to the peer without a checksum (RFC 9653).
     pub zero_checksum: bool,
-    /// Both ends use ECN.
+    /// Whether both ends use ECN.
     pub ecn: bool,
-    /// Both ends use RSCTP.
+    /// Whether both ends use RSCTP.
     pub rsctp: bool,
     /// Chunks that this side accepts only with a valid HMAC (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458
     /// §8.2.4).

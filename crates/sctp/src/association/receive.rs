@@ -587,8 +587,8 @@ impl Association {
     }
 }
 
-/// Reason to discard a chunk that is not the first of its packet: it must be alone in its packet
-/// (RFC 9260 §6.10), or it is an ABORT with the T bit in a packet with the normal tag (§8.5.1 B).
+/// Reason to discard a chunk that is not the first of its packet. It must not be bundled (RFC 9260
+/// §6.10), or it is an ABORT with the T bit in a packet with the normal tag (§8.5.1 B).
 fn misplaced(frame: Frame<'_>) -> Option<DiscardReason> {
     match frame.kind {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => {

@@ -224,8 +224,8 @@ impl Association {
         }
     }
 
-    /// Called for each packet received from the peer. In SHUTDOWN-SENT the peer may still be
-    /// sending its remaining data, so the retransmission count and T2-shutdown restart (RFC 9260
+    /// Must be called for each packet received from the peer. In SHUTDOWN-SENT the peer may still
+    /// be sending its remaining data, so the retransmission count and T2-shutdown restart (RFC 9260
     /// §9.2).
     pub(crate) fn hear_of_peer(&mut self, now: Nanos) {
         let restarts = !self.config.profile.t2_restarts_with_data_only;

@@ -36,7 +36,7 @@ pub struct KeyAgreement {
     pub client_parameter: Bytes,
     /// DTLS Key Management Parameter of the server, in the same format.
     pub server_parameter: Bytes,
-    /// Both ends support protected restarts.
+    /// Whether both ends support protected restarts.
     pub restart: bool,
 }
 

@@ -43,7 +43,7 @@ pub(super) enum Input {
     Icmp(Nanos, QuotedPacket, IcmpError),
     /// The unanswered control chunk should be retransmitted immediately.
     RepeatControl,
-    /// This unverified address was verified by another peer.
+    /// Another peer has verified this address, which is not verified here.
     Disown(IpAddr),
     /// This address belongs to another peer, even if it is verified here.
     Lose(IpAddr),
@@ -54,7 +54,7 @@ pub(super) enum Input {
 #[derive(Debug)]
 pub(super) struct ForwardedPacket {
     pub(super) arrival: Arrival,
-    /// The association was found by the packet's source.
+    /// Whether the association was found by the source of the packet.
     pub(super) by_source: bool,
     /// Keys that opened the packet, if it is the content of a DTLS chunk.
     pub(super) opened_by: Option<KeyId>,

@@ -20,7 +20,7 @@ pub(super) struct ViewedAddress {
     pub(super) remote: IpAddr,
     pub(super) udp_port: u16,
     pub(super) verified: bool,
-    /// The address belongs to another peer.
+    /// Whether the address belongs to another peer.
     pub(super) disowned: bool,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct AssociationView {
     pub(super) tie_tags: TieTags,
     pub(super) addresses: SmallVec<[ViewedAddress; 2]>,
     pub(super) primary: IpAddr,
-    /// The association is in SHUTDOWN-ACK-SENT.
+    /// Whether the association is in SHUTDOWN-ACK-SENT.
     pub(super) shutdown_ack_sent: bool,
     pub(super) accepts_zero_checksums: bool,
     pub(super) uses_asconf: bool,
-    /// DTLS chunks of the peer can be processed.
+    /// Whether DTLS chunks of the peer can be processed.
     pub(super) takes_dtls: bool,
     /// Present once the association is closed and has sent its final packet. Data that arrives
     /// until this time is considered late.

@@ -79,7 +79,7 @@ impl RetiredTags {
         if self.tags.contains_key(&tag) {
             return Some(TagHistory::Over);
         }
-        // At least one nanosecond, because it is reported as staleness.
+        // The value is at least one nanosecond, because it is reported as staleness.
         let younger = self.horizon?.saturating_add(1);
         let lacks = younger.saturating_sub(created_at);
         (lacks > 0).then_some(TagHistory::Unknown(lacks))

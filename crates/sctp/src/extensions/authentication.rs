@@ -5,8 +5,8 @@ use anabranch_wire::chunk::kind;
 use crate::authentication::Authentication;
 use crate::extension_descriptor::Extension;
 
-/// Offered if the setting `authentication` is on. AUTH is negotiated by separate parameters, so
-/// listing it in Supported Extensions has no effect.
+/// The extension AUTH, offered if the setting `authentication` is on. AUTH is negotiated by
+/// separate parameters, so listing it in Supported Extensions has no effect.
 pub(crate) static AUTH: Extension = Extension {
     wanted: |config| config.authentication != Authentication::Off && !config.minimal_init,
     parameter: || None,

@@ -3,8 +3,8 @@
 use crate::dtls_chunk::Security;
 use crate::extension_descriptor::Extension;
 
-/// Offered by the setting `security`, in a separate parameter. No chunk types are listed here,
-/// because DTLS chunks contain other chunks and are processed before them.
+/// The DTLS chunk, offered in a separate parameter by the setting `security`. No chunk types are
+/// listed here, because DTLS chunks contain other chunks and are processed before them.
 pub(crate) static DTLS: Extension = Extension {
     wanted: |config| config.security != Security::Off,
     parameter: || None,

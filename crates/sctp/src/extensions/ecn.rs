@@ -4,8 +4,8 @@ use anabranch_wire::parameter::Parameter;
 
 use crate::extension_descriptor::Extension;
 
-/// Offered if the switch `ecn` is on. ECNE and CWR are not listed in Supported Extensions, because
-/// they are part of the base protocol.
+/// The extension ECN, offered if the switch `ecn` is on. ECNE and CWR are not listed in Supported
+/// Extensions, because they are part of the base protocol.
 pub(crate) static ECN: Extension = Extension {
     wanted: |config| config.profile.ecn,
     parameter: || Some(Parameter::EcnCapable),

@@ -42,13 +42,13 @@ pub(super) struct Comparison {
     /// Outstanding probes.
     probes: Vec<Probe>,
     pairs: u32,
-    /// The next probe is the small probe of the current pair.
+    /// Whether the next probe is the small probe of the current pair.
     halfway: bool,
     small_answers: u32,
     /// Time of the next pair, or of the end of the comparison.
     next: Nanos,
-    /// Only small probes were answered. The peer may drop packets with PAD chunks, so the
-    /// comparison waits for the next timeout of data.
+    /// Whether only small probes were answered so far. The peer may drop packets with PAD chunks,
+    /// so the comparison waits for the next timeout of data.
     pending: bool,
 }
 

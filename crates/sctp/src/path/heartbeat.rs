@@ -31,9 +31,9 @@ pub(crate) struct Heartbeat {
     next: OptionalNanos,
     /// Time at which `next` was set. A path that has carried data since then is not idle.
     scheduled_at: Nanos,
-    /// A HEARTBEAT must be sent.
+    /// Whether a HEARTBEAT must be sent.
     due: bool,
-    /// The second HEARTBEAT of a pair must be sent.
+    /// Whether the second HEARTBEAT of a pair must be sent.
     second_due: bool,
     /// Outstanding HEARTBEATs, oldest first.
     unanswered: LazyBox<VecDeque<Sent>>,

@@ -21,9 +21,9 @@ pub struct Paths {
     pub(super) max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
-    /// No data is sent before all paths are verified, including the primary.
+    /// Whether no data may be sent before all paths are verified, including the primary.
     confirm_paths_before_data: bool,
-    /// Paths can be potentially failed.
+    /// Whether paths can be potentially failed.
     potentially_failed: bool,
     /// RSCTP's path switch rules, if RSCTP was negotiated.
     pub(crate) switch_rules: Option<SwitchRules>,

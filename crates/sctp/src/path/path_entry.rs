@@ -31,13 +31,13 @@ pub struct PathEntry {
     pub(crate) udp_port: u16,
     /// Path state, which determines whether the path may carry data.
     pub(crate) state: PathState,
-    /// The address is known to belong to the peer: it was confirmed by the handshake or a
+    /// Whether the address is known to belong to the peer: it was confirmed by the handshake or a
     /// HEARTBEAT, or given by the user (RFC 9260 §5.4). An address that fails before its
     /// confirmation is inactive and not verified.
     pub(crate) verified: bool,
-    /// The address does not belong to the peer: another association's peer has verified it, or it
-    /// is missing in the peer's INIT ACK. No packets are sent to the address, and lookups ignore
-    /// it.
+    /// Whether the address does not belong to the peer: another association's peer has verified it,
+    /// or it is missing in the peer's INIT ACK. No packets are sent to the address, and lookups
+    /// ignore it.
     pub(crate) disowned: bool,
     /// Path settings changed by the user, in addition to the bounds of the RTO: see
     /// [`Self::settings`].

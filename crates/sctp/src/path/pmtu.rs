@@ -88,14 +88,14 @@ pub(crate) struct Discovery {
     /// Upper bound of the search: larger sizes do not work, or are not tried before the raise timer
     /// expires.
     limit: usize,
-    /// `limit` itself has been tried.
+    /// Whether packets of `limit` bytes were probed already.
     limit_tried: bool,
     flying: Option<Flying>,
     /// Number of lost probes of the current size.
     lost: u32,
     /// Time of the next probe; `None` until [`Discovery::start`].
     next: Option<Nanos>,
-    /// A probe was answered, so the peer does not drop packets with PAD.
+    /// Whether a probe was answered. The peer then does not drop packets with PAD.
     proven: bool,
     /// Comparison of packet sizes, while a black hole is suspected.
     comparison: Option<Comparison>,

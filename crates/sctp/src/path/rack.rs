@@ -32,7 +32,7 @@ pub(crate) struct PathRack {
     /// Set by a timeout until the chunk with this number is acknowledged. Earlier transmissions are
     /// considered lost by that timeout.
     pub timeout_until: Option<u64>,
-    /// A fast or timeout recovery was in progress after the last SACK.
+    /// Whether a fast or timeout recovery was in progress after the last SACK.
     pub recovering: bool,
 }
 

@@ -217,7 +217,7 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InitialCwnd {
-    /// This number of units (at most 2 in RFC 2960).
+    /// A fixed number of units. RFC 2960 allows at most 2.
     Units(u64),
     /// As many whole units as fit into this number of bytes, at least one.
     Bytes(u64),

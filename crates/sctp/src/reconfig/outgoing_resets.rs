@@ -8,7 +8,7 @@ use crate::work;
 /// requests, so a new request should not scan them. No two requests contain the same stream.
 #[derive(Debug, Default)]
 pub(crate) struct OutgoingResets {
-    /// One request resets all streams; there is no other request then.
+    /// Whether one request resets all streams. There is no other request in that case.
     all: bool,
     listed: StreamSet,
 }
@@ -54,9 +54,9 @@ impl OutgoingResets {
         self.all || list.iter().all(|it| self.listed.contains(*it))
     }
 
-    /// Those `streams` that the set does not contain; `there_are` is the number of existing
-    /// streams. Returns `None` without listing them if there are more than `most`, because a
-    /// request of a few bytes can reset 65,535 streams.
+    /// Returns those of `streams` that the set does not contain. `there_are` is the number of
+    /// existing streams. If more than `most` would be returned, the result is `None` and they are
+    /// not listed, because a request of a few bytes can reset 65,535 streams.
     pub(super) fn others(
         &self,
         streams: &Streams,

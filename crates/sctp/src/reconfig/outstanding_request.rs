@@ -33,7 +33,7 @@ pub(crate) enum RequestKind {
 pub(crate) struct Request {
     pub(crate) number: u32,
     pub(crate) asked: RequestKind,
-    /// The request has received its final response.
+    /// Whether the request has received its final response.
     pub(crate) settled: bool,
 }
 
@@ -52,24 +52,24 @@ impl Request {
 pub(crate) struct OutstandingRequests {
     pub(crate) requests: Vec<Request>,
     pub(crate) path: PathId,
-    /// The chunk must be sent now.
+    /// Whether the chunk must be sent now.
     pub(crate) due: bool,
-    /// The chunk was not sent with the current request numbers.
+    /// Whether the chunk was not sent yet with the current request numbers.
     pub(crate) unsent: bool,
     /// Expiration time of the Re-configuration Timer; `None` before the first transmission.
     pub(crate) deadline: Option<Nanos>,
-    /// The peer has answered the last transmission with "In progress".
+    /// Whether the peer has answered the last transmission with "In progress".
     pub(crate) in_progress: bool,
-    /// The next transmission must use new numbers.
+    /// Whether the next transmission must use new numbers.
     pub(crate) renumber: bool,
     /// Number of times that new request numbers were assigned.
     pub(crate) renumbered: u32,
-    /// At the last transmission the peer had acknowledged all data sent before the reset, so the
-    /// response "In progress" is not plausible.
+    /// Whether the peer had acknowledged all data sent before the reset when the request was last
+    /// transmitted. The response "In progress" is then not plausible.
     pub(crate) all_was_there: bool,
     /// Number of such implausible responses.
     pub(crate) senseless: u32,
-    /// The peer requested an association reset at the same time.
+    /// Whether the peer requested an association reset at the same time.
     pub(crate) crossed: bool,
 }
 

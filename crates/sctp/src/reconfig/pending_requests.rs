@@ -28,8 +28,8 @@ pub(crate) struct ResetBatch {
 }
 
 impl ResetBatch {
-    /// Whether this batch, with `listed` streams so far, and `more` can share a request of at most
-    /// `most` streams.
+    /// Whether one request may contain the streams of this batch and of `more`. `listed` streams
+    /// are already in the request, which may contain at most `most`.
     fn goes_with(&self, more: &Self, most: usize, listed: usize) -> bool {
         let alone = |it: &Self| it.answers.is_some() || it.streams.some().is_none();
         !alone(self) && !alone(more) && listed + more.streams.listed() <= most
@@ -44,7 +44,7 @@ pub(crate) struct PendingRequests {
     /// that time. They are examined again only after progress.
     unready: Option<(usize, SendProgress)>,
     pub(crate) incoming: VecDeque<Streams>,
-    /// The user has requested an association reset.
+    /// Whether the user has requested an association reset.
     pub(crate) association: bool,
     /// Numbers of outgoing and incoming streams to add.
     pub(crate) add_outgoing: u16,

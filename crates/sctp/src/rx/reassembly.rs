@@ -201,7 +201,7 @@ pub(super) struct Reassembly {
     /// Whether the peer may abandon messages, so that the last fragment of a message may be
     /// missing.
     gives_up: bool,
-    /// The fragments are I-DATA.
+    /// Whether the fragments are I-DATA.
     interleaved: bool,
     /// All streams with a run of I-DATA, and possibly streams that no longer have one; built at the
     /// first query.

@@ -18,12 +18,13 @@ pub(super) struct SackPolicy {
     /// Whether the current packet contains DATA, and whether this must be acknowledged immediately.
     saw_data: bool,
     at_once: bool,
-    /// The current packet contains duplicate DATA, or DATA after the very first chunk, and the
-    /// profile does not restart the count for such packets.
+    /// Whether the current packet contains duplicate DATA, or DATA after the very first chunk, and
+    /// the profile does not restart the count for such packets.
     repeated: bool,
-    /// The current packet starts with the very first DATA, and the profile counts its other chunks.
+    /// Whether the current packet starts with the very first DATA, and the profile counts its other
+    /// chunks.
     began: bool,
-    /// The very first DATA is the only chunk in the packet so far.
+    /// Whether the very first DATA is the only chunk in the packet so far.
     first_alone: bool,
     duplicates_reset: bool,
     /// Whether a gap counts even if a later chunk of the same packet fills it.

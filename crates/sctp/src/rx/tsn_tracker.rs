@@ -192,8 +192,8 @@ impl TsnTracker {
         }
     }
 
-    /// Marks all TSNs up to `to` as received. Returns `false` if `to` changes nothing or is out of
-    /// reach.
+    /// Marks all TSNs up to `to` as received. Returns `false` if they were received before, or if
+    /// `to` is too far ahead.
     pub fn forward(&mut self, to: Tsn) -> bool {
         if self.classify_point(to) != Arrival::New {
             return false;

@@ -108,7 +108,7 @@ pub(super) struct ReceiveWindow {
     then: ArrivalTotals,
 }
 
-/// Free space up to which chunks need no further check.
+/// Free space of the receive buffer in which chunks are accepted without further checks.
 pub(super) struct AmpleWindow {
     bytes: u64,
     memory: u64,
@@ -442,9 +442,9 @@ impl ReceiveWindow {
         self.least = least_window(self.size, bytes);
     }
 
-    /// Whether a SACK should be sent because of the window: the last advertised window was closed
-    /// and the window is now open, a dropped chunk would now fit, or the window has grown by the
-    /// configured step.
+    /// Whether a SACK should be sent because of the window. Reasons are: the last advertised window
+    /// was closed and the window is now open, a dropped chunk would now fit, or the window has
+    /// grown by the configured step.
     #[inline(always)]
     pub fn update_is_worth_a_sack(&self) -> bool {
         // Called for every message. Usually the window was not closed, no chunk was dropped, and no

@@ -458,8 +458,8 @@ impl Sender {
         }
     }
 
-    /// Called when T3-rtx of path `id` expired while no data was in flight on this path; the timer
-    /// may have been started for a FORWARD TSN, which is then sent again (RFC 3758 §3.5 A5).
+    /// Must be called when T3-rtx of path `id` expires while no data is in flight on this path. The
+    /// timer may have been started for a FORWARD TSN, which is then sent again (RFC 3758 §3.5 A5).
     pub(super) fn repeat_forward_tsn(
         &mut self,
         now: Nanos,

@@ -43,8 +43,8 @@ impl Burst {
         };
     }
 
-    /// Starts an opportunity of `packets` packets because of a SACK. If several SACKs are processed
-    /// before data can be sent, their packets are added.
+    /// Permits `packets` more packets because of a SACK. If several SACKs are processed before data
+    /// can be sent, the packets that they permit are added.
     pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
         self.restart(now);
         self.allowed = self.allowed.saturating_add(packets);

@@ -56,9 +56,9 @@ impl Sender {
     }
 
     /// Whether a loss on a path belongs to the congestion event of an earlier ECN mark, so that
-    /// cwnd is not reduced again: the lowest chunk marked for retransmission was sent in the window
-    /// of data for which the ECN mark has reduced cwnd (RFC 3168 §6.1.2). The loss of a
-    /// retransmission is a new congestion event (RFC 5681 §4.3).
+    /// cwnd should not be reduced again. This is true if the lowest chunk marked for retransmission
+    /// was sent in the window of data for which the ECN mark has reduced cwnd (RFC 3168 §6.1.2).
+    /// The loss of a retransmission is a new congestion event (RFC 5681 §4.3).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
         let Some(last) = paths.get(id).reduction.filter(CongestionEvent::is_by_mark) else {
             return false;

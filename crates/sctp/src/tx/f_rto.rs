@@ -27,7 +27,7 @@ const NEW_PACKETS: u32 = 2;
 enum Step {
     /// The first packet has been retransmitted (step 2 of RFC 5682 §3.1).
     Again,
-    /// This number of packets of new data may still be sent (step 3).
+    /// Step 3: the sender may still send this number of packets of new data.
     New(u32),
 }
 

@@ -31,7 +31,8 @@ impl Sender {
     /// Memory in bytes that messages use until they are cumulatively acknowledged: queued and sent
     /// user data, and the overhead of each chunk and message.
     pub fn held(&self) -> usize {
-        // These counters include at least the user data; depending on the profile also headers.
+        // These counters include at least the user data. Depending on the profile they also include
+        // headers.
         let waiting = usize::try_from(self.rwnd_in_flight + self.rwnd_marked);
         let sent = waiting.unwrap_or(usize::MAX / 2) + self.outstanding.gap_acked_bytes();
         let pieces = self.queue.messages() + self.outstanding.len();

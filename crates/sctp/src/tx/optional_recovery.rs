@@ -44,7 +44,7 @@ pub(super) struct OptionalRecovery {
     /// Whether reductions of cwnd are undone if all retransmissions were duplicates.
     pub undoes: bool,
     pub reduction_undo: Option<ReductionUndo>,
-    /// F-RTO state, if timeouts are examined.
+    /// F-RTO state, if spurious timeouts should be detected.
     pub f_rto: Option<FRto>,
 }
 

@@ -33,7 +33,7 @@ struct Rig {
     sender: Sender,
     paths: Paths,
     trace: Trace,
-    /// Sent TSNs in order, as offsets, with their paths; and number of packets.
+    /// Offsets and paths of the sent TSNs in their order, and number of packets.
     sent: Vec<(u32, u8)>,
     packets: usize,
     start: Tsn,

@@ -1,4 +1,4 @@
-//! Two endpoints, of which A changes its addresses, and Z can send hand-made responses.
+//! Two endpoints. A changes its addresses, and Z can send hand-made responses.
 
 use anabranch_sctp::{
     AddressChange, AddressChangeError, AddressChangeOutcome, Association, Authentication,

@@ -2,10 +2,10 @@
 //! deliver any packet ever sent, at any time and repeatedly. From an initial state, every sequence
 //! of steps up to a depth is executed. Worlds with the same digest are examined once.
 //!
-//! In each world the network then becomes reliable, and the following must hold: no end waits
-//! forever; both ends are established and exchange data, or both have reported that the association
-//! is closed; data that was acknowledged before a graceful close was delivered once; and no old
-//! packet ends an association on which both ends agree. Failures are printed step by step.
+//! In each world the network then becomes reliable. After that, no end may wait forever. Either
+//! both ends must be established and exchange data, or both must have reported that the association
+//! is closed. Data that was acknowledged before a graceful close must have been delivered once. No
+//! old packet may end an association on which both ends agree. Failures are printed step by step.
 //!
 //! `MORE=2 cargo test --release -p anabranch-sctp --test explore -- --nocapture` explores two more
 //! steps in all scenarios.

@@ -1,10 +1,10 @@
 //! Record of sent and received messages: each must arrive once, complete, and in the order of its
 //! stream.
 //!
-//! Once means once per association of the reader. If the reader's end of an association fails, or
-//! its host loses its state, before the sender learns that its setup succeeded (DATA with COOKIE
-//! ECHO), the sender connects again and retransmits unacknowledged data: another association of the
-//! reader receives it a second time.
+//! Once means once per association of the reader. DATA may be bundled with the COOKIE ECHO. If the
+//! reader's end then fails, or its host loses its state, before the sender gets the COOKIE ACK, the
+//! sender connects again and retransmits unacknowledged data. Another association of the reader
+//! then receives it a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -211,8 +211,8 @@ fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
         it.heartbeat_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
-        // Not for cases with the wrap-around, which send more messages than would be useful for
-        // both kinds of numbers.
+        // Cases with wrap-around do not set the extensions. They send so many messages that it
+        // would not be useful to run them with both kinds of numbers.
         if extremes != WIND_UP {
             extensions::set(it, extremes);
         }

@@ -34,7 +34,8 @@ impl Contiguous {
                 return Some(whole);
             }
         }
-        // Buffered messages keep little more memory alive than their own bytes.
+        // `compact` is set, because a buffered message retains little more memory than its own
+        // bytes.
         self.0.make().push_back(Whole {
             compact: true,
             ..whole

@@ -146,8 +146,8 @@ fn nothing_goes_before_the_first_chunk_is_acknowledged() {
     assert_eq!(rig.counted(), (1, 1, 1));
 }
 
-/// The first packet is retransmitted, lost again, and retransmitted a second time. Another timeout
-/// of the same data is not examined (step 1).
+/// The first packet is retransmitted, lost again, and retransmitted a second time. F-RTO does not
+/// check whether the second timeout of the same data is spurious (step 1).
 #[test]
 fn a_second_timeout_is_not_looked_into() {
     let mut rig = rig(|_| ());

@@ -55,8 +55,8 @@ fn reneged_data_is_retransmitted_when_t3_expires() {
     assert_eq!(rig.paths.next_t3(), None);
 }
 
-/// A Gap Ack Block reported the chunk directly after the cumulative TSN of a SHUTDOWN, so the
-/// SHUTDOWN reneges on it.
+/// The chunk directly after the cumulative TSN of a SHUTDOWN was reported by a Gap Ack Block
+/// before. The SHUTDOWN does not report it, and therefore reneges on it.
 #[test]
 fn a_point_right_below_a_gap_block_takes_it_back() {
     let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
