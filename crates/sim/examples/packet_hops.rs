@@ -1,7 +1,7 @@
-//! Cost of a packet on a link: a million packets from a sender without a transport, over two hops,
-//! to a sink that discards them. Prints nanoseconds per packet and hop, without the generation of
-//! the packets. With `air` the second hop is from an 802.11b access point to one of two stations,
-//! protected by RTS and CTS.
+//! Benchmark of the cost of a packet per link: a million packets from a sender without a transport
+//! cross two hops to a sink that discards them. Prints nanoseconds per packet and hop, excluding
+//! the generation of the packets. With `air` the second hop leads from an 802.11b access point to
+//! one of two stations, protected by RTS and CTS.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-sim --example packet_hops [packets] [payload bytes] [air]
@@ -43,12 +43,13 @@ impl Agent for Sender {
 }
 
 impl Sender {
-    /// Separate from the check whether there is a packet to send, as in a transport.
+    /// Writes the packet in a function separate from the check whether a packet is due, as in a
+    /// transport.
     #[inline(never)]
     fn write(&mut self, out: &mut BytesMut) -> Transmit {
         self.left -= 1;
         self.next += self.interval;
-        // Both ports are `PORT`; the rest is zeros.
+        // Both ports are `PORT`; all other bytes are zero.
         let [high, low] = PORT.to_be_bytes();
         out.resize(self.payload, 0);
         out[..4].copy_from_slice(&[high, low, high, low]);
@@ -83,8 +84,8 @@ impl Agent for Sink {
     }
 }
 
-/// Two hops, the second of them a satellite link (10 Mbit/s, 250 ms, a queue of 50 packets, 1.5 %
-/// loss) or a wireless link.
+/// A world of two hops. The second hop is a satellite link (10 Mbit/s, 250 ms, a queue of 50
+/// packets, 1.5 % loss) or a wireless link.
 fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::error::Error>> {
     let mut topology = Topology::new();
     let nodes = ["source", "router", "destination"].map(|name| topology.add_node(name));
@@ -104,7 +105,8 @@ fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::
     let address = |node| topology.addresses(node, Family::V4).next();
     let (local, remote) = (address(source), address(destination));
     let path = Path::new(local.ok_or("no address")?, remote.ok_or("no address")?);
-    // Slightly below the rate of the satellite link, and well below that of the medium.
+    // The sender's rate is slightly below that of the satellite link, and far below that of the
+    // medium.
     let bits = (payload as u64 + 20) * 8;
     let interval = bits * if air { 400 } else { 100 } + 1;
     let sender = Sender {
@@ -138,8 +140,8 @@ fn wire(
     Ok(())
 }
 
-/// An access point, the station that is the destination, and another station that overhears the
-/// packets.
+/// A wireless cell: an access point, the destination station, and another station that overhears
+/// the packets.
 fn cell(
     topology: &mut Topology,
     access_point: NodeId,

@@ -1,6 +1,6 @@
-//! Compares the throughput of the 802.11 medium with analytical models: the maximum throughput of
-//! one station, one to ten saturated stations against Bianchi, hidden stations with and without
-//! RTS/CTS, capture; also prints the cost per frame.
+//! Comparison of the 802.11 medium with analytical models: the maximum throughput of one station,
+//! one to ten saturated stations (Bianchi), hidden stations with and without RTS/CTS, and capture.
+//! It also prints the cost of simulating a packet.
 //!
 //! `cargo run --release -p anabranch-sim --example wifi_saturation`
 
@@ -119,7 +119,7 @@ fn row(name: &str, count: u32, model: f64, measured: f64) {
     );
 }
 
-/// Measures the cost of simulating a packet.
+/// Measures the time for simulating a packet.
 #[allow(clippy::disallowed_methods)] // a benchmark reads a clock; the simulation does not
 fn cost(standard: Parameters) {
     println!("\nCost");

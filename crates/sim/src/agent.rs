@@ -27,8 +27,9 @@ pub trait Agent: Any {
         let _ = now;
     }
 
-    /// Handles a datagram (the IP payload) that arrived on `path`, from the viewpoint of this node:
-    /// `local` is the destination address of the packet, and `ecn` the ECN field of its IP header.
+    /// Handles a datagram (the IP payload) that arrived on `path`, as seen from this node.
+    /// `path.local` is the destination address of the packet, and `ecn` the ECN field of its IP
+    /// header.
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
     /// Handles the timers that are due at `now`.
@@ -42,9 +43,9 @@ pub trait Agent: Any {
     fn poll_timeout(&self) -> Option<Nanos>;
 }
 
-/// The datagrams that are delivered to an agent. The ports are the first two 16-bit words of the
-/// payload, as in TCP, UDP and SCTP. If several bindings of a node match, the more specific one
-/// wins: ports before address, local port before remote port.
+/// Selects the datagrams that are delivered to an agent, by address and ports. The ports are the
+/// first two 16-bit words of the payload, as in TCP, UDP and SCTP. If several bindings of a node
+/// match, the more specific one wins: ports before address, local port before remote port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// Local address; `None`: every address of the node.
@@ -80,7 +81,7 @@ impl Binding {
     }
 }
 
-/// The node and the lifetime of an agent.
+/// Placement of an agent: its node, its bindings, and its start and stop times.
 #[derive(Clone, Debug)]
 pub struct Attachment {
     /// The node.
@@ -88,11 +89,11 @@ pub struct Attachment {
     /// IP protocol number of the datagrams that the agent sends and receives: 6 TCP, 17 UDP, 132
     /// SCTP.
     pub protocol: u8,
-    /// The datagrams that it receives; may be empty.
+    /// The datagrams that the agent receives; may be empty.
     pub bindings: Vec<Binding>,
-    /// The time at which it starts.
+    /// Start time of the agent, nanoseconds of simulated time.
     pub start: Nanos,
-    /// The time at which its application stops; `None`: never.
+    /// Time at which the agent's application stops, nanoseconds of simulated time; `None`: never.
     pub stop: Option<Nanos>,
 }
 

@@ -1,18 +1,19 @@
-//! Packet buffers: large chunks, which are reused when all packets cut from them have been dropped.
+//! Arena of packet buffers. Packets are cut from large chunks, and a chunk is reused when all its
+//! packets have been dropped.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Size of a chunk, bytes: about eighty packets of Ethernet size, and small enough for a cache.
+/// Size of a chunk, bytes: about eighty Ethernet frames. A chunk is small enough for the
+/// processor's cache.
 const CHUNK: usize = 128 * 1024;
-/// Minimum free space of a chunk before it is handed out, bytes: more than most packets need. A
-/// larger packet reallocates the buffer.
+/// Minimum free space of the current chunk before the next packet is written, bytes. Most packets
+/// are smaller; a larger packet reallocates the buffer.
 const ROOM: usize = 16 * 1024;
-/// Maximum number of chunks that are kept for reuse. More exist only while more bytes than these
-/// hold are in flight.
+/// Maximum number of chunks that are kept for reuse. Further chunks are freed after use.
 const KEPT: usize = 256;
-/// Number of the oldest chunks that are tried before a new one is allocated.
+/// Number of full chunks, oldest first, that are tested for reuse before a new one is allocated.
 const TRIED: usize = 4;
 
 /// Supplies buffers to [`anabranch_transport::Transport::poll_transmit`].
@@ -50,13 +51,13 @@ impl Arena {
 
     #[cold]
     fn turn(&mut self) {
-        // A message that a slow reader has not yet read keeps its whole chunk alive, so some later
-        // chunks are tried, too.
+        // Several chunks are tried, because a single message that its receiver has not yet read
+        // keeps a whole chunk alive.
         let free = (0..self.filled.len().min(TRIED))
             .find(|&i| self.filled[i].try_reclaim(CHUNK))
             .and_then(|i| self.filled.remove(i));
         if self.filled.len() == KEPT {
-            // The memory of a buffer is freed when its last user drops it.
+            // The chunk removed from the list is freed when the last packet in it is dropped.
             self.filled.pop_front();
         }
         let next = free.unwrap_or_else(|| BytesMut::with_capacity(CHUNK));
@@ -88,8 +89,8 @@ mod tests {
                 window.pop_front();
             }
         }
-        // 100 packets of 1500 bytes fit in 2 chunks; chunks straddle the aligned blocks counted
-        // here.
+        // 100 packets of 1500 bytes fit in 2 chunks. The addresses are counted in aligned blocks,
+        // and a chunk may straddle two of them.
         assert!(arena.filled.len() <= 4, "{}", arena.filled.len());
         assert!(chunks.len() <= 12, "{}", chunks.len());
     }

@@ -1,20 +1,21 @@
-//! Demultiplexer: finds the agent of a node that receives a datagram.
+//! Demultiplexer of a node: finds the agent that receives a datagram.
 
 use crate::agent::Binding;
 use crate::packet::Packet;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The search key. Entries without a port are last and are searched linearly.
+    /// Protocol and port of the binding as one search key. Bindings to every port have the largest
+    /// key of their protocol, and are searched linearly.
     group: u32,
     binding: Binding,
-    /// The binding receives all packets to its port.
+    /// Whether the binding restricts only the port, so that every packet to this port matches.
     whole: bool,
     agent: u32,
 }
 
 impl Entry {
-    /// Number of criteria of the binding within its group.
+    /// Rank of the binding within its group: the remote port counts more than the local address.
     fn detail(&self) -> u8 {
         let Binding {
             address,
@@ -36,10 +37,10 @@ impl Entry {
     }
 }
 
-/// Number of the lowest bits of a port that select a hint, before entries are searched.
+/// Number of low bits of the destination port that index `hints`.
 const HINT_BITS: u32 = 4;
 
-/// The hint of a port.
+/// Index in `hints` of a port: its lowest [`HINT_BITS`] bits.
 fn hint(port: u16) -> usize {
     usize::from(port) & ((1 << HINT_BITS) - 1)
 }
@@ -51,13 +52,13 @@ fn group(protocol: u8, port: Option<u16>) -> u32 {
 /// The bindings of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Demux {
-    /// Sorted by group, and within a group the more specific first.
+    /// Bindings sorted by group; within a group the more specific binding comes first.
     entries: Vec<Entry>,
-    /// For each hint, the index of the first entry with such a port.
+    /// For each value of a port's lowest bits, the index of the first entry with such a port.
     hints: [u32; 1 << HINT_BITS],
 }
 
-/// Another agent already has this binding.
+/// Error: another agent already has this binding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BindingConflict;
 
@@ -96,8 +97,9 @@ impl Demux {
         Ok(())
     }
 
-    /// Fast path: the agent that receives `packet`, if the result is obvious. Most agents receive
-    /// all packets to a port, and few ports of a node share a hint.
+    /// Fast path of [`Demux::find`]: the receiving agent, if the first entry with the port's hint
+    /// matches the port and is not restricted further. This is the usual case, because most agents
+    /// receive all packets to a port and few ports of a node share a hint.
     #[inline(always)] // Called where packets are delivered.
     pub fn likely(&self, packet: &Packet) -> Option<u32> {
         let &[_, _, high, low] = packet.bytes.first_chunk()?;
@@ -196,7 +198,7 @@ mod tests {
         for seed in 0..40 {
             let mut rng = Seed::new(seed, 0).stream("bindings");
             let mut demux = Demux::default();
-            // Many bindings share a hint, a group or both.
+            // Random bindings, of which many share a hint, a group or both.
             for agent in 0..rng.below(30) as u32 {
                 let mut binding = Binding::port(rng.below(40) as u16);
                 if rng.below(4) == 0 {

@@ -4,14 +4,14 @@
 use anabranch_orbit::{LIGHT, Place, Position, Shells};
 use anabranch_transport::{Nanos, time};
 
-/// Time between two computed positions; delays are interpolated linearly. The rate of change of a
-/// link's length changes by at most 90 m/s per second, so the error of interpolation is at most 0.1
-/// m, or 0.4 ns.
+/// Interval between the times at which positions are computed, nanoseconds. Delays within an
+/// interval are interpolated linearly. The interpolation error is at most 0.1 m, or 0.4 ns, because
+/// the speed at which the length of a link changes varies by at most 90 m/s per second.
 const GRID: Nanos = 100 * time::MILLISECOND;
 
-/// Number of cached moments.
+/// Number of grid times whose positions are cached.
 const KEPT: usize = 8;
-/// Maximum distance of the next cached moment from the latest one.
+/// Maximum number of grid steps by which a cached time may be ahead of the latest one.
 const AHEAD: u64 = 2;
 
 /// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s.
@@ -23,7 +23,7 @@ const UNKNOWN: f64 = u32::MAX as f64;
 pub(crate) struct Segment {
     from: Nanos,
     until: Nanos,
-    /// The delay at `from`, nanoseconds, and its change per nanosecond.
+    /// Delay at `from`, nanoseconds, and its change per nanosecond.
     delay: f64,
     slope: f64,
 }
@@ -36,15 +36,16 @@ impl Segment {
     }
 }
 
-/// Positions of satellites at a moment of the grid.
+/// Cached positions of all satellites at one time of the grid.
 #[derive(Debug, Default)]
 struct Moment {
-    /// Number of the moment, from 1; 0 for none.
+    /// Index of the grid time plus 1; 0 if the slot is empty.
     number: u64,
     satellites: Vec<Position>,
 }
 
-/// Satellites and stations. Bodies are numbered, the satellites first.
+/// Positions of the satellites and ground stations of a constellation. Satellites and stations are
+/// numbered together as bodies, satellites first.
 #[derive(Debug)]
 pub(crate) struct Ephemeris {
     shells: Shells,
@@ -54,12 +55,13 @@ pub(crate) struct Ephemeris {
     start: Nanos,
     moments: [Moment; KEPT],
     latest: u64,
-    /// The time from which on each station may use its satellite, because of the interruption after
-    /// a handover.
+    /// For each station, the end of its last handover interruption, from which on it may send to
+    /// its satellite.
     pub opens: Vec<Nanos>,
-    /// The satellite that serves each station, with a policy of one satellite.
+    /// Satellite that serves each station, if the routing policy assigns one satellite to a
+    /// station.
     serving: Vec<Option<usize>>,
-    /// Number of stations that each satellite serves.
+    /// Number of stations served by each satellite.
     served: Vec<u32>,
 }
 
@@ -86,7 +88,7 @@ impl Ephemeris {
         &self.places
     }
 
-    /// A station is served by a satellite from now on, or by none.
+    /// Sets the satellite that serves `station` from now on, or none.
     pub fn serve(&mut self, station: usize, satellite: Option<usize>) {
         let last = std::mem::replace(&mut self.serving[station], satellite);
         if let Some(last) = last {
@@ -97,8 +99,9 @@ impl Ephemeris {
         }
     }
 
-    /// Number of stations that a satellite serves, and `station`, because packets that it queued
-    /// before it changed to another satellite are still sent to this one.
+    /// Number of stations that share the link of `satellite`, including `station`. A station that
+    /// has changed to another satellite still counts, because the satellite still sends it the
+    /// packets that it queued before.
     pub fn served_with(&self, satellite: u32, station: usize) -> u32 {
         let is_served = self.serving[station] == Some(satellite as usize);
         self.served[satellite as usize] + u32::from(!is_served)
@@ -108,7 +111,7 @@ impl Ephemeris {
         time::seconds(self.start.saturating_add(at))
     }
 
-    /// The positions of all satellites at a moment of the grid, from the cache.
+    /// Positions of all satellites at the grid time `number`, from the cache.
     fn moment(&mut self, number: u64) -> &[Position] {
         let slot = (number % KEPT as u64) as usize;
         if self.moments[slot].number != number + 1 {
@@ -121,7 +124,7 @@ impl Ephemeris {
         &self.moments[slot].satellites
     }
 
-    /// The positions of all satellites at any time.
+    /// Positions of all satellites at any time, also between grid times.
     pub fn satellites(&mut self, at: Nanos, found: &mut Vec<Position>) {
         if at.is_multiple_of(GRID) {
             let known = self.moment(at / GRID);
@@ -139,8 +142,8 @@ impl Ephemeris {
         self.shells.is_in_reach(place, satellite, position)
     }
 
-    /// The sine of the elevation of a satellite at a station, if its position is known; constant
-    /// between two moments of the grid.
+    /// Sine of the elevation of `satellite` as seen by `station`; `None` if the satellite's
+    /// position is unknown. Constant between two grid times.
     pub fn sine_of_elevation(&mut self, station: usize, satellite: u32, at: Nanos) -> Option<f64> {
         let position = self.position(satellite, at / GRID)?;
         Some(
@@ -149,7 +152,7 @@ impl Ephemeris {
         )
     }
 
-    /// The position of a body at a moment of the grid.
+    /// Position of a body at the grid time `number`.
     fn position(&mut self, body: u32, number: u64) -> Position {
         let body = body as usize;
         let satellites = self.shells.len();
@@ -158,14 +161,15 @@ impl Ephemeris {
         }
         let slot = (number % KEPT as u64) as usize;
         let kept = self.moments[slot].number == number + 1;
-        // Moments far ahead are not cached, because they are needed for one link only.
+        // Grid times far ahead are not cached, because only one link needs them.
         if kept || (self.latest..=self.latest + AHEAD).contains(&number) {
             return self.moment(number)[body];
         }
         self.shells.position(body, self.seconds(number * GRID))
     }
 
-    /// The delay between two bodies around `at`; `UNKNOWN` if a position is unknown.
+    /// Linear delay between two bodies in the grid interval that contains `at`. The delay is
+    /// `UNKNOWN` if a position is unknown.
     pub fn segment(&mut self, one: u32, other: u32, at: Nanos) -> Segment {
         let number = at / GRID;
         let from = number * GRID;

@@ -1,4 +1,4 @@
-//! Errors of building and of running a world.
+//! Errors: invalid topologies, agents and parameters, and runs that stop early.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,7 @@ use anabranch_transport::Nanos;
 
 use crate::wifi::ParameterError;
 
-/// The reason why a world cannot be built. If such an error is returned, no event has been
-/// executed.
+/// The reason why a world cannot be built. All are detected before the first event is executed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -35,7 +34,7 @@ pub enum BuildError {
     /// More links than there are automatic addresses.
     #[error("a topology holds at most {0} links")]
     TooManyLinks(usize),
-    /// A rate of 0 bit/s: no packet would ever be sent.
+    /// A rate of 0 bit/s, with which no packet would ever be sent.
     #[error(
         "link `{0}` has a rate of 0 bit/s; leave the rate out for a link that takes no time to serialise"
     )]
@@ -46,7 +45,7 @@ pub enum BuildError {
     /// Outages of a link that overlap, are out of order, or end before they begin.
     #[error("link `{0}` has outages that overlap or are not in the order of time")]
     Outages(String),
-    /// A probability outside 0 to 1, or NaN.
+    /// A probability that is below 0, above 1, or NaN.
     #[error("a probability lies between 0 and 1, and {0} does not")]
     Probability(f64),
     /// A step function whose times do not increase.
@@ -55,7 +54,7 @@ pub enum BuildError {
     /// Parameters that contradict each other.
     #[error("{0}")]
     Parameters(&'static str),
-    /// A workload with empty messages, or with none per second.
+    /// A workload with empty messages, or with a rate of 0 messages per second.
     #[error("a workload needs {0}")]
     Workload(&'static str),
     /// The node is not at either end of the link.
@@ -79,10 +78,10 @@ pub enum BuildError {
         node: String,
         /// IP protocol number.
         protocol: u8,
-        /// Local port, if the binding names one.
+        /// Local port of the binding; `None` if it receives on every port.
         port: Option<u16>,
     },
-    /// An agent that would start in the past.
+    /// An agent whose start time is earlier than the current time of the world.
     #[error("an agent cannot start at {start} ns, it is {now} ns already")]
     StartsInThePast {
         /// The requested start.
@@ -132,17 +131,17 @@ impl From<BuildError> for Refusal {
     }
 }
 
-/// Why a run stopped before its end.
+/// The reason why a run stopped before its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// An agent requested a wake-up or sent packets repeatedly at one instant, so that the time did
-    /// not advance.
+    /// An agent repeatedly requested a wake-up or sent packets at one instant, so that simulated
+    /// time did not advance.
     #[error("agent {agent} keeps sending or asking for a wake-up at {at} ns")]
     Stalled {
-        /// Index of the agent, in the order of attachment.
+        /// Index of the agent in the order of attachment, from 0.
         agent: usize,
-        /// The instant.
+        /// The instant, nanoseconds of simulated time.
         at: Nanos,
     },
 }

@@ -1,4 +1,4 @@
-//! Accounting of all packets of a world: their number is conserved.
+//! Packet ledger of a world: counts every packet, and checks that packets are conserved.
 
 use crate::packet::DropCounts;
 
@@ -13,11 +13,11 @@ pub struct Ledger {
     pub delivered: u64,
     /// Packets that were dropped, by reason.
     pub dropped: DropCounts,
-    /// Packets on a link, counted individually.
+    /// Packets on links; counted from the links' contents, and not from the other numbers.
     pub in_flight: u64,
 }
 
-/// Packet counts that do not add up: a defect of the simulator.
+/// Error: packet counts that do not add up, which is a defect of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packets were lost or made without account: {0:?}")]
 pub struct Imbalance(pub Ledger);
@@ -38,12 +38,12 @@ impl Ledger {
     }
 }
 
-/// Amount of work that a world has done.
+/// Work that a world has done: events, hops, and packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Events handled: arrivals at the end of a link, and wake-ups of agents.
     pub events: u64,
-    /// Arrivals among these events: packets times hops.
+    /// Those events that are arrivals at the end of a link: each packet counts once per link.
     pub hops: u64,
     /// Packets that agents sent.
     pub sent: u64,

@@ -1,20 +1,21 @@
 //! A deterministic network simulator: nodes, links, queues, losses, workloads, capture.
 //!
-//! The world handles packets and agents, but neither SCTP nor TCP. The simulator carries the real
-//! bytes that transports encode, decides whether and when they arrive, and drives the agents at its
-//! nodes by the contract of [`anabranch_transport`].
+//! The world handles packets and agents, and contains no code for SCTP or TCP. The simulator
+//! carries the real bytes that transports encode, and decides whether and when each packet arrives.
+//! It drives the agents at its nodes as [`anabranch_transport`] specifies.
 //!
 //! 1. A [`Topology`] names nodes and links: rate, propagation delay, queue, losses, outages for
 //!    each direction.
-//! 2. [`World::new`] takes it with a [`Seed`]; [`World::attach`] adds [`Agent`]s to nodes.
-//! 3. [`World::run_until`] runs; [`World::agent`], [`World::link_stats`] and [`World::ledger`]
-//!    return the results.
+//! 2. [`World::new`] creates a world from the topology and a [`Seed`]; [`World::attach`] adds
+//!    [`Agent`]s to nodes.
+//! 3. [`World::run_until`] runs the world; [`World::agent`], [`World::link_stats`] and
+//!    [`World::ledger`] return the results.
 //!
 //! Loss models, queue disciplines, propagation models and workloads each declare their name in
 //! specs and their parameters: see `KINDS` and `kinds` in [`loss`], [`queue`], [`propagation`] and
 //! [`workload`].
 //!
-//! A run is a function of the topology, the agents and the seed. The crate reads no clock, uses no
+//! A run depends only on the topology, the agents and the seed. The crate reads no clock, uses no
 //! other randomness and does no I/O (captures are written to the caller's writer).
 //!
 //! # The path of a packet
@@ -23,8 +24,8 @@
 //! → the interface's lane (see [`link`]) decides its whole passage at once: admission to the queue,
 //! end of serialisation, loss, arrival → the scheduler wakes the lane when the first arrival is due
 //! → the node forwards it by a table lookup, or its demultiplexer passes the same bytes to an
-//! agent's `handle_datagram`. This takes one event per packet and hop, and neither a copy nor an
-//! allocation in steady state.
+//! agent's `handle_datagram`. A packet therefore requires one event per hop, and in steady state
+//! neither a copy nor an allocation.
 #![forbid(unsafe_code)]
 
 mod agent;

@@ -24,21 +24,22 @@ use crate::router::{GROUND, HERE, Hop, Router, Sender};
 use crate::scheduler::Scheduler;
 use crate::topology::{Topology, lane};
 
-/// Outgoing interface and addresses of the packets on one path from a node.
+/// Route of the packets on one path from a node: source address, outgoing interface, and header
+/// size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub source: IpAddr,
-    /// The routing table of the destination.
+    /// Index of the routing table for the destination.
     pub target: u32,
-    /// The sending interface.
+    /// Index of the sending interface.
     pub via: u32,
-    /// The receiving interface, on a ground link.
+    /// Index of the receiving interface, on a ground link.
     pub receiver: u32,
-    /// Size of the IP header.
+    /// Size of the IP header, bytes.
     pub header: u32,
 }
 
-/// Lanes, routes and observers.
+/// Lanes, routes and observers of a world.
 pub(crate) struct Network {
     pub topology: Topology,
     router: Router,
@@ -53,17 +54,18 @@ pub(crate) struct Network {
     pub sequence: u64,
     pub sent: u64,
     pub delivered: u64,
-    /// Packets that reached the end of a link that is not a wire.
+    /// Packets that reached the end of a link that is not a delay line.
     hops: u64,
-    /// Packets that reached the end of a former wire.
+    /// Packets that reached the end of a delay line that has since been converted.
     unfolded: u64,
-    /// Events of media and of links that are not wires. One entry of the scheduler may represent
-    /// several of these sources, and some sources have no entry.
+    /// Events of media and of links that are not delay lines. One entry of the scheduler may
+    /// represent several of these sources, and some sources have no entry.
     pub instants: u64,
-    /// The world is in a long run, so that media are inspected only when it stops.
+    /// Whether the world is in a long run, so that a medium may be left unprocessed until an
+    /// outcome is due.
     pub at_length: bool,
     pub parcels: Parcels,
-    /// Drops at nodes; those on links are counted by the links.
+    /// Drops at nodes; each link counts its own drops.
     dropped: DropCounts,
     pub captures: Vec<Capture>,
     pub recorder: Option<Box<dyn Recorder>>,
@@ -89,7 +91,8 @@ impl Network {
                 continue;
             }
             let link = &mut topology.links[id.index()];
-            // The configurations are moved into the lanes; names and ends remain.
+            // Moves the configurations into the lanes; the topology keeps the names and ends of
+            // links.
             for direction in Direction::BOTH {
                 let config = match direction {
                     Direction::Forward => &mut link.forward,
@@ -127,24 +130,24 @@ impl Network {
         })
     }
 
-    /// Number of event sources before the agents.
+    /// Number of event sources that are not agents; agents are numbered after them.
     #[inline]
     pub fn sources(&self) -> usize {
         self.lanes.len() + self.cells.len()
     }
 
-    /// The time of the next change of routes.
+    /// Time of the next change of routes, nanoseconds.
     #[inline]
     pub fn next_route_change(&self) -> Nanos {
         self.router.next_change()
     }
 
-    /// Updates the routes to `now`; returns whether resolved routes may have changed.
+    /// Updates the routes to `now`. Returns whether resolved routes may have changed.
     pub fn follow_routes(&mut self, now: Nanos) -> bool {
         self.router.follow(&self.topology, now)
     }
 
-    /// The departure of packets on `path` from `node`; `None` if they cannot leave.
+    /// Route of packets on `path` from `node`; `None` if there is no route.
     pub fn departure(&mut self, node: NodeId, path: Path) -> Option<Departure> {
         let target = self.topology.owner(path.remote)?;
         let target = self.router.table(&self.topology, target);
@@ -195,13 +198,13 @@ impl Network {
         }
     }
 
-    /// Keeps the parcel of a dropped packet for reuse.
+    /// Keeps the allocation of a dropped packet for reuse.
     #[inline(never)]
     fn reuse(&mut self, packet: Parcel) {
         drop(self.parcels.unwrap(packet));
     }
 
-    /// Like [`Self::offer`], for links that are not wires.
+    /// Like [`Self::offer`], for links that are not delay lines.
     #[inline(never)]
     fn offer_otherwise(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if packet.header != 0 {
@@ -241,7 +244,8 @@ impl Network {
     pub fn add_capture(&mut self, now: Nanos, capture: Capture) {
         for interface in 0..self.lanes.len() {
             if capture.taps(interface as u32) {
-                // The capture records outgoing and incoming packets.
+                // Both directions are converted, because the capture records outgoing and incoming
+                // packets.
                 self.unfold(now, opposite(interface as u32) as usize);
                 self.unfold(now, interface);
                 self.lanes[interface].tap();
@@ -250,7 +254,7 @@ impl Network {
         self.captures.push(capture);
     }
 
-    /// Passes the packets that a lane has begun to send to the captures.
+    /// Passes the packets whose transmission a lane has begun to the captures.
     #[cold]
     fn tell_captures(&mut self, now: Nanos, index: usize) {
         while let Some((at, packet)) = self.lanes[index].poll_begun() {
@@ -260,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Disables the fast path of a lane, because it is observed from now on.
+    /// Converts a delay line to the general type, because it is observed from now on.
     pub fn unfold(&mut self, now: Nanos, index: usize) {
         if let Lane::DelayLine(wire) = &self.lanes[index] {
             self.unfolded += wire.arrived();
@@ -272,7 +276,7 @@ impl Network {
         }
     }
 
-    /// Runs the next event of a lane: returns the packet and its node, if one reached its
+    /// Runs the next event of a lane. Returns the packet and its node, if a packet reached its
     /// destination.
     #[inline(always)] // Called once, in the event loop.
     pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
@@ -284,7 +288,7 @@ impl Network {
         self.forward(now, node, packet?, size)
     }
 
-    /// Like [`Self::step_lane`], for a lane that is not a wire.
+    /// Like [`Self::step_lane`], for a lane that is not a delay line.
     #[inline(never)]
     fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         self.instants += 1;
@@ -299,8 +303,8 @@ impl Network {
         self.arrive(now, interface, packet)
     }
 
-    /// Processes a packet that arrived at an interface: returns the packet and its node, if this is
-    /// its destination.
+    /// Processes a packet that arrived at an interface. Returns the packet and its node, if this
+    /// node is the packet's destination.
     #[inline(never)]
     pub fn arrive(
         &mut self,
@@ -368,8 +372,8 @@ impl Network {
         None
     }
 
-    /// Whether a station of a ground link is in a handover to another satellite and drops packets
-    /// meanwhile.
+    /// Whether the sending station of a ground link is in a handover to another satellite, during
+    /// which packets are dropped.
     fn is_turning(&self, now: Nanos, interface: u32, receiver: u32) -> bool {
         let sender = Sender {
             interface,
@@ -378,7 +382,7 @@ impl Network {
         self.router.is_turning(&self.topology, now, sender)
     }
 
-    /// The agent that receives packets of a protocol that pass through a node.
+    /// The agent that receives packets of `protocol` that pass through `node`.
     #[inline]
     pub fn transit(&self, node: NodeId, protocol: u8) -> Option<u32> {
         let mut all = self.transits.iter();
@@ -386,8 +390,8 @@ impl Network {
         found.map(|(.., agent)| *agent)
     }
 
-    /// Like [`Self::transit`], for a packet that has arrived at a node; `None` if the node is its
-    /// destination.
+    /// Like [`Self::transit`], for a packet that has arrived at `node`. `None` if the node is the
+    /// packet's destination.
     #[inline]
     pub fn transit_of(&self, node: NodeId, packet: &Packet) -> Option<u32> {
         let agent = self.transit(node, packet.protocol)?;
@@ -400,7 +404,7 @@ impl Network {
         self.dropped.add(reason);
     }
 
-    /// Passes the samples of a lane to the recorder.
+    /// Passes the recorded samples of a lane to the recorder.
     #[inline]
     fn tell(&mut self, index: usize) {
         if self.probing {
@@ -418,7 +422,7 @@ impl Network {
         }
     }
 
-    /// Reports everything that happened up to `now` to the observers.
+    /// Passes all samples and captured packets up to `now` to the observers.
     pub fn settle(&mut self, now: Nanos) {
         for index in 0..self.lanes.len() {
             self.lanes[index].settle(now);
@@ -426,7 +430,7 @@ impl Network {
         }
     }
 
-    /// Number of packets that reached the end of a wire. Each of them was a separate event.
+    /// Number of packets that reached the end of a delay line. Each of them was a separate event.
     fn wired(&self) -> u64 {
         let wires = self.lanes.iter().map(|lane| match lane {
             Lane::DelayLine(wire) => wire.arrived(),
@@ -435,7 +439,8 @@ impl Network {
         wires.sum::<u64>() + self.unfolded
     }
 
-    /// The amount of work done. `events` are the events of agents and of other links.
+    /// Work that the world has done so far. `events` is the number of events of agents and of other
+    /// links.
     pub fn progress(&self, events: u64) -> Progress {
         let wired = self.wired();
         Progress {

@@ -5,23 +5,25 @@ use anabranch_transport::{Nanos, time};
 use crate::ids::{Direction, LinkId};
 use crate::packet::DropReason;
 
-/// The quantities of a link direction that are recorded.
+/// Selection of the quantities of a link direction that are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkProbes {
-    /// Throughput, averaged over bins of this length; the first begins at time 0.
+    /// Throughput, averaged over bins of this length in nanoseconds; the first bin begins at
+    /// time 0.
     pub throughput: Option<Nanos>,
-    /// Packets in the queue, at every change.
+    /// Number of packets in the queue, at every change.
     pub queue: bool,
     /// Sojourn time of each packet in the queue.
     pub sojourn: bool,
-    /// Every drop.
+    /// Every dropped packet.
     pub drops: bool,
-    /// Every mark.
+    /// Every packet in which the queue discipline sets CE.
     pub marks: bool,
 }
 
 impl LinkProbes {
-    /// The probes of both; if both have a bin length, that of `self`.
+    /// The probes that `self` or `others` selects. If both have a bin length, that of `self` is
+    /// used.
     #[must_use]
     pub fn union(self, others: Self) -> Self {
         Self {
@@ -34,36 +36,38 @@ impl LinkProbes {
     }
 }
 
-/// A quantity of a link direction.
+/// A recorded quantity of a link direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkProbe {
-    /// Bytes per second, IP headers included, that arrived at the far end in the bin that begins at
-    /// the sample's time.
+    /// Bytes per second (IP headers included) that arrived at the far end during the bin that
+    /// begins at the sample's time.
     Throughput,
     /// Packets in the queue, including the one in transmission, from the sample's time on.
     QueueLength,
-    /// The last bit of a packet was sent; the value is the time since it joined the queue, seconds.
+    /// Sojourn time of a packet, recorded when its last bit is sent; the value is the time since it
+    /// joined the queue, seconds.
     Sojourn,
-    /// A packet was dropped for this reason; the value is the number of such drops so far.
+    /// Drop of a packet for this reason; the value is the number of such drops so far.
     Dropped(DropReason),
-    /// The queue discipline has set CE in a packet; the value is the number of marked packets so
-    /// far.
+    /// Mark of a packet with CE by the queue discipline; the value is the number of marked packets
+    /// so far.
     Marked,
 }
 
 /// One recorded value of a link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSample {
-    /// The time. Samples of one probe are in the order of time, except for drops in the air and by
-    /// outages: these are reported when they are decided and may lie a queueing delay ahead.
+    /// Time of the sample, nanoseconds of simulated time. Samples of one probe are in the order of
+    /// time, except for drops in the channel and by outages. These are reported when they are
+    /// decided, up to a queueing delay ahead of their time.
     pub at: Nanos,
     /// The link.
     pub link: LinkId,
-    /// Direction.
+    /// Direction of the link.
     pub direction: Direction,
     /// The recorded quantity.
     pub probe: LinkProbe,
-    /// The value, in the probe's unit.
+    /// Value in the unit of the probe.
     pub value: f64,
 }
 
@@ -80,13 +84,13 @@ impl<F: FnMut(LinkSample)> Recorder for F {
     }
 }
 
-/// The probes of one lane, and the samples that the world has not yet fetched.
+/// Probes of one lane, and the samples that the world has not yet fetched.
 #[derive(Debug)]
 pub(crate) struct LaneProbes {
     wanted: LinkProbes,
     link: LinkId,
     direction: Direction,
-    /// Number of the current bin, and the bytes in it.
+    /// Index of the current bin, and the bytes that arrived in it.
     bin: u64,
     bytes: u64,
     samples: Vec<LinkSample>,
@@ -145,7 +149,7 @@ impl LaneProbes {
         }
     }
 
-    /// Reports the bins that ended by `now`.
+    /// Records the throughput of all bins that ended by `now`.
     pub fn close_bins(&mut self, now: Nanos) {
         let Some(length) = self.wanted.throughput else {
             return;
@@ -158,7 +162,7 @@ impl LaneProbes {
         }
     }
 
-    /// Drains the recorded samples; the buffer is kept.
+    /// Removes and returns the recorded samples; the buffer keeps its allocation.
     pub fn drain(&mut self) -> std::vec::Drain<'_, LinkSample> {
         self.samples.drain(..)
     }

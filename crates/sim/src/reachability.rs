@@ -1,5 +1,5 @@
-//! Reachability: the routes of packets at a given time, without sending any, to check static routes
-//! and to explain why packets do not arrive.
+//! Reachability: computes the routes of packets at a given time without sending any. It checks
+//! static routes, and explains why packets do not arrive.
 
 use std::net::IpAddr;
 
@@ -13,17 +13,18 @@ use crate::topology::Topology;
 /// The outcome for a packet that is sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reachability {
-    /// The packet arrives, according to routes and links.
+    /// Routes and link states let the packet reach its destination.
     Reachable,
-    /// A node has no route to the destination, or no interface has the address.
+    /// A node on the path has no route to the destination, or no interface has the destination
+    /// address.
     NoRoute,
-    /// The packet reaches a link that is down in this direction.
+    /// The path contains a link that is down in this direction.
     LinkDown,
-    /// The packet is in a routing loop until its hop limit is exceeded.
+    /// The packet circulates in a routing loop until its hop limit is exceeded.
     Loop,
 }
 
-/// Routes through a topology, evaluated at non-decreasing times.
+/// Computes the paths of packets through a topology, at non-decreasing times.
 pub struct PathFinder<'a> {
     topology: &'a Topology,
     router: Router,
@@ -36,7 +37,7 @@ impl std::fmt::Debug for PathFinder<'_> {
 }
 
 impl<'a> PathFinder<'a> {
-    /// The routes of a topology from which no world has been created yet.
+    /// Creates a path finder for a topology from which no world has been created yet.
     pub fn new(topology: &'a Topology) -> Self {
         Self {
             topology,
@@ -44,13 +45,13 @@ impl<'a> PathFinder<'a> {
         }
     }
 
-    /// Number of computations of routes to a destination so far, a measure of the work.
+    /// Number of routing tables computed so far, as a measure of the work.
     pub fn computed(&self) -> u64 {
         self.router.computed()
     }
 
-    /// The outcome for a packet that `from` sends at `now` from the address `source` to
-    /// `destination`. `now` must not be before that of the previous call.
+    /// Outcome for a packet that `from` sends at `now` from the address `source` to `destination`.
+    /// `now` must not decrease from call to call.
     pub fn find(
         &mut self,
         now: Nanos,
@@ -69,8 +70,8 @@ impl<'a> PathFinder<'a> {
         }
     }
 
-    /// The links that such a packet crosses, in order, whether or not they are up; `None` if there
-    /// is no route to the destination.
+    /// Links that such a packet crosses, in order, whether or not they are up. `None` if there is
+    /// no route to the destination.
     pub fn links(
         &mut self,
         now: Nanos,
@@ -87,8 +88,8 @@ impl<'a> PathFinder<'a> {
         (passage == Reachability::Reachable).then_some(links)
     }
 
-    /// The nodes that such a packet visits, in order, both ends included; `None` if there is no
-    /// route to the destination.
+    /// Nodes that such a packet visits, in order, including both ends. `None` if there is no route
+    /// to the destination.
     pub fn nodes(
         &mut self,
         now: Nanos,
@@ -105,7 +106,7 @@ impl<'a> PathFinder<'a> {
         (passage == Reachability::Reachable).then_some(nodes)
     }
 
-    /// Follows a packet from hop to hop by the routes at `now`, independent of the state of links.
+    /// Follows a packet hop by hop along the routes at `now`, whether or not the links are up.
     fn walk(
         &mut self,
         now: Nanos,
@@ -140,8 +141,8 @@ impl<'a> PathFinder<'a> {
         Reachability::Loop
     }
 
-    /// The times until `until` at which routes may change: the ends of outages, the updates of
-    /// routers, and each interval if nodes move.
+    /// Times up to `until` at which routes may change: the ends of outages, updates of routing
+    /// tables, and, if nodes move, the start of each interval.
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         let links = self.topology.links.iter();
         let outages = links.flat_map(|link| [&link.forward, &link.backward]);
@@ -156,7 +157,7 @@ impl<'a> PathFinder<'a> {
     }
 }
 
-/// Whether an interface cannot send at `now`, because its link is down in that direction.
+/// Whether the interface `lane` cannot send at `now`, because its link is down in this direction.
 fn is_down(topology: &Topology, lane: u32, now: Nanos) -> bool {
     let Some(link) = topology.links.get(lane as usize / 2) else {
         return false;

@@ -1,11 +1,11 @@
 //! Random streams, one per component.
 //!
 //! Each component draws from its own stream, which is derived from `(seed, replication, name of the
-//! component)`, so that adding a component never changes the draws of another, and two worlds with
-//! the same seed have the same losses on links of the same name.
+//! component)`. Adding a component therefore never changes the draws of another, and two worlds
+//! with the same seed have the same losses on links of the same name.
 //!
-//! Decisions use integers only, because floating-point libraries may differ in the last bit between
-//! machines.
+//! Random decisions compare integers, because floating-point libraries may differ in the last bit
+//! between machines.
 
 use anabranch_transport::Nanos;
 use rand_core::RngCore;
@@ -13,12 +13,12 @@ use rand_pcg::Pcg64;
 
 use crate::error::BuildError;
 
-/// The source of all randomness of a run.
+/// Seed of all random streams of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed {
-    /// The seed of the experiment.
+    /// Seed of the experiment, shared by all replications.
     pub seed: u64,
-    /// The number of this replication.
+    /// Number of the replication.
     pub replication: u64,
 }
 
@@ -28,7 +28,7 @@ impl Seed {
         Self { seed, replication }
     }
 
-    /// The stream of the component named `name`. The result depends only on the seed, the
+    /// Random stream of the component named `name`. Its draws depend only on the seed, the
     /// replication and the name.
     pub fn stream(self, name: &str) -> Rng {
         let mut hash = scramble(self.seed ^ 0x616e_6162_7261_6e63);
@@ -49,10 +49,10 @@ impl Seed {
     }
 }
 
-/// 2^64 divided by the golden ratio, the step of SplitMix64.
+/// Increment of SplitMix64: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output function of SplitMix64: a bijection in which every input bit moves every output bit.
+/// Output function of SplitMix64: a bijection in which every input bit affects every output bit.
 fn scramble(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -70,7 +70,7 @@ impl Probability {
     /// Probability 1.
     pub const ALWAYS: Probability = Probability(1 << 53);
 
-    /// The probability `value`.
+    /// Creates a probability from a number.
     ///
     /// # Errors
     /// [`BuildError::Probability`] if `value` is not between 0 and 1.
@@ -82,7 +82,7 @@ impl Probability {
         }
     }
 
-    /// In units of 2^-53.
+    /// The probability in units of 2^-53.
     pub(crate) const fn whole(self) -> u64 {
         self.0
     }
@@ -104,8 +104,8 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// Whether an event of probability `probability` occurs. Always draws once, so that streams
-    /// stay synchronised under different probabilities.
+    /// Returns true with the given probability. Always draws exactly once, so that streams stay
+    /// synchronised under different probabilities.
     #[inline]
     pub fn chance(&mut self, probability: Probability) -> bool {
         self.bits() >> 11 < probability.0
@@ -116,7 +116,8 @@ impl Rng {
         if bound == 0 {
             return 0;
         }
-        // Lemire's multiplication; the few low products that would bias the result are drawn again.
+        // Lemire's multiplication method; the few low products that would bias the result are
+        // rejected.
         let unfair = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.bits()) * u128::from(bound);
@@ -136,8 +137,8 @@ impl Rng {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// A standard normal number (G. Marsaglia and T. A. Bray, "A Convenient Method for Generating
-    /// Normal Variables", 1964: the polar method; one of its two numbers).
+    /// A standard normal number, by the polar method (G. Marsaglia and T. A. Bray, "A Convenient
+    /// Method for Generating Normal Variables", 1964); one of its two results is used.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (u, v) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -148,10 +149,10 @@ impl Rng {
         }
     }
 
-    /// An exponentially distributed time span with the given mean, in whole nanoseconds.
+    /// An exponentially distributed duration with the given mean, in whole nanoseconds.
     ///
-    /// Von Neumann's method of 1951: it only compares uniform draws, hence it is exact and the same
-    /// on every machine.
+    /// Uses von Neumann's method of 1951, which only compares uniform draws. It is therefore exact,
+    /// and gives the same result on every machine.
     pub fn exponential(&mut self, mean: Nanos) -> Nanos {
         let mut whole: u64 = 0;
         loop {
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_the_same_for_ever() {
-        // Pinned, because published results depend on these values.
+        // These values must not change, because published results depend on them.
         let mut rng = Seed::new(1, 0).stream("link satellite forward loss");
         let drawn: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
         assert_eq!(drawn, PINNED);
@@ -225,7 +226,7 @@ mod tests {
         assert!((0..1000).all(|_| !rng.chance(Probability::ZERO)));
         let p = Probability::new(0.015).unwrap();
         let hits = (0..200_000).filter(|_| rng.chance(p)).count();
-        // 3000 expected, standard deviation 54.
+        // 3000 hits are expected, with a standard deviation of 54.
         assert!((2780..3220).contains(&hits), "{hits}");
     }
 

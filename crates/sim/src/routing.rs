@@ -1,4 +1,4 @@
-//! Routing metrics for networks with moving nodes.
+//! Kinds of routing for networks with moving nodes.
 
 use anabranch_orbit::{Edge, Graph, Tree};
 use anabranch_settings::{KindEntry, Registry, kind};
@@ -11,11 +11,12 @@ pub fn kinds() -> Registry<Box<dyn RoutingKind>> {
     Registry::new(KINDS)
 }
 
-/// Computes routes over moving nodes. A world calls it in each interval, for each destination of
-/// packets.
+/// Computes the routes over moving nodes. A world calls it in each interval, once for each
+/// destination of packets.
 pub trait RoutingKind {
-    /// Computes the routes of all nodes of `graph` to `destination`. An edge to the destination is
-    /// used only if `arrives` returns true, because several interfaces of a node are several paths.
+    /// Computes the routes of all nodes of `graph` to `destination`. An edge into the destination
+    /// is used only if `arrives` returns true for it, because the interfaces of a node are separate
+    /// paths.
     fn find(
         &mut self,
         graph: &Graph,
@@ -32,7 +33,7 @@ impl std::fmt::Debug for dyn RoutingKind {
 }
 
 kind! {
-    /// The minimum sum of propagation delays.
+    /// Routing by the minimum sum of propagation delays.
     pub(crate) struct LeastDelay {}
     /// Routes with the smallest sum of propagation delays.
     static MIN_DELAY: KindEntry<Box<dyn RoutingKind>> = "least-delay", |routing: LeastDelay, ()| Ok(Box::new(routing));
@@ -51,7 +52,7 @@ impl RoutingKind for LeastDelay {
 }
 
 kind! {
-    /// The fewest links.
+    /// Routing over the fewest links.
     struct FewestLinks {}
     /// Routes over the fewest links; of several such routes, the one with the smallest sum of
     /// propagation delays.
@@ -66,7 +67,8 @@ impl RoutingKind for FewestLinks {
         arrives: &dyn Fn(&Edge) -> bool,
         tree: &mut Tree,
     ) {
-        // The sum of delays of a path is always far below 1000 seconds.
+        // A delay adds less than one link, because the sum of delays of a path is far below 1000
+        // seconds.
         tree.find(graph, destination, |edge| 1.0 + edge.delay / 1e3, arrives);
     }
 }

@@ -1,35 +1,36 @@
-//! The event scheduler: selects the source of the next event.
+//! Event scheduler: finds the source of the next event.
 //!
-//! A source is a link direction, a medium or an agent. Only its earliest event is visible, because
-//! a link delivers in order and an agent has one next deadline. The size of the scheduler therefore
-//! depends on the topology and not on the number of packets in flight.
+//! A source is a link direction, a medium or an agent. The scheduler stores only the earliest event
+//! of each source. This is sufficient, because a link delivers in order and an agent has one next
+//! deadline. The size of the scheduler therefore depends on the topology and not on the number of
+//! packets in flight.
 //!
-//! Most events are set shortly ahead of the present, by the source whose event has just happened;
-//! most others are deadlines that are postponed many times before they expire. Each source
-//! therefore has a *mark*, which is ordered among the other marks and is never later than the
-//! source's event. The next marks are in a short sorted list, in which a new mark passes the few
-//! that are earlier; all later marks are in a set. An event that is postponed or cancelled leaves
-//! its mark unchanged; the mark moves when it has become the first. Packets on a wire arrive at the
-//! time that was decided when they were sent, so the marks of a wire equal its events, and the
-//! scheduler stores no other data for them.
+//! Most events are scheduled shortly ahead of the present by the source whose event has just been
+//! processed. Most others are deadlines that are postponed many times before they expire. Each
+//! source therefore has a *mark*, which is never later than the event of the source; the marks of
+//! all sources are ordered. The earliest marks are in a short sorted list, in which a new mark
+//! passes the few earlier ones; all later marks are in a set. If an event is postponed or
+//! cancelled, its mark stays unchanged, and moves only when it has become the first. Arrivals of
+//! packets on a delay line are fixed when the packets are sent, so its marks always equal its
+//! events, and the scheduler stores no other data for it.
 
 use std::collections::BTreeSet;
 
 use anabranch_transport::Nanos;
 
-/// Bits of a key that are reserved for its source and [`STEADY`]. More sources are not possible,
-/// because the routes of a world of a million sources would not fit in memory.
+/// Number of bits of a key that are reserved for its source and [`STEADY`]. This limits the number
+/// of sources to a million; the routes of a larger world would not fit in memory.
 const SOURCE_BITS: u32 = 21;
-/// The bits that the scheduler adds to the key.
+/// Mask of the bits that the scheduler adds to a key.
 const ADDED: u64 = (1 << SOURCE_BITS) - 1;
-/// Flag of the mark of a source whose event moves only when it has happened: see
+/// Flag in the mark of a *steady* source, whose event changes only after it has been processed: see
 /// [`Scheduler::begin`].
 const STEADY: u64 = 1 << (SOURCE_BITS - 1);
 const SOURCE: u64 = STEADY - 1;
 
-/// The time of an event and its sequence number; events at one instant happen in the order in which
-/// they were decided. The lowest bits of the number are zero, because the scheduler stores the
-/// source in them. The remaining bits are enough for 8 million million events.
+/// Time and sequence number of an event. Events at one instant are processed in the order in which
+/// they were scheduled. The lowest bits of the number are zero, because the scheduler stores the
+/// source there. The remaining bits suffice for 8 million million events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventKey {
     at: Nanos,
@@ -37,32 +38,32 @@ pub(crate) struct EventKey {
 }
 
 impl EventKey {
-    /// No event.
+    /// Key for the absence of an event.
     pub const NONE: EventKey = EventKey {
         at: Nanos::MAX,
         number: u64::MAX,
     };
 
-    /// The event decided as number `sequence`, at `at`.
+    /// Key of the event at `at` with the sequence number `sequence`.
     #[inline]
     pub fn new(at: Nanos, sequence: u64) -> Self {
         let number = sequence << SOURCE_BITS;
         Self { at, number }
     }
 
-    /// The event at `at` that follows all other events of that instant.
+    /// Key of an event at `at` that follows all other events of that instant.
     #[inline]
     pub fn last(at: Nanos) -> Self {
         Self::new(at, u64::MAX >> SOURCE_BITS)
     }
 
-    /// The time of the event.
+    /// Time of the event, nanoseconds.
     #[inline]
     pub fn at(self) -> Nanos {
         self.at
     }
 
-    /// The event of a mark.
+    /// Key of the event to which a mark belongs.
     #[inline]
     pub fn event(self) -> EventKey {
         match self {
@@ -74,14 +75,15 @@ impl EventKey {
         }
     }
 
-    /// Whether the mark stands for no event. No real event has all bits of its number set,
-    /// including those of its source.
+    /// Whether the mark is that of a source without an event. All bits of its number are then set,
+    /// which no real event has.
     #[inline(always)]
     fn is_never(self) -> bool {
         self.number == u64::MAX
     }
 
-    /// Whether this event precedes `other`. Two events at one instant are rare.
+    /// Whether this event precedes `other`. Times are compared first, because two events at one
+    /// instant are rare.
     #[inline(always)]
     fn before(self, other: EventKey) -> bool {
         match self.at == other.at {
@@ -97,26 +99,26 @@ fn decided_before(number: u64, other: u64) -> bool {
     number < other
 }
 
-/// The event of a source, with the source in the lowest bits of its number; all bits are set if
-/// there is no event.
+/// Key of an event with its source in the lowest bits of the number; all bits are set if there is
+/// no event.
 type Mark = EventKey;
 
-/// No mark.
+/// Mark of a source without an event.
 const NONE: Mark = EventKey::NONE;
 
-/// The mark of the event `key` of `source`. All bits are set only for the absence of an event.
+/// Mark of the event `key` of `source`. If there is no event, all bits stay set.
 #[inline(always)]
 fn mark(source: usize, key: EventKey) -> Mark {
     let number = key.number | source as u64;
     Mark { number, ..key }
 }
 
-/// The bits that the mark of a steady source has in addition to those of the event.
+/// Bits that the mark of a steady source has in addition to those of its event's key.
 pub(crate) fn steady_bits(source: usize) -> u64 {
     STEADY | source as u64
 }
 
-/// The mark of the event of a steady source with the number `sequence`, at `at`. `bits` is the
+/// Mark of an event of a steady source with the number `sequence` at the time `at`. `bits` is the
 /// result of [`steady_bits`] for the source.
 #[inline(always)]
 pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> EventKey {
@@ -124,25 +126,25 @@ pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> EventKey {
     Mark { at, number }
 }
 
-/// Capacity of the sorted list. The number is small because the insertion of a new mark passes all
-/// earlier marks.
+/// Capacity of the sorted list. It is small, because inserting a mark moves past all earlier marks
+/// in the list.
 const NEAR: usize = 32;
 
-/// The next event of a source, and its mark, which is not later than the event.
+/// Next event of a source, and the source's mark, which is not later than the event.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     event: Mark,
     mark: Mark,
 }
 
-/// The event scheduler: the next event of every source.
+/// Event scheduler with the next event of every source.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     sources: Vec<Source>,
-    /// The earliest mark, which is the event of its source.
+    /// Earliest mark, which equals the event of its source.
     first: Mark,
-    /// The next marks in descending order. The earliest mark of `far` is at index 0, before all of
-    /// them.
+    /// Next marks in descending order. Index 0 holds the earliest mark of `far`, as an upper bound
+    /// of the list.
     near: [Mark; NEAR],
     /// Number of used entries of `near`; at least 1.
     len: usize,
@@ -151,7 +153,7 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler with `sources` sources and no events.
+    /// Creates a scheduler for `sources` sources without events.
     pub fn new(sources: usize) -> Self {
         let mut scheduler = Self {
             sources: Vec::new(),
@@ -164,7 +166,7 @@ impl Scheduler {
         scheduler
     }
 
-    /// Grows to at least `sources` sources; existing sources keep their events.
+    /// Adds sources until there are at least `sources`; existing sources keep their events.
     pub fn grow(&mut self, sources: usize) {
         debug_assert!(sources as u64 <= SOURCE);
         if sources > self.sources.len() {
@@ -188,8 +190,8 @@ impl Scheduler {
         }
     }
 
-    /// Sets the deadline of an agent. A deadline that does not change keeps its position among the
-    /// events of its instant.
+    /// Sets the deadline of an agent; `None` cancels it. A deadline that does not change keeps its
+    /// position among the events of its instant.
     #[inline(always)] // Called once, by the code that drives agents.
     pub fn alarm(&mut self, source: usize, at: Option<Nanos>, sequence: &mut u64) {
         let known = &mut self.sources[source];
@@ -220,15 +222,15 @@ impl Scheduler {
         self.bring_forward(NONE, mark);
     }
 
-    /// Sets the next event of a steady source, whose event was the earliest and has happened, by
-    /// its [`steady_mark`].
+    /// Sets the next event of the steady source whose event was the earliest and has been
+    /// processed, by its [`steady_mark`].
     #[inline(always)] // Called once, by the code that runs the events of a wire.
     pub fn follow(&mut self, mark: EventKey) {
         self.replace(mark);
         self.settle();
     }
 
-    /// The source is no longer steady; `key` is its event.
+    /// Makes a steady source an ordinary one; `key` is its event.
     pub fn unsettle(&mut self, source: usize, key: EventKey) {
         let number = key.number | steady_bits(source);
         let steady = Mark { number, ..key };
@@ -241,8 +243,8 @@ impl Scheduler {
         self.set(source, key);
     }
 
-    /// Moves the mark to the event of its source. Either the event is earlier than the mark, or the
-    /// mark is the first.
+    /// Moves the mark of a source to the source's event. Either the event must be earlier than the
+    /// mark, or the mark must be the first.
     #[inline(never)]
     fn place(&mut self, source: usize, event: Mark) {
         let mark = std::mem::replace(&mut self.sources[source].mark, event);
@@ -253,11 +255,11 @@ impl Scheduler {
         self.settle();
     }
 
-    /// Moves the mark forward, because the event of its source is earlier.
+    /// Moves a mark to an earlier event.
     #[inline(always)]
     fn bring_forward(&mut self, mark: Mark, event: Mark) {
         if mark == self.first {
-            // The mark stays the first, or there was none.
+            // The mark remains the first, or becomes the first because there was none.
             self.first = event;
             return;
         }
@@ -272,10 +274,10 @@ impl Scheduler {
         }
     }
 
-    /// Moves the first mark until it equals the event of its source.
+    /// Moves the first mark to the event of its source, until they are equal.
     #[inline(always)]
     fn settle(&mut self) {
-        // All bits are set if there is no mark.
+        // If there is no mark, all bits are set, including `STEADY`.
         if self.first.number & STEADY == 0 {
             let known = &self.sources[(self.first.number & SOURCE) as usize];
             if known.event != self.first {
@@ -297,8 +299,8 @@ impl Scheduler {
         }
     }
 
-    /// Moves the first mark to `event`, which is later; another mark may then be the first. Most
-    /// pass one or two others.
+    /// Moves the first mark to the later time of `event`; another mark may become the first. Most
+    /// such moves pass only one or two other marks, which this function handles.
     #[inline(always)]
     fn replace(&mut self, event: Mark) {
         let Some([.., third, second, next]) = self.near.get_mut(..self.len) else {
@@ -315,7 +317,7 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Self::replace`], for any distance.
+    /// Like [`Self::replace`], for a move past any number of marks.
     #[inline(never)]
     fn replace_further(&mut self, event: Mark) {
         let next = self.near[(self.len - 1) % NEAR];
@@ -323,13 +325,13 @@ impl Scheduler {
             self.first = event;
             return;
         }
-        // `NONE` is later than every event.
+        // `NONE` is later than every event, so it also takes this branch.
         if event >= self.near[0] {
             return self.replace_far(event);
         }
         self.first = next;
-        // The slot of the mark and all later slots are free. The loop ends because the mark at
-        // index 0 is later.
+        // The slot of the moved mark is free; `later` is shifted into it until the place of `event`
+        // is found. The loop ends because the mark at index 0 is later.
         let mut list = &mut self.near[..self.len];
         while let [.., later, free] = list {
             if *later >= event {
@@ -342,7 +344,7 @@ impl Scheduler {
         }
     }
 
-    /// Like [`Self::replace`], if `event` does not belong in the list.
+    /// Like [`Self::replace`], if `event` is too late for the list.
     #[inline(never)]
     fn replace_far(&mut self, event: Mark) {
         if self.len == 1 {
@@ -375,7 +377,7 @@ impl Scheduler {
         self.near[place % NEAR] = mark;
     }
 
-    /// Inserts a mark that is beyond the list, or for which the list has no space.
+    /// Inserts a mark that is later than the list, or that a full list cannot hold.
     #[inline(never)]
     fn insert_far(&mut self, mark: Mark) {
         if mark < self.near[0] {
@@ -394,13 +396,13 @@ impl Scheduler {
         }
     }
 
-    /// Fills the place of the first mark, which was removed.
+    /// Makes the next mark the first, because the first was removed.
     fn fetch_first(&mut self) {
         self.replace_far(NONE);
         self.settle();
     }
 
-    /// Removes a mark that is not the first.
+    /// Removes a mark other than the first.
     #[inline(never)]
     fn remove(&mut self, mark: Mark) {
         let near = &self.near[1..self.len];
@@ -413,8 +415,7 @@ impl Scheduler {
         }
     }
 
-    /// The list is empty and the first mark moves to `event`, past others: refills the list from
-    /// the set.
+    /// Refills the empty list from the set, when the first mark moves to `event`.
     #[cold]
     fn fetch(&mut self, event: Mark) {
         if event != NONE {
@@ -436,13 +437,13 @@ impl Scheduler {
         self.first == NONE
     }
 
-    /// The time and the source of the earliest event, if there is one.
+    /// Time and source of the earliest event, which must exist.
     #[inline(always)]
     pub fn first(&self) -> (Nanos, usize) {
         (self.first.at, (self.first.number & SOURCE) as usize)
     }
 
-    /// A lower bound on the events of all sources except that of the earliest event.
+    /// Lower bound of the events of all sources except that of the earliest event.
     #[inline]
     pub fn rival(&self) -> EventKey {
         self.near[self.len - 1].event()
@@ -454,7 +455,7 @@ impl Scheduler {
         self.sources[source].event.event()
     }
 
-    /// The time and the source of the earliest event; `None` if no event is left.
+    /// Time and source of the earliest event; `None` if no event is left.
     #[inline]
     pub fn earliest(&self) -> Option<(Nanos, usize)> {
         match self.first {

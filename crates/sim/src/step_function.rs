@@ -1,4 +1,4 @@
-//! Time-dependent values: for example the rate or the delay of a link, or the probability of a
+//! Step functions of time, for example the rate or the delay of a link, or the probability of a
 //! loss.
 
 use anabranch_settings::{Datum, Kind, Value};
@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::error::BuildError;
 
-/// A value over time: a constant, or a step function, which may be periodic.
+/// A value as a function of time: a constant, or a step function, which may be periodic.
 ///
 /// ```
 /// use anabranch_sim::StepFunction;
@@ -19,17 +19,18 @@ use crate::error::BuildError;
 /// # Ok::<(), anabranch_sim::BuildError>(())
 /// ```
 ///
-/// The simulator opens no file: a caller that has a trace file should read it into such a list.
+/// The simulator opens no files: a caller that has a trace file should read it into such a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepFunction<T> {
     first: T,
-    /// Each value applies from its time until the next time. Times increase and are above 0.
+    /// Each value applies from its time in nanoseconds until the time of the next entry. Times
+    /// increase strictly and are above 0.
     steps: Vec<(Nanos, T)>,
     period: Option<Nanos>,
 }
 
 impl<T: Copy> StepFunction<T> {
-    /// Always `value`.
+    /// A function that always has the value `value`.
     pub const fn constant(value: T) -> Self {
         Self {
             first: value,
@@ -38,8 +39,8 @@ impl<T: Copy> StepFunction<T> {
         }
     }
 
-    /// `first`, and from each time of `steps` the value of that step, until the next. A step at
-    /// time 0 replaces `first`.
+    /// A function that begins with `first`, and has the value of each step from its time until the
+    /// next step. A step at time 0 replaces `first`.
     ///
     /// # Errors
     /// [`BuildError::Schedule`] if the times do not increase.
@@ -76,20 +77,21 @@ impl<T: Copy> StepFunction<T> {
         Ok(self)
     }
 
-    /// The first value, and each later value with the time from which it applies.
+    /// The first value, and the later values, each with the time in nanoseconds from which it
+    /// applies.
     pub fn changes(&self) -> (T, &[(Nanos, T)]) {
         (self.first, &self.steps)
     }
 
-    /// The period, if the steps repeat.
+    /// The period in nanoseconds, if the steps repeat.
     pub fn period(&self) -> Option<Nanos> {
         self.period
     }
 
-    /// Converts the values.
+    /// Converts all values by `of`.
     ///
     /// # Errors
-    /// Those of `of`.
+    /// The errors of `of`.
     pub fn try_map<U, E>(&self, of: impl Fn(T) -> Result<U, E>) -> Result<StepFunction<U>, E> {
         let steps = self.steps.iter();
         Ok(StepFunction {
@@ -101,7 +103,7 @@ impl<T: Copy> StepFunction<T> {
         })
     }
 
-    /// The value, if it never changes.
+    /// The value, if the function is constant.
     pub fn as_constant(&self) -> Option<T> {
         self.steps.is_empty().then_some(self.first)
     }
@@ -119,12 +121,12 @@ impl<T: Copy> From<T> for StepFunction<T> {
 }
 
 impl StepFunction<u64> {
-    /// The rate, in bits per second, of a trace of delivery opportunities as recorded by mahimahi:
-    /// at each of `times` one packet of `size` bytes can leave, and the trace repeats after its
-    /// last time. The opportunities of each millisecond are spread evenly over it.
+    /// Rate, in bits per second, of a trace of delivery opportunities as recorded by mahimahi. At
+    /// each of `times` one packet of `size` bytes can leave, and the trace repeats after its last
+    /// time. The opportunities within a millisecond are spread evenly over it.
     ///
     /// # Errors
-    /// [`BuildError::Schedule`] if the times decrease or the last one is 0 (or there is none).
+    /// [`BuildError::Schedule`] if the times decrease, or if the last time is 0 or missing.
     pub fn opportunities(
         times: impl IntoIterator<Item = Nanos>,
         size: usize,
@@ -155,8 +157,8 @@ impl StepFunction<u64> {
     }
 }
 
-/// The form in specs: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first
-/// step is at 0.
+/// Form in specs: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first step
+/// must be at 0.
 impl<T: Value + Copy> Value for StepFunction<T> {
     const KIND: Kind = Kind::StepFunction(&T::KIND);
 
@@ -190,13 +192,13 @@ impl<T: Value + Copy> Value for StepFunction<T> {
     }
 }
 
-/// Reads a value over time at non-decreasing times.
+/// Evaluates a step function at non-decreasing times.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<T> {
     values: StepFunction<T>,
-    /// Start of the current period.
+    /// Start of the current period, nanoseconds.
     origin: Nanos,
-    /// Number of steps of this period that have begun.
+    /// Number of steps of the current period that have begun.
     begun: usize,
 }
 
@@ -209,8 +211,8 @@ impl<T: Copy> Cursor<T> {
         }
     }
 
-    /// The value at `now`, which must not be before the previous call, and the time of the next
-    /// change ([`Nanos::MAX`] for never).
+    /// Value at `now`, and the time of the next change ([`Nanos::MAX`] if there is none). `now`
+    /// must not be before that of the previous call.
     pub fn at(&mut self, now: Nanos) -> (T, Nanos) {
         if let Some(period) = self.values.period
             && now - self.origin >= period
@@ -299,7 +301,8 @@ mod tests {
 
     #[test]
     fn opportunities_are_a_rate_for_each_millisecond() {
-        // Two packets by 1 ms, none by 2 ms, one by 3 ms; then the trace repeats.
+        // Two packets leave in the first millisecond, none in the second, and one in the third;
+        // then the trace repeats.
         let trace = StepFunction::opportunities([MS, MS, 3 * MS], 1500).unwrap();
         let mut cursor = Cursor::new(trace);
         assert_eq!(cursor.at(0), (24_000_000, MS));

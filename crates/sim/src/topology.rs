@@ -1,4 +1,4 @@
-//! Topology: nodes, links, interfaces, addresses, routes.
+//! Topology: nodes, links, interfaces, addresses and routes.
 
 mod constellation;
 mod ground_rate;
@@ -26,11 +26,12 @@ pub use ground_rate::ElevationStep;
 pub use wireless::MediumConfig;
 pub(crate) use wireless::WirelessMedium;
 
-/// Number of links for which there are automatic addresses.
+/// Maximum number of links, because each needs automatic addresses.
 const MAX_LINKS: usize = 1 << 16;
 
-/// The connection of a node to a link. Interface `2 n` is the first end of link `n`, `2 n + 1` the
-/// second; the lane of the same number carries the packets that the interface sends.
+/// An interface: the connection of a node to a link. Interface `2 n` is at the first end of link
+/// `n`, and `2 n + 1` at the second. The lane with the same number carries the packets that the
+/// interface sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
     pub node: NodeId,
@@ -54,7 +55,7 @@ impl Interface {
     }
 }
 
-/// A static route.
+/// A static route at a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GivenRoute {
     pub node: NodeId,
@@ -62,40 +63,40 @@ pub(crate) struct GivenRoute {
     pub via: u32,
 }
 
-/// The dependence of computed routes on the state of links.
+/// Reaction of computed routes to links that go down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// No reaction: packets on the shortest route reach a link that is down.
+    /// None: packets on the shortest route are sent even if a link on it is down.
     Static,
     /// A link is used while both of its directions are up, as with routers that exchange hello
-    /// packets, and all routers know a change after the delay `after`. If there is no alternative
-    /// route to an interface, packets are sent to the link that is down.
+    /// packets. All routers know of a change after the delay `after`. If there is no other route to
+    /// an interface, packets are sent to the link that is down.
     FollowsLinks {
-        /// Time for detection and convergence together.
+        /// Delay of detection and convergence together, nanoseconds.
         after: Nanos,
     },
 }
 
 impl Default for Routing {
-    /// All routers know changes immediately.
+    /// All routers know of changes immediately.
     fn default() -> Self {
         Routing::FollowsLinks { after: 0 }
     }
 }
 
-/// The routing between moving nodes.
+/// Settings of the routing between moving nodes.
 pub struct MovingRoutes {
-    /// Creates the kind, for each router.
+    /// Creates the routing kind; called once for each router.
     pub kind: Box<dyn Fn() -> Box<dyn RoutingKind>>,
-    /// Routes are computed at multiples of this interval, and are constant in between; at least 1
-    /// ns.
+    /// Routes are computed at multiples of this interval in nanoseconds, and are constant between
+    /// them; 0 counts as 1.
     pub interval: Nanos,
-    /// Stations forward packets from satellites to satellites.
+    /// Whether stations forward packets from satellites to satellites.
     pub relays: bool,
 }
 
 impl Default for MovingRoutes {
-    /// The least delay, every 100 ms, and no forwarding by stations.
+    /// Routes of the least delay, computed every 100 ms, without forwarding by stations.
     fn default() -> Self {
         Self {
             kind: Box::new(|| Box::new(LeastDelay {})),
@@ -122,16 +123,16 @@ struct Node {
 
 /// The builder of a world's topology.
 ///
-/// Every interface gets its own IPv4 and IPv6 address: on link `n`, `10.x.y.1` and `10.x.y.2` with
+/// Every interface has an IPv4 and an IPv6 address: on link `n`, `10.x.y.1` and `10.x.y.2` with
 /// `n = 256 x + y`, and `fd00::n:1` and `fd00::n:2` (`n` in hexadecimal). [`Topology::set_address`]
-/// changes one.
+/// changes an address.
 ///
-/// Packets take the route with the fewest links, and arrive at the interface with the destination
-/// address if the destination can be reached that way, because several addresses are several paths.
-/// Packets are routed around links that are down (see [`Routing`]). [`Topology::add_route`]
-/// overrides this. A sender with several interfaces sends from the interface with the source
-/// address, unless the packet would then return to the sender, or a static route names another
-/// interface.
+/// Packets take the route with the fewest links that arrives at the interface with the destination
+/// address, because the addresses of a node are separate paths. Only if there is no such route do
+/// they arrive at another interface of the node. Packets are routed around links that are down (see
+/// [`Routing`]). [`Topology::add_route`] adds static routes, which take precedence. A sender with
+/// several interfaces sends from the interface with the source address. There are two exceptions:
+/// the packet would return to the sender, or a static route specifies another interface.
 #[derive(Debug, Default)]
 pub struct Topology {
     nodes: Vec<Node>,
@@ -142,7 +143,7 @@ pub struct Topology {
     pub(crate) routing: Routing,
     pub(crate) constellations: Vec<Constellation>,
     pub(crate) moving_routes: MovingRoutes,
-    /// Indexes by name and by address.
+    /// Indices of nodes and links by name, and of interfaces by address.
     node_names: BTreeMap<String, u32>,
     link_names: BTreeMap<String, u32>,
     addresses: BTreeMap<IpAddr, u32>,
@@ -196,8 +197,8 @@ impl Topology {
         Ok(id)
     }
 
-    /// Adds a transmitter whose receiver is named by each packet: a link whose second interface
-    /// never sends.
+    /// Adds the transmitter of a ground interface: a link whose second interface never sends,
+    /// because each packet specifies its receiver.
     fn add_transmitter(
         &mut self,
         name: String,
@@ -214,7 +215,7 @@ impl Topology {
         Ok(id)
     }
 
-    /// Adds a link and its interfaces, which belong to no node yet.
+    /// Adds a link and its two interfaces, which do not belong to a node yet.
     fn add_ends(&mut self, link: LinkConfig) -> Result<LinkId, BuildError> {
         if self.link(&link.name).is_some() {
             return Err(BuildError::DuplicateLink(link.name));
@@ -251,12 +252,12 @@ impl Topology {
         self.moving_routes = routes;
     }
 
-    /// Computation of routes over moving nodes.
+    /// Settings of the routing between moving nodes.
     pub fn moving_routes(&self) -> &MovingRoutes {
         &self.moving_routes
     }
 
-    /// Whether a link belongs to a constellation.
+    /// Whether a link belongs to a constellation, so that its delay varies.
     pub(crate) fn moves(&self, link: LinkId) -> bool {
         self.constellations.iter().any(|it| it.has(link))
     }
@@ -267,7 +268,7 @@ impl Topology {
         self.constellations.iter().any(|it| it.has_isl(link))
     }
 
-    /// Replaces the address of the same family of the interface of `node` at `link`.
+    /// Replaces the address of `node` at `link` that has the same family as `address`.
     ///
     /// # Errors
     /// [`BuildError::NotAtLink`], [`BuildError::AddressTaken`].
@@ -289,8 +290,9 @@ impl Topology {
         Ok(())
     }
 
-    /// Adds a static route at `node` to `destination` via `via`, independent of the shortest route.
-    /// The route applies to both addresses of the interface with `destination`.
+    /// Adds a static route at `node`: packets to `destination` are sent to the link `via`,
+    /// regardless of the shortest route. The route applies to the IPv4 and the IPv6 address of the
+    /// interface that has `destination`.
     ///
     /// # Errors
     /// [`BuildError::UnknownAddress`], [`BuildError::NotAtLink`].
@@ -308,18 +310,18 @@ impl Topology {
         Ok(())
     }
 
-    /// Sets how computed routes depend on the state of links; by default they follow immediately.
-    /// Static routes do not depend on it.
+    /// Sets how computed routes react to links that go down; by default they follow immediately.
+    /// Static routes are not affected.
     pub fn set_routing(&mut self, routing: Routing) {
         self.routing = routing;
     }
 
-    /// The node with this name.
+    /// The node named `name`.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.node_names.get(name).copied().map(NodeId)
     }
 
-    /// The link with this name.
+    /// The link named `name`.
     pub fn link(&self, name: &str) -> Option<LinkId> {
         self.link_names.get(name).copied().map(LinkId)
     }
@@ -341,15 +343,15 @@ impl Topology {
         interfaces.map(|interface| LinkId(interface / 2))
     }
 
-    /// The addresses of `node` in one family, in the order in which its links were added: the first
-    /// should be used for the primary path.
+    /// Addresses of `node` in one family, in the order in which its links were added. The first
+    /// address should be used for the primary path.
     pub fn addresses(&self, node: NodeId, family: Family) -> impl Iterator<Item = IpAddr> + '_ {
         let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
         let interfaces = interfaces.into_iter().flatten();
         interfaces.map(move |&index| self.interfaces[index as usize].address(family))
     }
 
-    /// The address of `node` at `link`.
+    /// Address of `node` at `link` in one family.
     ///
     /// # Errors
     /// [`BuildError::NotAtLink`], [`BuildError::UnknownNode`], [`BuildError::UnknownLink`].
@@ -363,12 +365,12 @@ impl Topology {
         Ok(self.interfaces[index as usize].address(family))
     }
 
-    /// The name of a node of this topology.
+    /// Name of a node of this topology.
     pub fn node_name(&self, node: NodeId) -> &str {
         &self.nodes[node.index()].name
     }
 
-    /// The name of a link of this topology.
+    /// Name of a link of this topology.
     pub fn link_name(&self, link: LinkId) -> &str {
         &self.links[link.index()].name
     }
@@ -388,7 +390,7 @@ impl Topology {
         }
     }
 
-    /// The interface of `node` at `link`.
+    /// Index of the interface of `node` at `link`.
     pub(crate) fn interface(&self, node: NodeId, link: LinkId) -> Result<u32, BuildError> {
         self.check(node)?;
         let config = self
@@ -404,7 +406,7 @@ impl Topology {
         }
     }
 
-    /// The interface with `address`.
+    /// Index of the interface that has `address`.
     pub(crate) fn owner(&self, address: IpAddr) -> Option<u32> {
         self.addresses.get(&address).copied()
     }
@@ -418,7 +420,7 @@ impl Topology {
     }
 }
 
-/// The interface that sends in `direction` of `link`; also the number of its lane.
+/// Index of the interface that sends in `direction` of `link`, which is also the index of the lane.
 pub(crate) fn lane(link: LinkId, direction: Direction) -> usize {
     link.index() * 2 + direction as usize
 }

@@ -1,4 +1,4 @@
-//! The world: a network, its agents, and the clock.
+//! World: a network with its agents and its simulated clock.
 
 mod agent_io;
 mod agent_slot;
@@ -27,7 +27,8 @@ use crate::wifi::StationStats;
 use agent_io::{deliver, drive, set_alarm};
 use agent_slot::AgentSlot;
 
-/// A deterministic network with agents: a function of its topology, its agents and its seed.
+/// A deterministic network with agents, whose behaviour depends only on its topology, its agents
+/// and its seed.
 ///
 /// ```
 /// use anabranch_sim::{DirectionConfig, DropTail, Family, Limit, LinkConfig};
@@ -56,25 +57,27 @@ pub struct World {
     /// The demultiplexer of each node.
     demux: Vec<Demux>,
     arena: Arena,
-    /// Number of events, except those of media and wires.
+    /// Number of events so far, without those of media and delay lines.
     events: u64,
-    /// An agent that never stops; reported at the end of the event.
+    /// An agent that does not stop waking up or sending; reported as an error at the end of the
+    /// event.
     stalled: Option<RunError>,
-    /// Events before this time are run; sources may process consecutive events up to it directly.
+    /// Time before which events are run. Sources may process consecutive events up to it without
+    /// returning to the main loop.
     ahead: Nanos,
-    /// Before this time only events must be processed: it is not later than `ahead`, and routes do
-    /// not change before it.
+    /// Time before which events need no check of routes: at most `ahead` and the next change of
+    /// routes.
     clear: Nanos,
-    /// Run a single event, at any time.
+    /// Whether to run only a single event, at any time.
     single: bool,
 }
 
 impl World {
-    /// A world at time 0 without agents.
+    /// Creates a world at time 0 without agents.
     ///
     /// # Errors
-    /// [`BuildError::ZeroRate`] and [`BuildError::Outages`], which can be checked only for a whole
-    /// link.
+    /// [`BuildError::ZeroRate`] and [`BuildError::Outages`], which depend on several settings of a
+    /// link and can be detected only now.
     pub fn new(topology: Topology, seed: Seed) -> Result<Self, BuildError> {
         let demux = topology.nodes().map(|_| Demux::default()).collect();
         Ok(Self {
@@ -96,7 +99,7 @@ impl World {
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`], [`BuildError::StartsInThePast`];
-    /// the world is unchanged.
+    /// after an error the world is unchanged.
     pub fn attach(
         &mut self,
         attachment: Attachment,
@@ -164,13 +167,13 @@ impl World {
         Ok(AgentId(index as u32))
     }
 
-    /// Adds an agent that receives every packet of an IP protocol that `node` would forward, and
-    /// may send with the addresses of others: a proxy. The tap does not receive the packets of the
-    /// agent, because they are not packets of the hosts.
+    /// Adds a proxy: an agent that receives every packet of an IP protocol that `node` would
+    /// forward, and may send packets with the addresses of other hosts. The packet tap does not
+    /// receive the packets of the proxy, because they are not packets of the end hosts.
     ///
     /// # Errors
-    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`] (port `None`) if the node already
-    /// has such an agent.
+    /// [`BuildError::UnknownNode`], or [`BuildError::BindingTaken`] (with port `None`) if the node
+    /// already has a proxy for this protocol.
     pub fn attach_transit(
         &mut self,
         node: NodeId,
@@ -198,30 +201,30 @@ impl World {
         Ok(id)
     }
 
-    // ---- getters
+    // ---- getters: state of the world
 
-    /// The current time.
+    /// Current simulated time, nanoseconds.
     pub fn now(&self) -> Nanos {
         self.now
     }
 
-    /// The seed.
+    /// Seed of the world.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// Nodes, links and addresses. The configurations of the directions have been moved into the
-    /// world.
+    /// Topology of the world: nodes, links and addresses. It no longer contains the configurations
+    /// of link directions, because they were moved into the world.
     pub fn topology(&self) -> &Topology {
         &self.network.topology
     }
 
-    /// The random stream of the component named `name`, from its beginning.
+    /// The random stream of the component named `name`, at its start.
     pub fn stream(&self, name: &str) -> Rng {
         self.seed.stream(name)
     }
 
-    /// The agent `id`, if it is a `T`.
+    /// The agent `id`; `None` if its type is not `T`.
     pub fn agent<T: Agent>(&self, id: AgentId) -> Option<&T> {
         let slot = self.slots.get(id.index())?;
         (&*slot.agent as &dyn Any).downcast_ref()
@@ -236,22 +239,22 @@ impl World {
         Ok(self.network.lanes[lane].stats(self.now))
     }
 
-    /// Accounting of all packets.
+    /// Packet counts of the whole world.
     pub fn ledger(&self) -> Ledger {
         self.network.ledger()
     }
 
-    /// Amount of work done.
+    /// Work that the world has done so far.
     pub fn progress(&self) -> Progress {
         self.network.progress(self.events)
     }
 
-    /// The time of the next event; `None` if there is none.
+    /// Time of the next event, nanoseconds; `None` if there is none.
     pub fn next_event(&self) -> Option<Nanos> {
         self.network.scheduler.earliest().map(|(at, _)| at)
     }
 
-    // ---- observers
+    // ---- observers: probes, taps and captures
 
     /// Enables probes of a link direction; their samples are passed to the recorder.
     ///
@@ -267,7 +270,7 @@ impl World {
             return Err(BuildError::EmptyBin);
         }
         let lane = self.network.lane(link, direction)?;
-        // Earlier events are not reported by these probes.
+        // Events before the current time are not reported to the new probes.
         self.network.unfold(self.now, lane);
         self.network.lanes[lane].settle(self.now);
         self.network
@@ -275,28 +278,29 @@ impl World {
         Ok(())
     }
 
-    /// Sets the recorder of the samples of probes, and returns the previous one.
+    /// Sets the recorder that receives the samples of all probes. Returns the previous recorder.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) -> Option<Box<dyn Recorder>> {
         self.network.recorder.replace(recorder)
     }
 
     /// Sets the packet tap, which receives every packet that an agent sends and every packet
-    /// delivered to an agent, and returns the previous one.
+    /// delivered to an agent. Returns the previous tap.
     pub fn set_tap(&mut self, tap: Box<dyn PacketTap>) -> Option<Box<dyn PacketTap>> {
         self.network.tap.replace(tap)
     }
 
-    /// Statistics of a node as a station of a medium; `None` if it is not a station.
+    /// Frame statistics of a node as a station of a medium; `None` if the node is not a station of
+    /// it.
     pub fn station_stats(&self, medium: MediumId, node: NodeId) -> Option<StationStats> {
         self.network.station_stats(medium, node)
     }
 
     /// Starts a capture: packets that pass the interfaces of the given nodes at the given links are
-    /// written to `writer` as pcapng. A file should be wrapped in a `BufWriter`; [`World::finish`]
-    /// flushes it.
+    /// written to `writer` in pcapng format. A file should be wrapped in a `BufWriter`;
+    /// [`World::finish`] flushes it.
     ///
     /// # Errors
-    /// [`CaptureError`].
+    /// [`CaptureError`] if an interface does not exist or the writer fails.
     pub fn capture(
         &mut self,
         writer: Box<dyn Write>,
@@ -315,8 +319,8 @@ impl World {
         Ok(())
     }
 
-    /// Reports everything up to the current time to the recorder and the captures, and flushes the
-    /// captures. The world may continue to run.
+    /// Passes all samples and packets up to the current time to the recorder and the captures, and
+    /// flushes the captures. The world may continue to run.
     ///
     /// # Errors
     /// The first error of a capture's writer since the last call.
@@ -331,20 +335,20 @@ impl World {
         result
     }
 
-    // ---- running
+    // ---- running: events and agents
 
-    /// Runs all events until and including `end`, which becomes the current time.
+    /// Runs all events up to and including `end`, and sets the current time to `end`.
     ///
     /// # Errors
-    /// [`RunError::Stalled`].
+    /// [`RunError::Stalled`] if an agent never stops waking up or sending at one instant.
     pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
-        // An agent that was driven by the caller has stalled.
+        // An agent may have stalled while the caller was driving it.
         self.stalled.take().map_or(Ok(()), Err)?;
         self.network.at_length = true;
         (self.ahead, self.clear) = (end.saturating_add(1), 0);
         self.run();
-        // If it has stalled, the media's events of that instant have not been run, because they are
-        // last.
+        // If an agent has stalled, the media's events of this instant have not been run, because
+        // they are the last of their instant.
         let (reached, last) = match self.stalled {
             Some(_) => (self.now, self.now.saturating_sub(1)),
             None => (end, end),
@@ -355,10 +359,10 @@ impl World {
         Ok(())
     }
 
-    /// Runs the next event; `false` if there is none.
+    /// Runs the next event. Returns false if there is none.
     ///
     /// # Errors
-    /// [`RunError::Stalled`].
+    /// [`RunError::Stalled`] if an agent never stops waking up or sending at one instant.
     pub fn step(&mut self) -> Result<bool, RunError> {
         self.stalled.take().map_or(Ok(()), Err)?;
         if self.network.scheduler.is_empty() {
@@ -370,8 +374,8 @@ impl World {
         self.stalled.take().map_or(Ok(true), Err)
     }
 
-    /// Allows the caller to act on an agent (write, close, change a setting), then drives the
-    /// agent. `None` if `id` is not a `T`.
+    /// Calls `act` with an agent, for example to write, close or change a setting, and then drives
+    /// the agent. Returns `None` if the type of the agent is not `T`.
     pub fn with_agent<T: Agent, R>(
         &mut self,
         id: AgentId,
@@ -389,7 +393,7 @@ impl World {
         Some(result)
     }
 
-    /// Runs the events before `ahead`, or a single one.
+    /// Runs all events before `ahead`, or a single event.
     #[inline(never)]
     fn run(&mut self) {
         loop {
@@ -398,7 +402,7 @@ impl World {
                 return;
             }
             self.now = at;
-            // The agent to be driven.
+            // Determines the agent that must be driven.
             let slot = if source < self.network.lanes.len() {
                 let Some((node, packet)) = self.network.step_lane(at, source) else {
                     continue;
@@ -431,8 +435,8 @@ impl World {
         }
     }
 
-    /// Whether to run an event at `at`: it is before `ahead` or the single one, or the run extends
-    /// to the end of time. In that case updates the routes to `at`.
+    /// Whether to run an event at `at`: it is before `ahead`, it is the requested single event, or
+    /// the run extends to the end of time. If so, updates the routes to `at`.
     #[cold]
     #[inline(never)]
     fn goes_on(&mut self, at: Nanos) -> bool {
@@ -449,7 +453,8 @@ impl World {
         true
     }
 
-    /// Updates the routes to the state of links, and clears the resolved paths of agents.
+    /// Updates the routes to the link states at `now`, and clears the resolved paths of agents if
+    /// they may have changed.
     #[cold]
     fn follow_routes(&mut self, now: Nanos) {
         if self.network.follow_routes(now) {
@@ -459,8 +464,8 @@ impl World {
         }
     }
 
-    /// Runs the next event of a medium. Returns one agent to be driven; the others have already
-    /// been driven.
+    /// Runs the next event of a medium. Returns one agent that must be driven; the others have
+    /// already been driven.
     #[inline(never)]
     fn step_cell(&mut self, source: usize) -> Option<usize> {
         let cell = source - self.network.lanes.len();
@@ -478,7 +483,8 @@ impl World {
         last
     }
 
-    /// Delivers a packet. Returns the receiving agent, which must then be driven.
+    /// Delivers a packet that arrived at its destination node. Returns the receiving agent, which
+    /// must then be driven.
     fn deliver(&mut self, node: NodeId, packet: Parcel) -> Option<usize> {
         let demux = &self.demux[node.index()];
         let (network, slots) = (&mut self.network, &mut self.slots[..]);
@@ -486,7 +492,7 @@ impl World {
         Some(slot.source - self.network.sources())
     }
 
-    /// An agent wakes up or sends without end.
+    /// Records that an agent wakes up or sends endlessly at the current time.
     #[cold]
     fn stall(&mut self, index: usize) {
         let at = self.now;
@@ -504,7 +510,7 @@ impl World {
     }
 }
 
-/// The reason why a capture cannot start.
+/// Reason why a capture cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {

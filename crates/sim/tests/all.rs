@@ -1,5 +1,5 @@
-//! The tests of this crate in one program, with a module for each file, because linking is most of
-//! the cost of a small test. Run some with `--test all MODULE::`. A test that needs a separate
+//! All tests of this crate as modules of one program, because linking is most of the cost of a
+//! small test. `--test all MODULE::` runs the tests of one module. A test that needs a separate
 //! process is a separate program, named in Cargo.toml.
 
 mod common;

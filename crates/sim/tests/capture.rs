@@ -1,4 +1,5 @@
-//! Captures, read back by the crate that wrote them and by tshark if it is installed.
+//! Tests of captures, which are read by the crate that wrote them, and by tshark if it is
+//! installed.
 
 use crate::common;
 
@@ -18,7 +19,7 @@ use anabranch_transport::Path;
 use common::{Line, MS, SECOND, burst, chain, every};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-/// A file in memory that the test can read.
+/// A file in memory that the test can read while the world writes it.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -48,8 +49,8 @@ fn packets(file: &Shared) -> Vec<(Duration, u32, Vec<u8>)> {
 
 #[test]
 fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
-    // 1500 bytes at 2 Mbit/s take 6 ms. Of five packets at 0, two are lost before the queue or
-    // dropped by it, and one in the air.
+    // 1500 bytes take 6 ms at 2 Mbit/s. Five packets arrive at 0: two are lost before the queue or
+    // dropped at it, and one is lost in the channel.
     let direction = DirectionConfig::new(2_000_000, 3 * MS)
         .with_queue(DropTail::new(Limit::Packets(3)).unwrap())
         .with_loss(PlacedLoss::before_queue(Ordinals::new([1])))
@@ -70,7 +71,8 @@ fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
         .iter()
         .map(|(at, tap, _)| (*at, *tap))
         .collect();
-    // Sent at 0, 6 and 12 ms, the second lost in the air; received at 9 and 21 ms.
+    // Packets are sent at 0, 6 and 12 ms, and the second is lost in the channel; the others are
+    // received at 9 and 21 ms.
     let expected = [(ms(0), 0), (ms(6), 0), (ms(9), 1), (ms(12), 0), (ms(21), 1)];
     assert_eq!(captured, expected);
     let (_, _, first) = &packets(&file)[0];
@@ -81,7 +83,7 @@ fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
 
 #[test]
 fn a_capture_of_one_way_traffic_holds_nothing_back_but_the_queue() {
-    // One packet per millisecond over a link that takes 80 microseconds for each.
+    // One packet is sent per millisecond, over a link on which each takes 80 microseconds.
     let direction = DirectionConfig::new(10_000_000, MS);
     let mut line = Line::new(1, vec![direction], every(MS, 1000, 80));
     let file = Shared::default();
@@ -95,7 +97,7 @@ fn a_capture_of_one_way_traffic_holds_nothing_back_but_the_queue() {
     assert_eq!(packets(&file).len(), 1000);
 }
 
-/// A world with UDP over both families, its capture at the sink's interface.
+/// A world with UDP over both address families, and its capture at the sink's interface.
 fn udp_capture() -> (World, Shared) {
     let directions = vec![
         DirectionConfig::instant(MS),
@@ -178,8 +180,8 @@ fn tshark_finds_nothing_wrong() {
     let good = |line: &&&str| line.starts_with("1,1,109,,,") || line.starts_with(",1,109,,,");
     let wrong: Vec<_> = lines.iter().filter(|line| !good(line)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
-    // 1 ms and 129 or 149 bytes at 1 Mbit/s: the packets of the two families arrive 1,192
-    // microseconds apart.
+    // The packets of the two families are sent 1 ms apart. They have 129 and 149 bytes at 1 Mbit/s,
+    // so they arrive 1,192 microseconds apart.
     assert!(lines[1].ends_with(",0.001192000"), "{}", lines[1]);
 }
 

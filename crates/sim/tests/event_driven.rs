@@ -1,5 +1,5 @@
-//! Links that are simulated event by event: they give the same results as links that are computed
-//! analytically, and support more disciplines; time-dependent rates and delays.
+//! Tests of links that are simulated event by event: their results equal those of analytic links,
+//! and they also support other disciplines and time-dependent rates and delays.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ use anabranch_sim::{
 use anabranch_transport::{Ecn, Nanos, Path};
 use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
 
-/// A buffer that is written by the world and read by the test.
+/// A buffer that the world writes and the test reads.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -38,8 +38,8 @@ fn chance(rng: &mut Rng, one_in: u64) -> bool {
     rng.below(one_in) == 0
 }
 
-/// A direction with random rate, queue, losses, impairments, outages and MTU. There are few
-/// different rates and delays, so that events of different links coincide.
+/// A direction with random rate, queue, losses, impairments, outages and MTU. Only a few different
+/// rates and delays are used, so that events of different links coincide.
 fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
     let delay = rng.below(5) * 4 * MS;
     let mut config = match rng.below(8) {
@@ -96,23 +96,24 @@ fn direction(rng: &mut Rng, event_driven: bool) -> DirectionConfig {
     config
 }
 
-/// All observable results of a run.
+/// All observable results of one run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     ledger: Ledger,
     arrivals: Vec<Vec<(Nanos, u64)>>,
     stats: Vec<LinkStats>,
-    /// Statistics at several times before the end, if the run is not split into steps.
+    /// Link statistics at several times before the end; empty if the run is not split.
     midway: Vec<Vec<LinkStats>>,
     hops: u64,
-    /// In the order of time, because drops on an analytic link are reported before they happen.
+    /// Samples in the order of time, because drops on an analytic link are reported before they
+    /// occur.
     samples: Vec<(Nanos, usize, String)>,
-    /// Sorted, because packets at one instant may be written in any order.
+    /// Blocks of the captures, sorted, because packets at one instant may be written in any order.
     capture: Vec<Vec<u8>>,
 }
 
-/// Four hosts at two routers, and traffic between all of them that shares the link in the middle.
-/// Probes are enabled from `watched` on.
+/// Runs a world of four hosts at two routers. Traffic between all hosts shares the link between the
+/// routers. Probes are enabled from `watched` on.
 fn run(seed: u64, event_driven: bool, watched: Option<Nanos>) -> Outcome {
     let mut rng = Seed::new(seed, 0).stream("world");
     let mut topology = Topology::new();
@@ -215,7 +216,7 @@ fn look(world: &mut World, links: &[LinkId], samples: Rc<RefCell<Vec<LinkSample>
     }
 }
 
-/// The blocks of a pcapng file, sorted; each begins with its length.
+/// Blocks of a pcapng file, sorted; each block begins with its length.
 fn blocks(mut file: &[u8]) -> Vec<Vec<u8>> {
     let mut blocks = Vec::new();
     while !file.is_empty() {
@@ -228,8 +229,8 @@ fn blocks(mut file: &[u8]) -> Vec<Vec<u8>> {
     blocks
 }
 
-/// For drops, the number of drops so far is omitted, because it depends on the time at which they
-/// are reported.
+/// Time, link and value of a sample. For drops the value is omitted, because the number of drops so
+/// far depends on the time of reporting.
 fn told_of(sample: &LinkSample) -> (Nanos, usize, String) {
     let value = match sample.probe {
         LinkProbe::Dropped(_) => 0.0,
@@ -255,7 +256,7 @@ fn event_driven_and_immediate_transmission_give_the_same_result() {
     for seed in 0..150 {
         let at_once = run(seed, false, Some(0));
         let event_driven = run(seed, true, Some(0));
-        // Compared in parts, to show which one differs.
+        // The parts are compared separately, so that a failure shows the part that differs.
         assert_eq!(at_once.ledger, event_driven.ledger, "seed {seed}");
         assert_eq!(at_once.arrivals, event_driven.arrivals, "seed {seed}");
         assert_eq!(at_once.stats, event_driven.stats, "seed {seed}");
@@ -269,7 +270,7 @@ fn event_driven_and_immediate_transmission_give_the_same_result() {
     assert!(drops > 10_000, "{drops}: the worlds are hard enough");
 }
 
-/// A simple wire without probes uses a fast path until a probe is enabled.
+/// A plain direction without probes uses the fast path until a probe is enabled.
 #[test]
 fn unobserved_runs_are_the_same() {
     for seed in 0..150 {
@@ -284,7 +285,8 @@ fn unobserved_runs_are_the_same() {
                 assert_eq!(watched.midway, other.midway, "seed {seed}");
             }
             let Some(from) = from else { continue };
-            // Bins begin at another time, and a drop may have been decided before it happens.
+            // Throughput bins begin at another time, and a drop may have been reported before it
+            // occurs.
             let later = |outcome: &Outcome| {
                 let samples = outcome.samples.iter();
                 let later = samples.filter(|(at, _, what)| {
@@ -300,8 +302,8 @@ fn unobserved_runs_are_the_same() {
     }
 }
 
-/// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets at once form a standing queue: the results
-/// equal the trace of the discipline that was computed by hand.
+/// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets that arrive together form a standing queue. The
+/// results equal the trace of the discipline that was computed by hand.
 #[test]
 fn codel_drops_at_the_head_of_a_standing_queue() {
     let config = CoDelConfig::default();
@@ -329,8 +331,8 @@ fn codel_marks_reach_the_receiver() {
     assert_eq!(line.numbers().len(), 100);
 }
 
-/// Sends one packet at each multiple of `tick`, and holds at most `most`: the oldest is dropped for
-/// a new one.
+/// Discipline that sends one packet at each multiple of `tick` and queues at most `most` packets;
+/// for a new packet it drops the oldest.
 struct Ticker {
     tick: Nanos,
     most: usize,
@@ -385,7 +387,7 @@ fn a_discipline_may_wait_and_drop_what_waits() {
     };
     let direction = DirectionConfig::instant(0).with_queue(ticker);
     let line = Line::new(1, vec![direction], burst(MS, 6, 80)).run(SECOND);
-    // Number 0 is sent at once; of the other five the oldest two are dropped.
+    // Packet 0 is sent immediately; of the other five, the two oldest are dropped.
     let expected = [(MS, 0), (10 * MS, 3), (20 * MS, 4), (30 * MS, 5)];
     assert_eq!(line.arrivals(), expected);
     assert_eq!(line.stats(0).dropped.count(DropReason::QueueFull), 2);
@@ -412,8 +414,8 @@ fn an_outage_empties_a_queue_that_waits_for_its_time() {
     assert_eq!(line.stats(0).dropped.count(DropReason::LinkDown), 4);
 }
 
-/// 1500 bytes: 6 ms at 2 Mbit/s, 12 ms at 1 Mbit/s. The third packet has been sent for 3 of its 6
-/// ms when the rate is halved.
+/// 1500 bytes take 6 ms at 2 Mbit/s and 12 ms at 1 Mbit/s. The rate is halved when 3 ms of the
+/// third packet's 6 ms have passed.
 #[test]
 fn a_rate_may_change_while_a_packet_is_sent() {
     let rate = StepFunction::steps(2_000_000, [(15 * MS, 1_000_000)]).unwrap();
@@ -432,8 +434,8 @@ fn a_link_that_never_sends_is_refused() {
     assert_eq!(error, BuildError::ZeroRate("l0".into()));
 }
 
-/// The delay falls from 20 to 5 ms at 10 ms: a packet sent then would arrive before packets sent up
-/// to 15 ms earlier.
+/// At 10 ms the delay decreases from 20 to 5 ms, so a packet sent then could arrive before packets
+/// sent up to 15 ms earlier.
 #[test]
 fn a_shorter_way_overtakes_only_where_it_may() {
     let delay = || Varying::new(StepFunction::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
@@ -480,7 +482,8 @@ fn jitter_draws_from_its_own_stream() {
             .iter()
             .all(|delay| [10 * MS, 17 * MS].contains(delay))
     );
-    // As in netem: the stream is named after the direction, and contains no other draws.
+    // As in netem, the random stream is named after the direction and contains only the draws of
+    // this model.
     let mut rng = Seed::new(1, 0).stream("link l0 forward propagation");
     let mut drawn: Vec<_> = (0..2000u64)
         .map(|n| (n * MS + 10 * MS + rng.below(4 * MS), n))

@@ -1,4 +1,4 @@
-//! Whole IP datagrams of real programs cross the world unchanged.
+//! Tests of external packets: whole IP datagrams of real programs cross the world unchanged.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ const UDP: u8 = 17;
 const ECT0: u8 = 0b10;
 const CE: u8 = 0b11;
 
-/// host --first-- router --second-- server, 1 Mbit/s and 10 ms each.
+/// host --first-- router --second-- server; each link has 1 Mbit/s and 10 ms.
 struct Chain {
     world: World,
     host: NodeId,
@@ -92,7 +92,7 @@ const SHAPE: Shape = Shape {
     fragment_offset: 0,
 };
 
-/// The Internet checksum, as an independent implementation.
+/// The Internet checksum, implemented independently of the simulator.
 fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();
@@ -142,10 +142,10 @@ fn a_datagram_takes_its_size_on_the_wire_and_comes_out_as_a_router_leaves_it() {
             panic!("{left:?}");
         };
         assert_eq!(one.node, chain.server);
-        // Twice 8 us for each byte, and 10 ms.
+        // Each of the two links takes 8 us per byte, and 10 ms.
         let bytes = (header + SHAPE.payload) as Nanos;
         assert_eq!(one.at, 2 * (bytes * 8_000 + 10 * MS));
-        // One router has decremented the hop limit.
+        // One router on the path has decremented the hop limit.
         let expected = chain.datagram(family, Shape { hops: 63, ..SHAPE });
         assert_eq!(one.datagram, expected);
     }
@@ -155,7 +155,7 @@ fn a_datagram_takes_its_size_on_the_wire_and_comes_out_as_a_router_leaves_it() {
 fn a_list_takes_the_packets_that_it_names_and_fragments_pass() {
     let list = || Ordinals::new([1]);
     let mut chain = Chain::new(|second| second.losses.push(PlacedLoss::before_queue(list())));
-    // The three fragments of one datagram of a host.
+    // Three fragments of one datagram from a host.
     for offset in [0x2000, 0x2000 | 60, 120] {
         let shape = Shape {
             may_fragment: true,
@@ -214,7 +214,7 @@ fn a_queue_marks_real_packets_and_their_checksum_stays_right() {
     }
 }
 
-/// The fields of an ICMP error: type, code, second word, quoted datagram.
+/// Fields of an ICMP error: type, code, second word, and quoted datagram.
 fn error(left: &EgressDatagram, family: Family) -> (u8, u8, u32, Bytes) {
     let header = match family {
         Family::V4 => 20,
@@ -246,7 +246,7 @@ fn routers_answer_with_the_errors_of_icmp() {
         (Family::V4, (3, 4), (3, 0), (11, 0)),
         (Family::V6, (2, 0), (1, 0), (3, 0)),
     ] {
-        // Too big for the second link.
+        // The datagram is too big for the second link.
         let mut chain = Chain::new(|second| second.mtu = Some(1_300));
         let large = Shape {
             payload: 1_400,
@@ -261,14 +261,14 @@ fn routers_answer_with_the_errors_of_icmp() {
         assert_eq!(one.node, chain.host);
         let (kind, code, mtu, quoted) = error(one, family);
         assert_eq!(((kind, code), mtu), (too_big, 1_300));
-        // The quoted datagram is as the router received it.
+        // The error quotes the datagram as the router received it.
         let as_there = chain.datagram(family, Shape { hops: 63, ..large });
         assert_eq!(quoted, as_there[..quoted.len()]);
         let largest = if family == Family::V4 { 576 } else { 1_280 };
         assert_eq!(one.datagram.len(), largest);
         assert_eq!(chain.world.ledger().dropped.count(DropReason::TooBig), 1);
 
-        // A datagram of that size passes if it may be fragmented.
+        // A datagram of the same size passes if it may be fragmented.
         if family == Family::V4 {
             let shape = Shape {
                 may_fragment: true,
@@ -279,7 +279,8 @@ fn routers_answer_with_the_errors_of_icmp() {
             assert_eq!(chain.all(2 * SECOND)[0].node, chain.server);
         }
 
-        // One hop too few: the error comes from the router's address at the first link.
+        // The hop limit is one too small, so the error comes from the router's address at the first
+        // link.
         let sent = chain.datagram(family, Shape { hops: 1, ..SHAPE });
         chain.world.enter(chain.host, sent).unwrap();
         let left = chain.all(3 * SECOND);
@@ -298,7 +299,7 @@ fn routers_answer_with_the_errors_of_icmp() {
         };
         assert_eq!(source, expected);
 
-        // To an address without a host: the error is sent at once.
+        // No host has the destination address, so the first node sends the error immediately.
         let nobody = match family {
             Family::V4 => "10.9.9.9".parse().unwrap(),
             Family::V6 => "fd09::9".parse().unwrap(),
@@ -309,7 +310,7 @@ fn routers_answer_with_the_errors_of_icmp() {
         let left = chain.all(3 * SECOND);
         let (kind, code, ..) = error(&left[0], family);
         assert_eq!((kind, code), no_route);
-        // No error is sent about an error, or about a later fragment.
+        // No error is sent about another error, nor about a later fragment.
         let answer = left[0].datagram.clone();
         let mut about = answer.to_vec();
         let mut far = about.clone();

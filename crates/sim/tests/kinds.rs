@@ -1,12 +1,13 @@
-//! Kinds by name: every registered kind can be built from named values, and a program can add its
-//! own.
+//! Tests of kinds by name: every registered kind can be built from named values, and a program can
+//! add its own kinds.
 
 use anabranch_settings::{Datum, Fallback, Kind, KindEntry, Registry, Setting, kind};
 use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
 
-/// A value that the parameter accepts: its default, or the minimum of its kind.
+/// A value that a required parameter accepts, such as the minimum of its value kind; `None` if it
+/// has a default.
 fn sample(setting: &Setting) -> Option<Datum> {
     if let Fallback::Is(_) | Fallback::Nothing = setting.fallback {
         return None;
@@ -33,7 +34,7 @@ fn least(kind: &Kind) -> Datum {
         Kind::StepFunction(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
         Kind::Choice(choices) => Datum::word(choices[0].name),
-        // The only text parameters so far are coordinates.
+        // Coordinates are the only required text parameters so far.
         Kind::Text(_) => Datum::word("0,0"),
         Kind::Amount { bytes, .. } => Datum::Whole(bytes[0]),
         Kind::Table(settings) => Datum::Table(required(settings)),
@@ -56,7 +57,7 @@ fn required(parameters: &[Setting]) -> Vec<(String, Datum)> {
     samples.collect()
 }
 
-/// Checks that every kind can be built from its required parameters, and rejects an unknown
+/// Checks that every kind can be built from its required parameters, and that it rejects an unknown
 /// parameter.
 fn all_are_made<T, C>(registry: &Registry<T, C>, context: impl Fn() -> C) {
     assert!(!registry.variants().is_empty());
@@ -88,7 +89,7 @@ fn every_kind_is_made_from_named_values() {
 
 #[test]
 fn defaults_are_those_of_the_texts() {
-    // RFC 8289 §4.4, §5.1 and §4.3; RFC 8033 §4.2 and §4.4.
+    // Defaults of RFC 8289 §4.4, §5.1 and §4.3, and of RFC 8033 §4.2 and §4.4.
     let codel = queue::CoDelConfig::default();
     let expected = (5_000_000, 100_000_000, 1500, false);
     assert_eq!(
@@ -105,7 +106,7 @@ fn defaults_are_those_of_the_texts() {
     assert_eq!(all.as_drop_tail(), Some(anabranch_sim::Limit::Unlimited));
 }
 
-/// Loses every n-th packet: a kind that is not part of the simulator.
+/// Loss model that drops every n-th packet, defined outside the simulator.
 struct EveryNth {
     n: u64,
     seen: u64,
@@ -121,10 +122,10 @@ impl Loss for EveryNth {
 kind! {
     /// The parameter of [`EveryNth`].
     struct Nth {
-        /// One in so many.
+        /// Number of packets per loss.
         n: u64, Kind::count(1, 1_000_000);
     }
-    /// Every n-th packet.
+    /// Loses every n-th packet.
     static EVERY_NTH: KindEntry<Box<dyn Loss>, Traffic> =
         "every-nth", |it, _| Ok(Box::new(EveryNth { n: it.n, seen: 0 }));
 }

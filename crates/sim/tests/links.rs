@@ -1,4 +1,5 @@
-//! Arrival times, queues, losses and outages, compared with values computed by hand.
+//! Tests of links: arrival times, queues, losses and outages, compared with values computed by
+//! hand.
 
 use crate::common;
 
@@ -12,7 +13,7 @@ use anabranch_sim::{
 use anabranch_transport::Nanos;
 use common::{Line, MS, SECOND, Sender, burst, every};
 
-/// 2 Mbit/s and 250 ms, the satellite link of Alamgir et al.
+/// The satellite link of Alamgir et al.: 2 Mbit/s and 250 ms.
 fn satellite() -> DirectionConfig {
     DirectionConfig::new(2_000_000, 250 * MS)
 }
@@ -23,7 +24,7 @@ fn drop_tail(limit: Limit) -> DropTail {
 
 #[test]
 fn a_packet_takes_serialisation_and_propagation_on_each_hop() {
-    // 1480 + 20 bytes: 1.2 ms at 10 Mbit/s, 6 ms at 2 Mbit/s.
+    // A packet of 1480 + 20 bytes takes 1.2 ms at 10 Mbit/s, and 6 ms at 2 Mbit/s.
     let access = DirectionConfig::new(10_000_000, 2 * MS);
     let line = Line::new(1, vec![access, satellite()], burst(0, 3, 1480)).run(SECOND);
     let first = 1_200_000 + 2 * MS + 6 * MS + 250 * MS;
@@ -33,19 +34,20 @@ fn a_packet_takes_serialisation_and_propagation_on_each_hop() {
     let stats = line.stats(1);
     assert_eq!((stats.delivered.packets, stats.delivered.bytes), (3, 4500));
     assert_eq!(stats.busy, 18 * MS);
-    // The first stays 6 ms; the second arrives 1.2 ms later and leaves at 12; the third 2.4 ms
-    // later and leaves at 18.
+    // The first packet stays for 6 ms. The second arrives 1.2 ms later and leaves at 12 ms; the
+    // third arrives 2.4 ms after the first and leaves at 18 ms.
     assert_eq!(stats.sojourn, u128::from(6 * MS + 10_800_000 + 15_600_000));
     let progress = line.world.progress();
     assert_eq!((progress.hops, progress.sent), (6, 3));
-    // One event per packet and hop, one for each agent's start, and no other, because the burst is
-    // sent at the start.
+    // One event per packet and hop, and one for the start of each agent. There is no other event,
+    // because the burst is sent at the start.
     assert_eq!(progress.events, 8);
 }
 
 #[test]
 fn serialisation_rounds_to_the_nearest_nanosecond() {
-    // 100 bytes at 3 Mbit/s: 266,666.67 ns; at 7 Mbit/s: 114,285.71 ns; at 3 Gbit/s: 266.67 ns.
+    // 100 bytes take 266,666.67 ns at 3 Mbit/s, 114,285.71 ns at 7 Mbit/s, and 266.67 ns at 3
+    // Gbit/s.
     for (rate, expected) in [
         (3_000_000, 266_667),
         (7_000_000, 114_286),
@@ -56,8 +58,8 @@ fn serialisation_rounds_to_the_nearest_nanosecond() {
     }
 }
 
-/// 36 bytes take 2.88 ns at 100 Gbit/s and 0.72 ns at 400 Gbit/s: rounded to whole nanoseconds per
-/// packet, links would carry 96 % and 138.9 % of their rate.
+/// 36 bytes take 2.88 ns at 100 Gbit/s and 0.72 ns at 400 Gbit/s. If each packet were rounded to
+/// whole nanoseconds, the links would carry 96 % and 138.9 % of their rate.
 #[test]
 fn a_link_carries_no_more_than_its_rate() {
     for (rate, picoseconds) in [
@@ -86,7 +88,8 @@ fn a_link_without_rate_only_delays() {
 
 #[test]
 fn drop_tail_counts_the_packet_in_transmission() {
-    // ns-2 with limit 10: one in transmission and nine queued; the eleventh is dropped.
+    // As in ns-2 with limit 10: one packet is in transmission and nine are queued, so the eleventh
+    // is dropped.
     let direction = satellite().with_queue(drop_tail(Limit::Packets(10)));
     let line = Line::new(1, vec![direction], burst(0, 12, 1480)).run(SECOND);
     assert_eq!(line.numbers(), (0..10).collect::<Vec<_>>());
@@ -97,8 +100,8 @@ fn drop_tail_counts_the_packet_in_transmission() {
 
 #[test]
 fn a_place_is_free_when_the_last_bit_leaves() {
-    // Limit 2. Numbers 0 and 1 fill it at 0; number 2 arrives 1 ns before a slot is free, number 3
-    // when it is.
+    // With a limit of 2, packets 0 and 1 fill the queue at 0. Packet 2 arrives 1 ns before a slot
+    // is free, and packet 3 when it is free.
     let plan = [(0, 1480), (0, 1480), (6 * MS - 1, 1480), (6 * MS, 1480)];
     let direction = satellite().with_queue(drop_tail(Limit::Packets(2)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
@@ -107,8 +110,8 @@ fn a_place_is_free_when_the_last_bit_leaves() {
 
 #[test]
 fn a_limit_in_bytes_counts_bytes_on_the_wire() {
-    // 4500 bytes hold three packets of 1500, and 0 more; then a small packet fits although a large
-    // one does not.
+    // 4500 bytes hold three packets of 1500 bytes exactly. After shorter packets, a small packet
+    // still fits and a larger one does not.
     let plan = [(0, 1480), (0, 1480), (0, 1400), (0, 61), (0, 60)];
     let direction = satellite().with_queue(drop_tail(Limit::Bytes(4500)));
     let line = Line::new(1, vec![direction], plan).run(SECOND);
@@ -127,15 +130,15 @@ fn the_mtu_stops_larger_packets() {
 #[test]
 fn the_mtu_changes_at_its_time() {
     let direction = satellite().with_mtu(Some(1500), [(2 * SECOND, 1300), (4 * SECOND, 1400)]);
-    // 1,400 bytes each second, including the header.
+    // 1,400 bytes arrive each second, including the header.
     let plan = (0..6).map(|second| (second * SECOND, 1380));
     let line = Line::new(1, vec![direction], plan).run(10 * SECOND);
     assert_eq!(line.numbers(), [0, 1, 4, 5]);
     assert_eq!(line.stats(0).dropped.count(DropReason::TooBig), 2);
 }
 
-/// 1,480 bytes of payload over links of 620 and 1,000 bytes: fragments of 600 (a multiple of 8),
-/// 600 and 280, so 40 bytes more, on both links.
+/// 1,480 bytes of payload cross links with MTUs of 620 and 1,000 bytes. The fragments have 600 (a
+/// multiple of 8), 600 and 280 bytes, so both links carry 40 bytes more.
 #[test]
 fn fragmented_datagrams_pass_with_additional_headers() {
     let narrow = satellite().with_mtu(Some(620), []);
@@ -152,8 +155,8 @@ fn fragmented_datagrams_pass_with_additional_headers() {
 
 #[test]
 fn the_mean_queue_is_that_of_the_theory() {
-    // M/D/1 at load 0.8: mean waiting time = service * 0.8 / (2 * 0.2) = 2 services; sojourn 3
-    // services.
+    // An M/D/1 queue with a load of 0.8 has a mean waiting time of 0.8 / (2 * 0.2) = 2 service
+    // times, and a mean sojourn time of 3 service times.
     let mut rng = anabranch_sim::Seed::new(3, 0).stream("arrivals");
     let service = MS;
     let mut at = 0;
@@ -163,7 +166,7 @@ fn the_mean_queue_is_that_of_the_theory() {
             (at, 105)
         })
         .collect();
-    // 125 bytes in 1 ms: 1 Mbit/s.
+    // 125 bytes in 1 ms are 1 Mbit/s.
     let line = Line::new(1, vec![DirectionConfig::new(1_000_000, 0)], plan).run(at + 10 * SECOND);
     let stats = line.stats(0);
     let mean = stats.sojourn as f64 / stats.transmitted.packets as f64 / service as f64;
@@ -204,7 +207,7 @@ fn bernoulli_losses_have_their_rate_and_both_places_lose_the_same_packets() {
     let model = || Bernoulli::new(0.015).unwrap();
     let before = run(PlacedLoss::before_queue(model()));
     let lost = before.stats(0).dropped.count(DropReason::Loss);
-    // 1500 expected, standard deviation 38.
+    // 1500 losses are expected, with a standard deviation of 38.
     assert!((1370..1630).contains(&lost), "{lost}");
     assert_eq!(
         before.numbers(),
@@ -218,7 +221,8 @@ fn a_schedule_changes_the_probability_at_its_times() {
     let loss = PlacedLoss::before_queue(Schedule::new(steps).unwrap());
     let direction = DirectionConfig::instant(0).with_loss(loss);
     let line = Line::new(5, vec![direction], every(5 * MS, 8, 20)).run(SECOND);
-    // At 0, 5 none; at 10, 15 all; at 20, 25 none; from 30 on all.
+    // At 0 and 5 no packet is lost, at 10 and 15 every packet, at 20 and 25 none, and from 30 on
+    // every packet.
     assert_eq!(line.numbers(), [0, 1, 4, 5]);
     assert!(Schedule::new([(5, 0.1), (5, 0.2)]).is_err());
     assert!(Schedule::new([(5, 1.1)]).is_err());
@@ -238,7 +242,8 @@ fn gilbert_elliott_loses_in_bursts() {
     let line = Line::new(9, vec![direction], every(MS, count, 20)).run(300 * SECOND);
     let numbers = line.numbers();
     let lost = count - numbers.len() as u64;
-    // Stationary: 0.01 / 0.26 = 3.85 % in the bad state; bursts of 4 on average.
+    // In the stationary state, the channel is bad for 0.01 / 0.26 = 3.85 % of the packets; bursts
+    // have a mean length of 4.
     let rate = lost as f64 / count as f64;
     assert!((rate - 0.0385).abs() < 0.004, "{rate}");
     let bursts = numbers
@@ -249,7 +254,7 @@ fn gilbert_elliott_loses_in_bursts() {
     assert!((length - 4.0).abs() < 0.3, "{length}");
 }
 
-/// Treats every packet as a segment of flow 0, with a number that repeats after `period`.
+/// Inspector that treats every packet as a segment of flow 0, whose numbers repeat after `period`.
 struct Periodic {
     period: u64,
     seen: u64,
@@ -285,8 +290,8 @@ fn segments_are_lost_by_name_and_transmission() {
     let model = Segments::new(list, Box::new(inspect));
     let direction = DirectionConfig::instant(0).with_loss(PlacedLoss::before_queue(model));
     let line = Line::new(1, vec![direction], every(MS, 16, 20)).run(SECOND);
-    // Segment 2 for the first and second time (packets 2 and 6), segment 1 for the third time (9);
-    // flow 7 never sends.
+    // Segment 2 is lost in its first and second transmission (packets 2 and 6), and segment 1 in
+    // its third (packet 9). Flow 7 never sends.
     let expected: Vec<u64> = (0..16).filter(|n| ![2, 6, 9].contains(n)).collect();
     assert_eq!(line.numbers(), expected);
 }
@@ -327,7 +332,7 @@ fn impairments_are_counted_and_conserve() {
             .with_impairments(impairments)
             .with_loss(PlacedLoss::after_queue(Bernoulli::new(0.05).unwrap()));
         let mut line = Line::new(seed, vec![direction], every(MS, 2000, 400));
-        // The ledger adds up at any time.
+        // The ledger is balanced at all times.
         for at in [3 * MS, 500 * MS, 501 * MS, SECOND] {
             line.world.run_until(at).unwrap();
             line.world
@@ -339,7 +344,7 @@ fn impairments_are_counted_and_conserve() {
         let stats = line.stats(0);
         let mut numbers = line.numbers();
         assert!(!numbers.is_sorted(), "seed {seed}");
-        // A packet with a flipped bit in the destination port matches no agent.
+        // If a bit of the destination port is flipped, the packet matches no agent.
         let strays = line.world.ledger().dropped.count(DropReason::NoAgent);
         let received = numbers.len() as u64;
         assert_eq!(received + strays, stats.delivered.packets, "seed {seed}");
@@ -348,8 +353,8 @@ fn impairments_are_counted_and_conserve() {
         assert_eq!(line.world.ledger().in_flight, 0, "seed {seed}");
         let lost = stats.dropped.count(DropReason::Loss);
         assert_eq!(2000 + stats.duplicated, stats.delivered.packets + lost);
-        // A flipped bit may change the number, so only the other packets must have distinct numbers
-        // of sent packets.
+        // A flipped bit may change the number of a packet. All other packets must have distinct
+        // numbers of sent packets.
         numbers.sort_unstable();
         numbers.dedup();
         let distinct = numbers.iter().filter(|n| **n < 2000).count() as u64;

@@ -1,4 +1,4 @@
-//! Routes that follow the state of links.
+//! Tests of routes that follow the state of links.
 
 use crate::common;
 
@@ -9,17 +9,18 @@ use anabranch_sim::{
 use anabranch_transport::{Nanos, Path};
 use common::{MS, PORT, PROTOCOL, SECOND, Sender, Sink, every};
 
-/// `a - left = right - b` with two satellites between the routers, each a node with a link to
-/// either side.
+/// `a - left = right - b` with two satellites between the routers; each satellite is a node with a
+/// link to either router.
 struct Satellites {
     topology: Topology,
     a: NodeId,
     b: NodeId,
-    /// The links of the first satellite and of the second, each up to it and down from it.
+    /// Links of the first and of the second satellite: for each, the link from `left` and the link
+    /// to `right`.
     links: [[LinkId; 2]; 2],
 }
 
-/// An outage of a direction of one of the four links: satellite, link, direction, from, until.
+/// An outage of one direction of one of the four links: satellite, link, direction, start, end.
 type Down = (usize, usize, Direction, Nanos, Nanos);
 
 fn satellites(down: &[Down]) -> Satellites {
@@ -62,8 +63,8 @@ fn satellites(down: &[Down]) -> Satellites {
     }
 }
 
-/// One packet every 10 ms for a second in each direction; returns the world at its end, and the
-/// listeners at `a` and `b`.
+/// Sends one packet every 10 ms for a second in each direction. Returns the world after the run,
+/// the receivers at `a` and `b`, and the links.
 fn run(satellites: Satellites) -> (World, [AgentId; 2], [[LinkId; 2]; 2]) {
     let Satellites {
         topology,
@@ -93,7 +94,7 @@ fn arrived(world: &World, listeners: [AgentId; 2]) -> [usize; 2] {
     listeners.map(|id| world.agent::<Sink>(id).unwrap().arrivals.len())
 }
 
-/// Packets delivered by the uplink of each satellite, forward and backward.
+/// Numbers of packets that the first link of each satellite delivered, forward and backward.
 fn carried(world: &World, links: [[LinkId; 2]; 2]) -> [[u64; 2]; 2] {
     links.map(|[up, _]| {
         Direction::BOTH.map(|way| world.link_stats(up, way).unwrap().delivered.packets)
@@ -107,9 +108,9 @@ fn the_first_of_two_equal_ways_is_used() {
     assert_eq!(carried(&world, links), [[100, 100], [0, 0]]);
 }
 
-/// The first satellite is unavailable from 300 to 600 ms: 30 packets in each direction use the
-/// second. A packet that is on its first hop when the second hop goes down is forwarded by a router
-/// that knows the new route, so none is lost.
+/// The first satellite is down from 300 to 600 ms, so 30 packets in each direction use the second.
+/// A packet that is on its first hop when the second hop goes down is forwarded by a router that
+/// knows the new route, so none is lost.
 #[test]
 fn a_second_satellite_takes_over_and_hands_back() {
     let gone = |link| Direction::BOTH.map(|way| (0, link, way, 300 * MS, 600 * MS));
@@ -120,8 +121,8 @@ fn a_second_satellite_takes_over_and_hands_back() {
     assert_eq!(world.ledger().dropped.total(), 0);
 }
 
-/// Only the return direction through the first satellite is down: its link is used in neither
-/// direction.
+/// Only the return direction through the first satellite is down, but its link is then used in
+/// neither direction.
 #[test]
 fn a_link_that_receives_nothing_is_not_sent_on() {
     let down = [(0, 1, Direction::Backward, 0, Nanos::MAX)];
@@ -163,8 +164,8 @@ fn the_only_way_is_kept() {
     assert_eq!(world.ledger().dropped.count(DropReason::NoRoute), 0);
 }
 
-/// Two addresses are two paths: when the link of one is down, its packets are not rerouted to the
-/// other.
+/// Two addresses are two paths: when the link of one address is down, packets to this address are
+/// not rerouted over the other link.
 #[test]
 fn an_address_goes_down_with_its_link() {
     let mut topology = Topology::new();
@@ -194,7 +195,7 @@ fn an_address_goes_down_with_its_link() {
     assert_eq!(world.ledger().dropped.count(DropReason::LinkDown), 30);
 }
 
-/// A static route does not depend on the state of its link.
+/// A static route stays in use when its link goes down.
 #[test]
 fn a_given_route_follows_nothing() {
     let down: Vec<Down> = Direction::BOTH

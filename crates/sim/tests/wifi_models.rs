@@ -1,5 +1,5 @@
-//! The 802.11 medium compared with models of the literature: Bianchi's saturation throughput, and
-//! the maximum throughput of one station.
+//! Comparison of the 802.11 medium with models of the literature: Bianchi's saturation throughput,
+//! and the maximum throughput of one station.
 
 #[path = "wifi_support/mod.rs"]
 mod models;
@@ -20,7 +20,7 @@ fn sets() -> [(&'static str, Parameters); 3] {
     ]
 }
 
-/// One station that always has a packet: within 1 % of the closed formula.
+/// The throughput of one station that always has a packet is within 1 % of the closed formula.
 #[test]
 fn one_station_reaches_its_largest_rate() {
     for (name, parameters) in sets() {
@@ -36,15 +36,16 @@ fn one_station_reaches_its_largest_rate() {
     }
 }
 
-/// The formula itself, computed by hand: 802.11b, 1500 bytes: DIFS 50, mean backoff 15.5 x 20 =
-/// 310, data 192 + 1118, SIFS 10, ACK 304: 1984 us for 1472 bytes, 5.9355 Mb/s.
+/// The closed formula, computed by hand for 802.11b and 1500 bytes: DIFS 50, mean backoff 15.5 x
+/// 20 = 310, data 192 + 1118, SIFS 10, ACK 304. Together 1984 us for 1472 bytes, which is 5.9355
+/// Mb/s.
 #[test]
 fn the_closed_formula_by_hand() {
     let rate = largest_rate(&Parameters::ieee80211b(), 1500, 1472);
     assert!((rate - 1472.0 * 8.0 / 1984e-6).abs() < 1.0, "{rate}");
 }
 
-/// With one station Bianchi's tau is 2 / (W + 1), and the throughput equals that of the closed
+/// For one station Bianchi's tau is 2 / (W + 1), so the throughput equals that of the closed
 /// formula.
 #[test]
 fn with_one_station_the_two_models_agree() {
@@ -60,7 +61,8 @@ fn with_one_station_the_two_models_agree() {
     }
 }
 
-/// One to ten saturated stations: within 5 % of Bianchi, and fair between stations.
+/// The throughput of one to ten saturated stations is within 5 % of Bianchi's model, and is shared
+/// fairly.
 #[test]
 fn saturated_stations_carry_what_bianchi_says() {
     for (name, parameters) in sets() {
@@ -88,9 +90,9 @@ fn saturated_stations_carry_what_bianchi_says() {
     }
 }
 
-/// ns-2.35's `Mac/802_11` with the listing's values (`bench/wifi/saturation.tcl`, means of seeds 1
-/// to 3 over 60 s), Mb/s: an independent implementation of the parameter set `rafiq2007`. Within 1
-/// %.
+/// Throughput of ns-2.35's `Mac/802_11` with the values of Rafiq's listing, in Mb/s
+/// (`bench/wifi/saturation.tcl`, means of seeds 1 to 3 over 60 s). It is an independent
+/// implementation of the parameter set `rafiq2007`. The results must agree within 1 %.
 #[test]
 fn the_listings_stations_do_as_ns_2s() {
     let ns_2 = [
@@ -112,9 +114,9 @@ fn the_listings_stations_do_as_ns_2s() {
     }
 }
 
-/// The same without RTS on a circle (seed 1), and two senders 250 m to either side that cannot hear
-/// each other, with and without RTS. ns-2's receiver treats a damaged frame differently, which
-/// affects the hidden stations most: within 3 %.
+/// The same without RTS on a circle (seed 1), and with two senders 250 m to either side that cannot
+/// hear each other, with and without RTS. The results must agree within 3 %, because ns-2's
+/// receiver treats a damaged frame differently, which affects hidden stations most.
 #[test]
 fn collisions_cost_what_they_cost_in_ns_2() {
     let announced = Parameters::rafiq2007();

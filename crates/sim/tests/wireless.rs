@@ -1,4 +1,4 @@
-//! Wireless links of a world: an access point between a wired link and its stations.
+//! Tests of wireless links in a world, with an access point between a wired link and its stations.
 
 use crate::common;
 
@@ -17,15 +17,15 @@ use common::{MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 const US: Nanos = 1_000;
-/// 1500 bytes with the IP header.
+/// Payload of a packet that has 1500 bytes with its IP header.
 const PAYLOAD: usize = 1480;
-/// Propagation delay of 30 m.
+/// Propagation delay over 30 m, nanoseconds.
 const LIGHT: Nanos = 100;
-/// Duration of 1500 bytes at 11 Mb/s according to the standard: 192 us of PLCP and 1536 bytes in
-/// 1118 us.
+/// Air time of a data frame with 1500 bytes at 11 Mb/s according to the standard: 192 us for the
+/// PLCP, and 1118 us for 1536 bytes.
 const DATA: Nanos = 1310 * US;
 
-/// `host - wire - ap`, and stations at these distances from the access point.
+/// `host - wire - ap`, with stations at given distances from the access point.
 struct Cell {
     topology: Topology,
     host: NodeId,
@@ -77,7 +77,7 @@ fn cell(parameters: Parameters, wire: Option<u64>, distances: &[f64]) -> Cell {
     }
 }
 
-/// A world in which `from` sends to `to` according to `plan`, and the receiving agent.
+/// A world in which `from` sends packets to `to` at the times of `plan`, and the receiving agent.
 fn sending(
     topology: Topology,
     seed: u64,
@@ -89,7 +89,7 @@ fn sending(
     let mut world = World::new(topology, Seed::new(seed, 0)).unwrap();
     let at = |node, port| Attachment::new(node, PROTOCOL, port);
     let sink = world.attach(at(to, PORT), Sink::default()).unwrap();
-    // Uses a separate port, because a sink may use the other.
+    // The sender needs another port than the sink.
     let sender = Sender::new(path, plan);
     world.attach(at(from, PORT + 2), sender).unwrap();
     (world, sink)
@@ -99,7 +99,7 @@ fn arrivals(world: &World, sink: AgentId) -> Vec<(Nanos, u64)> {
     world.agent::<Sink>(sink).unwrap().arrivals.clone()
 }
 
-/// Behaviour of the thesis' ns-2 that 802.11b does not specify.
+/// Parameters for behaviour of the thesis' ns-2 that 802.11b does not specify.
 fn with_layers_above() -> Parameters {
     Parameters {
         link_layer_delay: 25 * US,
@@ -114,7 +114,7 @@ fn a_packet_from_the_wire_is_on_the_air_for_its_frame() {
     let ends = [cell.host, cell.stations[0]];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
-    // 1 ms on the wire; the medium was idle for longer than DIFS.
+    // The packet takes 1 ms on the wire, after which the medium has been idle for longer than DIFS.
     assert_eq!(arrivals(&world, sink), [(11 * MS + DATA + LIGHT, 0)]);
     assert_eq!(world.progress().hops, 2);
     let stats = world.link_stats(cell.links[0], Direction::Forward).unwrap();
@@ -133,7 +133,7 @@ fn the_layers_above_take_their_time_on_both_sides() {
     let ends = [cell.host, cell.stations[0]];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
-    // The access point adds no header, because it is not the packet's first sender.
+    // The access point adds no header, because it did not originate the packet.
     assert_eq!(
         arrivals(&world, sink),
         [(11 * MS + DATA + LIGHT + 50 * US, 0)]
@@ -146,7 +146,8 @@ fn the_routing_header_of_a_station_stays_on_the_packet() {
     let ends = [cell.stations[0], cell.host];
     let (mut world, sink) = sending(cell.topology, 1, ends, burst(10 * MS, 1, PAYLOAD));
     world.run_until(SECOND).unwrap();
-    // 1520 bytes: 192 us and 1556 bytes in 1132 us on the air, 6080 us and 1 ms on the wire.
+    // 1520 bytes take 192 us and 1132 us (for 1556 bytes) on the air, and 6080 us and 1 ms on the
+    // wire.
     let expected = 10 * MS + (1324 + 50) * US + LIGHT + 6080 * US + MS;
     assert_eq!(arrivals(&world, sink), [(expected, 0)]);
     assert_eq!(world.agent::<Sink>(sink).unwrap().bytes, PAYLOAD);
@@ -193,7 +194,7 @@ fn an_interface_holds_fifty_packets_of_all_its_links_together() {
 
 #[test]
 fn unreceived_frames_are_abandoned_and_accounted_for() {
-    // 5 km: far below the carrier-sense threshold.
+    // At 5 km the signal is far below the carrier-sense threshold.
     for rts_threshold in [2347, 0] {
         let parameters = Parameters {
             rts_threshold,
@@ -224,7 +225,8 @@ fn a_packet_longer_than_a_frame_carries_is_too_big() {
     assert_eq!(world.ledger().dropped.count(DropReason::TooBig), 1);
 }
 
-/// Two stations and the host send at once, on a medium with RTS and upper layers.
+/// A world in which two stations and the host send simultaneously, on a medium with RTS and upper
+/// layers.
 fn busy(seed: u64) -> (World, Vec<AgentId>) {
     let cell = cell(Parameters::rafiq2007(), Some(5_000_000), &[84.0, 191.0]);
     let (host, stations) = (cell.host, cell.stations.clone());
@@ -261,8 +263,8 @@ fn a_run_is_a_function_of_its_seed_and_its_ledger_balances_at_every_event() {
     assert!(first.0.iter().all(|arrivals| arrivals.len() > 200));
 }
 
-/// If the world is stepped, every edge of a frame is an event; in a long run undisturbed frames are
-/// processed at once, but are counted equally.
+/// If the world is stepped, every edge of a frame is an event. In a long run undisturbed frames are
+/// processed in one step, but count as the same number of events.
 #[test]
 fn a_run_is_the_same_event_by_event() {
     for seed in 0..20 {
@@ -353,7 +355,7 @@ fn a_capture_at_a_wireless_interface_shows_what_its_queue_took_and_what_arrived(
     assert_eq!(seen, [(taken, 0, 1500), (arrived, 1, 1500)]);
 }
 
-/// The calls of a packet watch: sent or delivered at, sent, departed.
+/// Calls of a packet tap: time of delivery (`None` if sent), `sent`, and `departed`.
 type Shown = Rc<RefCell<Vec<(Option<Nanos>, Nanos, Nanos)>>>;
 
 struct Watch(Shown);
@@ -372,7 +374,7 @@ impl PacketTap for Watch {
 
 #[test]
 fn a_watch_is_shown_when_packets_were_sent_and_departed() {
-    // From the host: 6 ms per packet on its wire, so that the second departs when the first has
+    // Packets of the host take 6 ms each on its wire, so the second departs when the first has
     // left.
     let cell = cell(Parameters::ieee80211b(), Some(2_000_000), &[30.0]);
     let ends = [cell.host, cell.stations[0]];
@@ -384,7 +386,7 @@ fn a_watch_is_shown_when_packets_were_sent_and_departed() {
     let shown = shown.borrow();
     assert_eq!(shown[..2], [(None, 0, Nanos::MAX), (None, 0, Nanos::MAX)]);
     assert_eq!(shown[2], (Some(arrival), 0, 0));
-    // The backoff after the first packet has ended long before.
+    // The backoff after the first packet ended long before.
     assert_eq!(shown[3], (Some(arrival + 6 * MS), 0, 6 * MS));
 }
 

@@ -1,5 +1,5 @@
-//! Media with lookahead compared with media that are run event by event: random stations, packets,
-//! answers and stops.
+//! Comparison of media with lookahead and media that are run event by event, with random stations,
+//! packets, answers and stops.
 
 use crate::common;
 
@@ -23,8 +23,8 @@ use common::{PORT, PROTOCOL, Sender};
 const US: Nanos = 1_000;
 const END: Nanos = 400_000 * US;
 
-/// Records the arriving packets, and answers some of them after a pause, like the receiver of a
-/// transport.
+/// Agent that records arriving packets, and answers some of them after a pause, like the receiver
+/// of a transport.
 struct Answering {
     back: Option<Path>,
     pause: Nanos,
@@ -49,7 +49,7 @@ impl Agent for Answering {
         let path = self.back?;
         self.due.front().filter(|at| **at <= now)?;
         self.due.pop_front();
-        // To an agent that records and does not answer.
+        // Answers are sent to the port of an agent that only records them.
         out.put_u16(PORT);
         out.put_u16(PORT + 3);
         out.put_bytes(0, self.len - 4);
@@ -115,7 +115,8 @@ struct Play {
     samples: Rc<RefCell<Vec<LinkSample>>>,
 }
 
-/// `host - wire - access point`, and stations that may or may not all hear one another.
+/// A random world `host - wire - access point`, with stations of which not all may hear one
+/// another.
 fn play(seed: u64) -> Play {
     let rng = &mut Seed::new(seed, 0).stream("play");
     let mut topology = Topology::new();
@@ -211,8 +212,9 @@ fn watch(world: &mut World, samples: &Rc<RefCell<Vec<LinkSample>>>) {
     }));
 }
 
-/// Packets one by one, in bursts, or at round times, so that some events coincide; or separated by
-/// the processing time of an upper layer, so that one joins a queue when another is offered.
+/// Random send times: single packets, bursts, or round times, so that some events coincide. Packets
+/// may also be separated by the processing time of an upper layer, so that one joins a queue when
+/// another is offered.
 fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
     let mut now = rng.below(20_000) * US;
     let gap = one_of(rng, &[300, 3_000, 12_000]);
@@ -235,7 +237,7 @@ type Observations = (
 );
 
 impl Play {
-    /// All observable results.
+    /// All observable results of a run.
     fn told(&self) -> Observations {
         let world = &self.world;
         let arrivals = |&it| world.agent::<Answering>(it).unwrap().arrivals.clone();
@@ -264,8 +266,7 @@ fn compare(seed: u64) {
     let rng = &mut Seed::new(seed, 1).stream("stops");
     let mut now = 0;
     while now < END {
-        // Some stops are close to an edge: at, just before or just after the next event of the
-        // stepped world.
+        // Some stops are at, just before or just after the next event of the stepped world.
         now += rng.below(3_000 * US);
         stepped.step_until(now);
         if let Some(at) = stepped.world.next_event()
@@ -292,8 +293,8 @@ fn random_media_are_as_they_are_event_by_event() {
     }
 }
 
-/// On each of `media` two stations that hear one another with almost no delay, and a node that
-/// sends on all of them at these times.
+/// A world of `media`, each with two stations that are very close to each other, and a node that
+/// sends on all media at the times of `plan`.
 fn near(media: usize, parameters: Parameters, plan: &[(Nanos, usize)]) -> World {
     let mut topology = Topology::new();
     let ap = topology.add_node("ap").unwrap();

@@ -1,4 +1,4 @@
-//! Agents, addresses, determinism, conservation of packets.
+//! Tests of worlds: agents, addresses, determinism and conservation of packets.
 
 use crate::common;
 
@@ -71,7 +71,7 @@ fn a_component_more_moves_no_other_components_losses() {
         world.run_until(60 * SECOND).unwrap();
         world.ledger().check().unwrap();
         let sink: &Sink = world.agent(sink).unwrap();
-        // 1020 bytes at 2 Mbit/s: 4.08 ms. Packets of the other sender arrive 1 ms later.
+        // 1020 bytes at 2 Mbit/s take 4.08 ms. Packets of the other sender arrive 1 ms later.
         let from_a = |(at, _): &&(Nanos, u64)| (at - 254_080_000) % (7 * MS) == 0;
         let arrivals: Vec<_> = sink.arrivals.iter().filter(from_a).copied().collect();
         (arrivals, sink.arrivals.len())
@@ -142,7 +142,8 @@ fn two_homes_are_two_paths() {
             world.run_until(SECOND).unwrap();
             let sink: &Sink = world.agent(sink).unwrap();
             assert_eq!(sink.arrivals, [(delay, 0)]);
-            // The world has filled in the address of the outgoing interface.
+            // The sender left its address unspecified, so the world has filled in that of the
+            // outgoing interface.
             assert_eq!(sink.paths, [Path::new(remote, local)]);
             let stats = world.link_stats(link, Direction::Forward).unwrap();
             let header = if family == Family::V4 { 20 } else { 40 };
@@ -151,7 +152,7 @@ fn two_homes_are_two_paths() {
     }
 }
 
-/// The multihomed topology of the previous test again.
+/// A copy of the multihomed topology of the previous test.
 fn rebuild(topology: &Topology) -> Topology {
     let mut copy = Topology::new();
     for node in topology.nodes() {
@@ -184,7 +185,7 @@ fn unclaimed_and_unreachable_packets_are_counted() {
             .attach(at, Sender::new(path, burst(0, 1, 20)))
             .unwrap();
     }
-    // This agent would receive them, but starts only after they arrive.
+    // The binding of this agent matches the packets, but it starts only after they arrive.
     let late = Attachment::new(nodes[1], PROTOCOL, PORT).starting(2 * MS);
     let late = world.attach(late, Sink::default()).unwrap();
     world.run_until(SECOND).unwrap();
@@ -269,8 +270,7 @@ fn bindings_are_taken_once_and_starts_lie_ahead() {
     assert!(matches!(past, Err(BuildError::StartsInThePast { .. })));
 }
 
-/// Records every call, wakes up at the given times, and sends a series of packets when it is
-/// started.
+/// Agent that records every call, wakes up at given times, and sends three packets when it starts.
 struct Diary {
     calls: Vec<(Nanos, &'static str)>,
     alarms: Vec<Nanos>,
@@ -296,7 +296,7 @@ impl Agent for Diary {
     }
 
     fn poll_transmit(&mut self, _now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // Three packets of 20, 20 and 15 bytes.
+        // The three packets have 20, 20 and 15 bytes.
         let (path, number) = self.run.filter(|(_, number)| *number < 3)?;
         self.run = Some((path, number + 1));
         out.extend_from_slice(&[0, PORT as u8, 0, PORT as u8, 0, 0, 0, 0, 0, 0, 0, number]);
@@ -348,7 +348,7 @@ fn agents_start_wake_and_stop_in_time_and_send() {
     ];
     assert_eq!(*calls, expected);
     let arrivals = &world.agent::<Sink>(sink).unwrap().arrivals;
-    // 40, 40 and 35 bytes at one byte per microsecond.
+    // The packets have 40, 40 and 35 bytes on the wire, at one byte per microsecond.
     let us = |us: u64| 11 * MS + us * 1000;
     assert_eq!(*arrivals, [(us(40), 0), (us(80), 1), (us(115), 2)]);
     let stats = world.link_stats(links[0], Direction::Forward).unwrap();
@@ -377,8 +377,8 @@ fn an_agent_that_stops_time_is_reported_so() {
     assert_eq!(stalled, Err(RunError::Stalled { agent: 2, at: 17 }));
 }
 
-/// An agent that sends without end while the test acts on it: the world does not advance before it
-/// reports the error.
+/// The agent starts to send endlessly while the test acts on it. The world reports this error
+/// before it advances.
 #[test]
 fn an_agent_that_stalls_from_outside_is_reported_before_the_world_goes_on() {
     struct Endless(Option<Path>);
@@ -424,7 +424,7 @@ fn an_agent_that_stalls_from_outside_is_reported_before_the_world_goes_on() {
     }
 }
 
-/// The last bit leaves before the end of time, and would arrive after it.
+/// The packet's last bit leaves before the end of time, and would arrive after it.
 #[test]
 fn packets_in_flight_at_the_end_of_time_are_counted() {
     let direction = DirectionConfig::new(8_000_000, SECOND);
@@ -439,7 +439,8 @@ fn packets_in_flight_at_the_end_of_time_are_counted() {
 fn probes_tell_throughput_queue_and_drops() {
     let direction = DirectionConfig::new(8_000_000, 2 * MS)
         .with_queue(DropTail::new(Limit::Packets(2)).unwrap());
-    // 1000 bytes on the wire take 1 ms. Three at 0: two stay; one at 12 ms.
+    // A packet has 1000 bytes on the wire, which take 1 ms. Three packets arrive at 0, of which two
+    // are queued, and one arrives at 12 ms.
     let plan = [(0, 980), (0, 980), (0, 980), (12 * MS, 980)];
     let mut line = Line::new(1, vec![direction], plan);
     let samples: Rc<RefCell<Vec<LinkSample>>> = Rc::default();
@@ -462,7 +463,7 @@ fn probes_tell_throughput_queue_and_drops() {
         let of_probe = samples.iter().filter(move |sample| sample.probe == probe);
         of_probe.map(|s| (s.at, s.value)).collect::<Vec<_>>()
     };
-    // Arrivals at 3, 4 and 15 ms; 1000 bytes in 5 ms are 200,000 bytes per second.
+    // Packets arrive at 3, 4 and 15 ms; 1000 bytes in 5 ms are 200,000 bytes per second.
     let expected = [(0, 4e5), (5 * MS, 0.0), (10 * MS, 0.0), (15 * MS, 2e5)];
     assert_eq!(of(LinkProbe::Throughput), expected);
     let lengths = [

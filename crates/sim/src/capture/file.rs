@@ -16,11 +16,11 @@ use pcap_file::{DataLink, Endianness, PcapError};
 use super::frame::{Frame, Way};
 use super::ip;
 
-/// Nanoseconds, as the if_tsresol option says it: 10^-9 s.
+/// Value of the option if_tsresol: timestamps count units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// A capture that is being written. The IP headers are made up from addresses and sizes. Wrap a
-/// file in a `BufWriter`.
+/// Writer of a pcapng file. IP headers are generated from the addresses and sizes of the packets. A
+/// file should be wrapped in a `BufWriter`.
 pub struct PacketFile<W: Write> {
     writer: PcapNgWriter<W>,
     /// Header and payload of the packet being written, kept for reuse.
@@ -44,10 +44,10 @@ fn io_error(error: PcapError) -> io::Error {
 }
 
 impl<W: Write> PacketFile<W> {
-    /// Begins a file with these interfaces.
+    /// Begins a file with the given interface names.
     ///
     /// # Errors
-    /// The writer's.
+    /// The errors of the writer.
     pub fn new<'a>(writer: W, interfaces: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let section = SectionHeaderBlock {
             endianness: Endianness::Little,
@@ -72,8 +72,8 @@ impl<W: Write> PacketFile<W> {
         })
     }
 
-    /// Writes a packet. After an error no further packet is written; [`PacketFile::finish`] tells
-    /// it.
+    /// Writes a packet. After an error no further packet is written, and [`PacketFile::finish`]
+    /// returns the error.
     pub fn write(&mut self, frame: &Frame<'_>) {
         if self.error.is_some() {
             return;
@@ -86,7 +86,7 @@ impl<W: Write> PacketFile<W> {
         self.scratch = datagram;
     }
 
-    /// Writes a packet whose IP header is known.
+    /// Writes a packet with its original IP header.
     pub(crate) fn write_datagram(&mut self, at: Nanos, interface: u32, way: Way, datagram: &[u8]) {
         if self.error.is_some() {
             return;
@@ -103,7 +103,7 @@ impl<W: Write> PacketFile<W> {
         }
     }
 
-    /// Flushes.
+    /// Flushes the writer.
     ///
     /// # Errors
     /// The first error since the last call.

@@ -1,4 +1,4 @@
-//! Packet of a capture: its interface, direction, and the fields of its IP header.
+//! Fields of a captured packet: interface, direction, and IP header.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ pub enum Way {
     Out = 2,
 }
 
-/// A packet to write.
+/// A packet to be written to a capture file.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// Time at which it passed the interface, nanoseconds since the beginning of 1970 (or of the
-    /// simulation).
+    /// Time at which the packet passed the interface: nanoseconds since 1970, or since the start of
+    /// the simulation.
     pub at: Nanos,
     /// Interface, counted from 0 in the order of their names.
     pub interface: u32,

@@ -1,5 +1,5 @@
-//! IP header of a simulated packet, for captures. Links themselves carry payloads only and add the
-//! size of the header.
+//! Generates the IP header of a simulated packet, for captures. Simulated links carry only
+//! payloads, and add the size of the header to the size of the packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,7 +16,8 @@ pub(super) fn write_header(packet: &Frame<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// A world does not mix address families; if it did, the mapped address would show it.
+/// Returns `address` as an IPv6 address. A world does not mix address families; if it did, the
+/// capture would show IPv4-mapped addresses.
 fn v6(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
@@ -24,7 +25,7 @@ fn v6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// RFC 791 §3.1: no options, no fragments ("don't fragment" set).
+/// Writes an IPv4 header (RFC 791 §3.1) without options, with "don't fragment" set.
 fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &mut Vec<u8>) {
     let total = u16::try_from(IPV4_HEADER + packet.payload.len()).unwrap_or(u16::MAX);
     let mut header = [0u8; IPV4_HEADER];
@@ -42,7 +43,7 @@ fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &m
     out.extend_from_slice(&header);
 }
 
-/// RFC 8200 §3.
+/// Writes an IPv6 header (RFC 8200 §3).
 fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
     let length = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
     // The traffic class is between the version and the flow label.
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_header_checksum_of_a_known_header() {
-        // Header with a checksum computed by hand.
+        // An example header whose checksum was computed by hand.
         let packet = Frame {
             at: 0,
             interface: 0,

@@ -2,7 +2,7 @@
 //!
 //! A packet that an interface sends is recorded when its serialisation begins. The file therefore
 //! lacks packets that the queue dropped, and contains packets that are lost in the channel. A
-//! packet that arrives is recorded when its last bit does. The caller supplies the writer, and
+//! received packet is recorded when its last bit arrives. The caller supplies the writer, and
 //! receives its errors from [`crate::World::finish`].
 
 mod file;
@@ -19,7 +19,7 @@ pub use frame::{Frame, Way};
 
 use crate::packet::Packet;
 
-/// A packet that will be sent.
+/// A packet whose serialisation has not begun yet.
 #[derive(Debug)]
 struct Pending {
     at: Nanos,
@@ -30,9 +30,9 @@ struct Pending {
 /// One capture file.
 pub(crate) struct Capture {
     file: PacketFile<Box<dyn Write>>,
-    /// Captured interfaces, in the order of their description blocks.
+    /// Captured interfaces, in the order of their Interface Description Blocks.
     taps: Vec<u32>,
-    /// Packets that will be sent, in the order of time.
+    /// Packets whose serialisation has not begun yet, ordered by the time at which it begins.
     pending: VecDeque<Pending>,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// Starts a file that captures `taps`: interfaces with their names.
+    /// Starts a file that captures `taps`: pairs of an interface number and a name.
     pub fn new(writer: Box<dyn Write>, taps: Vec<(u32, String)>) -> io::Result<Self> {
         let file = PacketFile::new(writer, taps.iter().map(|(_, name)| name.as_str()))?;
         Ok(Self {
@@ -66,11 +66,11 @@ impl Capture {
         self.taps.contains(&interface)
     }
 
-    /// `interface` accepts `packet` at `now`, and begins to serialise it at `at`, which is not
-    /// earlier.
+    /// Records that `interface` accepts `packet` at `now` and begins to serialise it at `at`, which
+    /// is not before `now`.
     pub fn sends(&mut self, now: Nanos, at: Nanos, interface: u32, packet: Packet) {
-        // Earlier packets are written first, so that no more packets wait here than in the queue of
-        // the interface.
+        // Writes earlier packets first, so that `pending` never holds more packets than the queue
+        // of the interface.
         self.advance(now);
         if let Some(tap) = self.tap(interface) {
             let place = self.pending.partition_point(|other| other.at <= at);
@@ -78,7 +78,7 @@ impl Capture {
         }
     }
 
-    /// `interface` has received `packet`.
+    /// Records that `interface` has received `packet`.
     pub fn receives(&mut self, now: Nanos, interface: u32, packet: &Packet) {
         if let Some(tap) = self.tap(interface) {
             self.advance(now);

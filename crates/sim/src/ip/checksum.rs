@@ -1,6 +1,7 @@
 //! The Internet checksum (RFC 1071).
 
-/// Internet checksum of `bytes` as a ones' complement sum of 16-bit words, added to `sum`.
+/// Ones' complement sum of `sum` and the 16-bit words of `bytes`; its complement is the Internet
+/// checksum.
 pub(crate) fn sum(bytes: &[u8], sum: u16) -> u16 {
     let mut total = u64::from(sum);
     let mut words = bytes.chunks_exact(2);

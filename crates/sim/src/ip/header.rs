@@ -1,4 +1,4 @@
-//! Reads IP headers of packets from outside of the world, and changes the fields that routers
+//! IP headers of packets from outside the world: parsing, and updating of the fields that routers
 //! change.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,24 +11,24 @@ use super::{IPV4_HEADER, IPV6_HEADER, SCTP, TCP, UDP};
 /// IP protocol number of UDP-Lite (RFC 3828), whose header has ports like that of UDP.
 const UDP_LITE: u8 = 136;
 
-/// Fields of a datagram that the world needs.
+/// Fields of an IP header that the world uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Length of the header in bytes; over IPv6 without its extension headers.
+    /// Length of the header in bytes; for IPv6 the fixed header without extension headers.
     pub len: usize,
-    /// Length of the datagram in bytes, from its header.
+    /// Total length of the datagram in bytes, as stated in its header.
     pub total: usize,
     pub protocol: u8,
     pub ecn: Ecn,
     /// Time to live, or hop limit.
     pub hops_left: u8,
-    /// IPv4 without "don't fragment".
+    /// IPv4 without the "don't fragment" flag.
     pub may_fragment: bool,
 }
 
-/// The bytes are not an IP datagram that a host may send.
+/// Error: the bytes are not an IP datagram that a host may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong;
 
@@ -80,8 +80,9 @@ impl Header {
     }
 }
 
-/// Whether the payload after `header` begins with ports: a known transport, and over IPv4 no
-/// fragment. (A fragment over IPv6 has another protocol number, 44.)
+/// Whether the payload after `header` begins with ports: the protocol is a known transport, and the
+/// packet is not an IPv4 fragment. An IPv6 fragment has the protocol number 44, which is no
+/// transport.
 pub(crate) fn has_ports(header: &[u8]) -> bool {
     let (protocol, fragment) = match header {
         [first, ..] if first >> 4 == 6 => (header.get(6), false),
@@ -96,8 +97,8 @@ pub(crate) fn has_ports(header: &[u8]) -> bool {
     ported && !fragment
 }
 
-/// The datagram with another time to live and ECN field. The checksum of an IPv4 header is updated
-/// by the difference (RFC 1624), so that a damaged header remains damaged.
+/// Copy of the datagram with the given time to live and ECN field. The checksum of an IPv4 header
+/// is updated incrementally (RFC 1624), so that a damaged header remains damaged.
 pub(crate) fn rewritten(datagram: &[u8], hops_left: u8, ecn: Ecn) -> Bytes {
     let mut out = BytesMut::from(datagram);
     match datagram.first().map(|first| first >> 4) {
@@ -111,13 +112,15 @@ pub(crate) fn rewritten(datagram: &[u8], hops_left: u8, ecn: Ecn) -> Bytes {
             out[1] = out[1] & !0b0011_0000 | ecn.bits() << 4;
             out[7] = hops_left;
         }
-        // The first byte is damaged; the receiver should detect that.
+        // The version field is damaged. The datagram stays unchanged, so that the receiver can
+        // detect the damage.
         _ => {}
     }
     out.freeze()
 }
 
-/// Replaces a word of an IPv4 header: HC' = ~(~HC + ~m + m').
+/// Replaces a 16-bit word of an IPv4 header and updates the checksum: HC' = ~(~HC + ~m + m') (RFC
+/// 1624).
 fn change(header: &mut [u8], at: usize, word: [u8; 2]) {
     let old = u16::from_be_bytes([header[at], header[at + 1]]);
     let new = u16::from_be_bytes(word);
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
     use crate::ip::sum;
 
-    /// An IPv4 datagram of TCP with 4 bytes of payload, written by hand.
+    /// A hand-written IPv4 datagram of TCP with 4 bytes of payload.
     fn v4() -> Vec<u8> {
         let mut out = vec![0x45, 0xb8 | 0b10, 0, 24, 0x12, 0x34, 0x40, 0, 64, TCP, 0, 0];
         out.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0, 81]);
@@ -165,7 +168,8 @@ mod tests {
         assert_eq!((header.len, header.total, header.protocol), (40, 44, UDP));
         assert_eq!((header.ecn, header.hops_left), (Ecn::Ect0, 9));
         assert_eq!(header.destination, "fd00::2".parse::<IpAddr>().unwrap());
-        // Version, header length, total length after the end and below the header, time to live.
+        // Wrong version, wrong header length, a total length beyond the end and below the header,
+        // and a time to live of 0.
         for (at, wrong) in [(0, 0x35), (0, 0x44), (3, 25), (3, 19), (8, 0)] {
             let mut datagram = v4();
             datagram[at] = wrong;

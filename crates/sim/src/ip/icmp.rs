@@ -8,20 +8,20 @@ use super::HOP_LIMIT;
 use super::checksum::sum;
 use super::header::Header;
 
-/// IP protocol numbers.
+/// IP protocol numbers of ICMP and ICMPv6.
 const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
-/// Maximum length of an error message in bytes, with the IP header: RFC 1812 §4.3.2.3, and the
-/// minimum MTU of IPv6 (RFC 4443 §2.4 (c)).
+/// Maximum length of an error message with its IP header, bytes: 576 for ICMP (RFC 1812 §4.3.2.3),
+/// and the minimum MTU of IPv6 for ICMPv6 (RFC 4443 §2.4 (c)).
 const MAX_ERROR_V4: usize = 576;
 const MAX_ERROR_V6: usize = 1280;
-/// ICMP messages that are queries, which errors may answer. All other types of version 4 are errors
-/// themselves.
+/// ICMP types of queries and their replies, in response to which an error may be sent. All other
+/// types of ICMP are errors.
 const QUERIES: &[u8] = &[0, 8, 9, 10, 13, 14, 15, 16, 17, 18, 42, 43];
 /// First type of ICMPv6 that is not an error.
 const FIRST_INFORMATION: u8 = 128;
 
-/// Reason for which a router drops a packet.
+/// Reason why a router drops a packet and sends an ICMP error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Complaint {
     /// The packet exceeds the MTU of the next link, in bytes.
@@ -54,9 +54,9 @@ impl Complaint {
     }
 }
 
-/// The error that the router `from` sends to the source of `datagram`, as a whole datagram. `None`
-/// if no error may be sent: for an error, for a fragment other than the first (RFC 1122 §3.2.2, RFC
-/// 4443 §2.4 (e)), or to an address that is not a host.
+/// The error that the router `from` sends to the source of `datagram`, as a whole datagram. Returns
+/// `None` if no error may be sent, because the datagram is an error itself, is a fragment other
+/// than the first, or has a source that is not a single host (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)).
 pub(crate) fn complain(complaint: Complaint, datagram: &[u8], from: IpAddr) -> Option<Bytes> {
     let header = Header::read(datagram).ok()?;
     let to = header.source;
@@ -116,7 +116,7 @@ fn message(kind: u8, code: u8, word: u32, quoted: &[u8], pseudo: u16) -> BytesMu
     out
 }
 
-/// Whether no error may be sent in reply.
+/// Whether the datagram is an ICMP error, to which no error may be sent in reply.
 fn is_error(header: &Header, datagram: &[u8]) -> bool {
     let kind = datagram.get(header.len).copied();
     match header.protocol {
@@ -128,7 +128,7 @@ fn is_error(header: &Header, datagram: &[u8]) -> bool {
     }
 }
 
-/// Fragment offset of an IPv4 datagram.
+/// Fragment offset of an IPv4 datagram, in units of 8 bytes.
 fn offset_v4(datagram: &[u8]) -> u16 {
     let field = datagram
         .get(6..8)

@@ -1,4 +1,4 @@
-//! IP: header sizes, protocol numbers, and encoded headers of packets from outside of the world.
+//! IP: header sizes, protocol numbers, and the encoded headers of packets from outside the world.
 
 mod checksum;
 mod header;
@@ -14,7 +14,7 @@ pub(crate) use icmp::{Complaint, complain};
 pub const IPV4_HEADER: usize = 20;
 /// Size of the fixed IPv6 header, bytes.
 pub const IPV6_HEADER: usize = 40;
-/// Maximum number of links on the path of a packet; stops packets in routing loops.
+/// Initial hop limit of a packet: the maximum number of links on its path. It ends routing loops.
 pub const HOP_LIMIT: u8 = 64;
 
 /// IP protocol number of TCP.

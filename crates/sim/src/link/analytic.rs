@@ -1,10 +1,11 @@
-//! One direction of a point-to-point link, computed analytically: drop-tail, a constant rate.
+//! One direction of a point-to-point link with a drop-tail queue and a constant rate, computed
+//! analytically.
 //!
 //! The transmitter sends in the order of admission at a fixed rate, so the whole passage of a
-//! packet is known when it is offered: when its last bit leaves, whether it is lost in the air,
-//! when it arrives. A packet is stored once, and requires one event, its arrival. If the delay is
-//! the same for all packets and there are no impairments, they also arrive in this order, and one
-//! ring holds all packets in the queue and in flight; otherwise those in flight are stored
+//! packet is known when it is offered: the departure of its last bit, a loss in the channel, and
+//! its arrival. A packet is stored once and requires one event, its arrival. If the delay is
+//! constant and there are no impairments, packets arrive in the order of admission, and one ring
+//! holds all packets in the queue and in flight. Otherwise the channel stores the packets in flight
 //! separately, in the order of arrival.
 
 use std::collections::VecDeque;
@@ -23,16 +24,16 @@ use crate::queue::{Limit, Occupancy};
 use crate::rng::Seed;
 use crate::scheduler::EventKey;
 
-/// An admitted packet, with its computed passage. One cache line.
+/// An admitted packet with its computed departure and arrival; one cache line.
 struct Passage {
-    /// Arrival of the packet at the far end, if it arrives and is stored here.
+    /// Arrival of the packet at the far end, if it arrives and this ring stores it.
     arrival: EventKey,
     packet: Option<Parcel>,
     departure: Departure,
 }
 
 impl Passage {
-    /// A passage without an arrival, or with one that is stored elsewhere.
+    /// A passage of a packet that is lost, or that the channel stores.
     fn without_packet(departure: Departure) -> Self {
         Self {
             arrival: EventKey::NONE,
@@ -49,13 +50,14 @@ pub(crate) struct Analytic {
     ingress: Ingress,
     limit: Limit,
     transmitter: Steady,
-    /// The admitted packets: first those that have left the queue, then the others.
+    /// Admitted packets: first those that have left the queue, then those that are still queued.
     passages: VecDeque<Passage>,
-    /// The number of packets that have left the queue.
+    /// Number of packets in `passages` that have left the queue.
     left: usize,
-    /// The first arrival of them.
+    /// Earliest arrival of the packets in `passages`.
     next: EventKey,
-    /// The delay, if all packets in flight are stored here.
+    /// Propagation delay in nanoseconds, if packets arrive in order and all packets in flight are
+    /// stored in `passages`.
     in_order: Option<Nanos>,
     channel: Channel,
     pub(crate) counters: Counters,
@@ -89,8 +91,8 @@ impl Analytic {
         })
     }
 
-    /// The delay, if packets of any size are accepted at any time, and all admitted packets arrive
-    /// in order.
+    /// The delay in nanoseconds of a plain direction: it accepts packets of any size at any time,
+    /// loses none in the channel, and delivers them in order. `None` for other directions.
     pub fn plain_delay(&self) -> Option<Nanos> {
         let plain = self.ingress.is_open() && !self.channel.has_losses();
         self.in_order.filter(|_| plain)
@@ -111,7 +113,8 @@ impl Analytic {
         self.ingress.loses(now, packet)
     }
 
-    /// Continues for a wire that ends: `left` of the packets that it passes on have left the queue.
+    /// Continues for a delay line that is converted: `left` of the packets that it passes on have
+    /// left the queue.
     pub fn take_over(&mut self, left: usize, stats: LinkStats, occupancy: Occupancy) {
         self.left = left;
         self.counters.stats = stats;
@@ -123,12 +126,12 @@ impl Analytic {
         self.transmitter.clone()
     }
 
-    /// Sets the transmitter to that of a wire.
+    /// Sets the transmitter to that of a delay line.
     pub fn set_transmitter(&mut self, transmitter: Steady) {
         self.transmitter = transmitter;
     }
 
-    /// The next packet from a wire, in the order of admission.
+    /// Takes over the next packet of a delay line, in the order of admission.
     pub fn carry_on(&mut self, arrival: EventKey, packet: Option<Parcel>, departure: Departure) {
         if self.next == EventKey::NONE {
             self.next = arrival;
@@ -140,7 +143,7 @@ impl Analytic {
         });
     }
 
-    /// Accepts a packet from an interface.
+    /// Accepts a packet that an interface sends.
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         self.release(now);
@@ -213,23 +216,23 @@ impl Analytic {
         }
     }
 
-    /// The packet is not admitted to the queue.
+    /// Drops a packet that the queue does not admit.
     fn refuse(&mut self, now: Nanos, size: usize, reason: DropReason) -> Offered {
         self.counters.stats.offered.add(size);
         self.counters.dropped(now, reason);
         Offered::REFUSED
     }
 
-    /// Counts the packets that have left the queue by `now`. A packet whose last bit leaves at
-    /// `now` has left.
+    /// Marks the packets whose last bit has been sent by `now` as departed, and counts them. A
+    /// packet whose last bit leaves exactly at `now` counts as departed.
     fn release(&mut self, now: Nanos) {
         while let Some(passage) = self.passages.get(self.left)
             && passage.departure.at <= now
         {
             self.counters.left(&passage.departure);
             self.left += 1;
-            // The packet has no arrival in this ring, because it was the last packet before an
-            // outage, was lost in the air, or is stored elsewhere.
+            // This passage has no arrival, because the packet was removed by an outage, was lost in
+            // the channel, or is stored in the channel.
             if self.left == 1 && passage.packet.is_none() {
                 self.passages.pop_front();
                 self.left = 0;
@@ -272,8 +275,8 @@ impl Analytic {
         Some((self.to, passage.packet?))
     }
 
-    /// Removes the leading packets that have left and do not arrive; returns the first arrival of
-    /// the remaining packets.
+    /// Removes leading passages of departed packets without an arrival. Returns the first arrival
+    /// of the remaining packets.
     #[cold]
     fn skip(&mut self) -> EventKey {
         while self.left > 0 && self.passages.front().is_some_and(|it| it.packet.is_none()) {
@@ -299,7 +302,8 @@ impl Analytic {
 
     pub fn stats(&self, now: Nanos) -> LinkStats {
         let mut stats = self.counters.stats;
-        // All were counted when they were admitted.
+        // The statistics count a packet's departure at its admission; packets that are still queued
+        // at `now` are subtracted here.
         let departures = self.passages.iter().map(|it| it.departure);
         let waiting = departures.rev().take_while(|departure| departure.at > now);
         waiting.for_each(|departure| departure.discount(&mut stats));

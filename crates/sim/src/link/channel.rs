@@ -1,4 +1,5 @@
-//! Channel of a link direction: losses, delays, duplication and corruption, and arrivals.
+//! Channel of a link direction: losses, propagation delay, duplication, corruption, and the packets
+//! in flight.
 
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ use crate::propagation::{Fixed, Propagation};
 use crate::rng::{Rng, Seed};
 use crate::scheduler::EventKey;
 
-/// A packet in the channel, by its arrival.
+/// A packet in the channel, with its arrival.
 #[derive(Debug)]
 struct Flying {
     arrival: EventKey,
@@ -27,7 +28,7 @@ struct Varying {
     propagation: Box<dyn Propagation>,
     rng: Rng,
     allow_reordering: bool,
-    /// Latest arrival so far.
+    /// Latest arrival so far, nanoseconds.
     latest: Nanos,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Channel {
     varying: Option<Box<Varying>>,
     losses: Vec<Losing>,
     impairer: Option<Box<Impairer>>,
-    /// In the order of arrival.
+    /// Packets in flight, in the order of arrival.
     flying: VecDeque<Flying>,
 }
 
@@ -80,8 +81,8 @@ impl Channel {
         }
     }
 
-    /// Delay, if packets arrive in the order in which they leave, once and unchanged. The caller
-    /// may then keep the packets itself.
+    /// Propagation delay in nanoseconds, if every packet arrives once, unchanged, and in the order
+    /// of departure. The caller may then store the packets in flight itself.
     #[inline]
     pub fn in_order(&self) -> Option<Nanos> {
         self.in_order
@@ -92,7 +93,8 @@ impl Channel {
         !self.losses.is_empty()
     }
 
-    /// Whether the channel passes a packet whose last bit leaves at `finish`.
+    /// Whether the channel carries a packet whose last bit leaves at `finish`, so that the packet
+    /// is not lost.
     #[inline]
     pub fn takes(&mut self, finish: Nanos, packet: &Packet, counters: &mut Counters) -> bool {
         let lost = lost(&mut self.losses, finish, packet);
@@ -102,8 +104,9 @@ impl Channel {
         !lost
     }
 
-    /// The last bit of a packet leaves at `finish`. Arrivals of the packet are numbered from
-    /// `sequence` on. Returns whether the next arrival has changed.
+    /// Adds a packet whose last bit leaves at `finish` to the channel. The events of its arrivals
+    /// have sequence numbers from `sequence` on. Returns whether the channel's next arrival has
+    /// changed.
     #[inline(always)] // Inlined once for each kind of lane, at the end of its longest path.
     pub fn depart(
         &mut self,
@@ -166,7 +169,8 @@ impl Channel {
             size,
         };
         match self.flying.back() {
-            // Only packets that were delayed, or had a longer propagation delay, are overtaken.
+            // A packet is overtaken only if an impairment delayed it or its propagation delay was
+            // longer.
             Some(last) if last.arrival > arrival => {
                 let place = self.flying.partition_point(|other| other.arrival < arrival);
                 self.flying.insert(place, flying);
@@ -180,7 +184,7 @@ impl Channel {
         }
     }
 
-    /// Next arrival.
+    /// Next arrival of a packet in the channel.
     #[inline]
     pub fn next(&self) -> EventKey {
         self.flying
@@ -188,7 +192,7 @@ impl Channel {
             .map_or(EventKey::NONE, |first| first.arrival)
     }
 
-    /// Packet of the next arrival.
+    /// Removes the packet whose arrival is next, and counts it as delivered.
     #[inline(always)]
     pub fn land(&mut self, now: Nanos, counters: &mut Counters) -> Option<Parcel> {
         let Flying { packet, size, .. } = self.flying.pop_front()?;

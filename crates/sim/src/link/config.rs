@@ -1,4 +1,4 @@
-//! Configuration of links.
+//! Configuration of point-to-point links.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::step_function::StepFunction;
 pub struct PlacedLoss {
     /// Before the queue or in the channel.
     pub place: LossPosition,
-    /// Model.
+    /// The loss model.
     pub model: Box<dyn Loss>,
     /// Name of its random stream. `None`: a stream of its position, `link <link> <direction> loss
     /// <index>`. Two worlds with one seed have the same losses on streams with the same name.
@@ -52,13 +52,14 @@ impl fmt::Debug for PlacedLoss {
 
 /// One direction of a point-to-point link.
 pub struct DirectionConfig {
-    /// Rate in bits per second, which may be 0 for some time; `None`: serialisation takes no time.
+    /// Rate in bits per second, which may be 0 for some time; `None`: packets have no transmission
+    /// time.
     pub rate: Option<StepFunction<u64>>,
-    /// Propagation delay.
+    /// Propagation model: the delay of each packet in the channel.
     pub propagation: Box<dyn Propagation>,
-    /// A packet with a shorter propagation delay may arrive before an earlier one. `false`: it
-    /// arrives together with it. Packets that an [impairment](Impairments) delays are overtaken in
-    /// any case.
+    /// Whether a packet with a shorter propagation delay may overtake earlier packets. `false`: it
+    /// arrives at the earliest together with the packet before it. Packets that an
+    /// [impairment](Impairments) delays are overtaken in both cases.
     pub allow_reordering: bool,
     /// Queue discipline.
     pub queue: Box<dyn QueueDiscipline>,
@@ -68,19 +69,21 @@ pub struct DirectionConfig {
     pub impairments: Impairments,
     /// Outages, in the order of time.
     pub outages: Vec<Outage>,
-    /// Maximum packet size in bytes with the IP header; `None`: any. A larger packet is dropped as
-    /// [`TooBig`](crate::DropReason::TooBig), unless IP may fragment it.
+    /// Maximum packet size in bytes, IP header included; `None`: unlimited. A larger packet is
+    /// dropped with the reason [`TooBig`](crate::DropReason::TooBig), unless IP may fragment it.
     pub mtu: Option<usize>,
-    /// Times in ascending order, each with the maximum packet size from that time on.
+    /// Changes of the MTU: times in nanoseconds in ascending order, each with the maximum packet
+    /// size in bytes from that time on.
     pub mtu_changes: Vec<(Nanos, usize)>,
-    /// Simulates every packet event by event, even if its passage could be computed at its arrival
-    /// (drop-tail queue and constant rate). Arrivals are the same, but drops are counted when they
-    /// occur instead of when they are computed.
+    /// Whether every packet is simulated event by event, even if its passage could be computed when
+    /// it is offered (drop-tail queue and constant rate). Arrivals are the same in both cases.
+    /// Event by event, drops are counted when they occur; otherwise when they are computed.
     pub event_driven: bool,
 }
 
 impl DirectionConfig {
-    /// A direction with this rate (bits per second) and propagation delay that drops no packets.
+    /// A direction with this rate (bits per second) and propagation delay (nanoseconds) that drops
+    /// no packets.
     pub fn new(rate: u64, delay: Nanos) -> Self {
         Self {
             rate: Some(rate.into()),
@@ -88,7 +91,7 @@ impl DirectionConfig {
         }
     }
 
-    /// A direction without serialisation time.
+    /// A direction without transmission time, with a propagation delay of `delay` nanoseconds.
     pub fn instant(delay: Nanos) -> Self {
         Self {
             rate: None,
@@ -123,7 +126,7 @@ impl DirectionConfig {
         self
     }
 
-    /// Selects step-by-step processing.
+    /// Selects event-driven processing.
     #[must_use]
     pub fn event_driven(mut self) -> Self {
         self.event_driven = true;
@@ -188,10 +191,10 @@ impl fmt::Debug for DirectionConfig {
 pub struct LinkConfig {
     /// Name, unique in the topology; random streams are named after it.
     pub name: String,
-    /// Nodes at its ends.
+    /// Nodes at the two ends of the link.
     pub between: [NodeId; 2],
-    /// From the first node to the second.
+    /// Direction from the first node to the second.
     pub forward: DirectionConfig,
-    /// From the second node to the first.
+    /// Direction from the second node to the first.
     pub backward: DirectionConfig,
 }

@@ -7,12 +7,12 @@ use crate::packet::DropReason;
 use crate::probe::LaneProbes;
 use crate::queue::Occupancy;
 
-/// A packet leaves the queue because its last bit is sent, or because of an outage.
+/// Departure of a packet from the queue: its last bit has been sent, or an outage removed it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub at: Nanos,
     pub admitted: Nanos,
-    /// Transmission time; `None` if an outage removes it from the queue.
+    /// Transmission time in nanoseconds; `None` if an outage removed the packet from the queue.
     pub transmission: Option<Nanos>,
     pub size: usize,
 }
@@ -27,7 +27,7 @@ impl Departure {
         }
     }
 
-    /// Reverts the counting of this packet.
+    /// Subtracts this packet from the statistics.
     pub fn discount(self, stats: &mut LinkStats) {
         stats.sojourn -= u128::from(self.at - self.admitted);
         if let Some(transmission) = self.transmission {
@@ -46,7 +46,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// A packet joins the queue.
+    /// Counts a packet that joins the queue.
     #[inline]
     pub(super) fn admitted(&mut self, at: Nanos, size: usize) {
         self.occupancy.add(size);
@@ -54,14 +54,15 @@ impl Counters {
         self.tell_queue(at);
     }
 
-    /// A packet has left the queue.
+    /// Counts a packet that leaves the queue in the statistics and in the occupancy.
     #[inline(always)]
     pub(super) fn departed(&mut self, departure: Departure) {
         departure.count(&mut self.stats);
         self.left(&departure);
     }
 
-    /// A packet that was already counted has left the queue.
+    /// Counts a packet that leaves the queue in the occupancy only, because the statistics already
+    /// include it.
     #[inline(always)]
     pub(super) fn left(&mut self, departure: &Departure) {
         self.occupancy.remove(departure.size);
@@ -81,7 +82,7 @@ impl Counters {
         }
     }
 
-    /// The queue discipline has set CE in the packet that is sent now.
+    /// Counts the packet in transmission as marked: the queue discipline has set CE.
     pub(super) fn marked(&mut self, at: Nanos) {
         self.stats.marked += 1;
         if let Some(probes) = &mut self.probes {

@@ -1,6 +1,6 @@
-//! Fast path of a point-to-point link: one direction without observers that only carries packets,
-//! with drop-tail, a constant rate and a constant delay, losses only before the queue, no outages,
-//! no MTU, no impairments. Most directions are of this type.
+//! Fast path for the most frequent type of link direction: drop-tail queue, constant rate, and
+//! constant delay. Losses may occur only before the queue; there are no outages, MTU, impairments
+//! or observers.
 //!
 //! The results equal those of [`Analytic`], to which a delay line is converted as soon as it has
 //! probes or is captured. Both types store a packet once, when it is offered: packets arrive in
@@ -19,19 +19,19 @@ use crate::packet::{DropReason, Parcel};
 use crate::queue::{Limit, Occupancy};
 use crate::scheduler::{EventKey, steady_bits, steady_mark};
 
-/// Directions with a longer delay use the general type, so that sums never wrap. Within a delay of
-/// the end of time, queued packets are counted as sent.
+/// Maximum delay of a delay line, nanoseconds. Directions with a longer delay use the general type,
+/// so that sums of times never overflow. Packets that are queued less than a delay before the end
+/// of time are counted as sent.
 pub(super) const MAX_DELAY: Nanos = 1 << 62;
 
-/// A packet that was admitted.
+/// A packet that was admitted to the queue.
 struct Passage {
-    /// Arrival, as the scheduler's mark.
+    /// Arrival of the packet, as a key of the scheduler.
     arrival: EventKey,
     packet: Option<Parcel>,
     admitted: Nanos,
     size: u32,
-    /// The difference of its transmission time to that after a pause: at most a nanosecond in
-    /// either direction.
+    /// Difference of the packet's transmission time to that after a pause, nanoseconds: -1, 0 or 1.
     longer: i8,
 }
 
@@ -47,45 +47,48 @@ impl Passage {
 
 /// The link direction described in the module's documentation.
 pub(crate) struct DelayLine {
-    /// Time from the last bit to the arrival.
+    /// Propagation delay from the last bit sent to the arrival, nanoseconds.
     delay: Nanos,
     /// The node at the far end.
     to: NodeId,
     /// Whether packets may be lost before the queue.
     lossy: bool,
-    /// Maximum number of packets and of bytes, including the packet in transmission.
+    /// Queue limit in packets and in bytes, including the packet in transmission.
     room: (u64, u64),
-    /// The bits that identify it in the scheduler.
+    /// Bits of an event key that identify this direction in the scheduler.
     bits: u64,
     transmitter: Steady,
-    /// Packets that were admitted and have not arrived: number `n` is at index `n` modulo the
-    /// length, which is a power of two.
+    /// Packets that were admitted and have not arrived. Packet number `n` is at index `n` modulo
+    /// the length, which is a power of two.
     ring: Vec<Passage>,
-    /// The numbers of the first packet, of the first whose last bit is not known to have left, and
-    /// of the next to be admitted. A packet that has arrived has also left, so the second may be
-    /// smaller than the first.
+    /// Number of the first packet in the ring, of the first packet whose last bit is not known to
+    /// have left (`waiting`), and of the next packet to be admitted. `waiting` may be smaller than
+    /// `first`, because it is updated only when needed.
     first: u64,
     waiting: u64,
     end: u64,
-    /// Bytes of all admitted packets, and of those before `waiting`. The other counters are derived
-    /// from these and from the ring.
+    /// Bytes of all packets admitted so far, and of those before `waiting`. All other counters are
+    /// derived from these sums and from the ring.
     bytes: u64,
     left_bytes: u64,
     busy: Nanos,
-    /// Total time for which admitted packets waited for their first bit to leave.
+    /// Total time between the admission of packets and the departure of their first bits,
+    /// nanoseconds.
     waited: u128,
     /// Maximum queue length on arrival, including the arriving packet; an arrival at an empty queue
     /// is not recorded.
     longest_queue: u64,
     /// Packets that were not admitted.
     refused: Count,
-    /// The general type to which it can be converted; the general type counts the drops.
+    /// The unused direction of the general type to which this one can be converted. Its counters
+    /// already count the drops.
     whole: Analytic,
 }
 
 impl DelayLine {
-    /// A wire for `whole`, which is unused and has the constant `delay`; `to` is the node at its
-    /// far end, and `source` its index among the event sources.
+    /// Creates a delay line for `whole`, which is unused and has the constant `delay` in
+    /// nanoseconds. `to` is the node at the far end, and `source` the index of the direction among
+    /// the event sources.
     pub fn new(whole: Analytic, delay: Nanos, to: NodeId, source: usize) -> Self {
         let room = match whole.limit() {
             Limit::Packets(packets) => (packets as u64, u64::MAX),
@@ -113,7 +116,7 @@ impl DelayLine {
         }
     }
 
-    /// Converts to the general type, for observers.
+    /// Converts the delay line to the general type, so that observers can be added.
     pub fn unfold(mut self, now: Nanos) -> Analytic {
         self.release(now);
         let stats = self.counted();
@@ -142,11 +145,11 @@ impl DelayLine {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Accepts a packet of `size` bytes from an interface. `sequence` numbers the events of the
-    /// world. Returns the mark of its next event, if that has changed.
+    /// Accepts a packet of `size` bytes that an interface sends. `sequence` numbers the events of
+    /// the world. Returns the key of the direction's next event, if that has changed.
     ///
     /// # Errors
-    /// The packet, which is dropped and counted: the caller can reuse its parcel.
+    /// The packet, if it is dropped. It is already counted; the caller can reuse its parcel.
     #[inline(always)] // Called where agents send, and where routers forward.
     pub fn offer(
         &mut self,
@@ -168,11 +171,11 @@ impl DelayLine {
             self.longest_queue = self.longest_queue.max(queue + 1);
             self.waited += u128::from(self.transmitter.busy_until - now);
         } else {
-            // All packets have left.
+            // The transmitter is idle, so all packets have left the queue.
             self.waiting = self.end;
             self.left_bytes = self.bytes;
         }
-        // A size that was sent before fits into an empty queue.
+        // The queue is empty, so a packet of the same size as the last one fits and needs no check.
         if !self.transmitter.is_like_last(size) {
             if size as u64 > self.room.1 {
                 return Err(self.refuse(packet, size, DropReason::QueueFull));
@@ -201,14 +204,14 @@ impl DelayLine {
         Ok((end == self.first).then_some(arrival))
     }
 
-    /// Removes the packets that have left the queue by `now`. A packet whose last bit leaves at
-    /// `now` has left.
+    /// Counts the packets whose last bit has been sent by `now` as departed. A packet whose last
+    /// bit leaves exactly at `now` counts as departed.
     #[inline(always)]
     fn release(&mut self, now: Nanos) {
         let arrives = now.saturating_add(self.delay);
         while self.waiting != self.end {
-            // A packet that has arrived can still be read here, because its slot has not been
-            // reused.
+            // The slot of a packet that has already arrived can still be read, because it has not
+            // been reused.
             let &Passage { arrival, size, .. } = self.get(self.waiting);
             if arrival.at() > arrives {
                 break;
@@ -225,7 +228,7 @@ impl DelayLine {
         packet
     }
 
-    /// Doubles the length of the ring, which is full.
+    /// Doubles the length of the full ring.
     #[cold]
     fn widen(&mut self) {
         let length = self.ring.len() * 2;
@@ -254,7 +257,7 @@ impl DelayLine {
         (self.to, packet, size, next)
     }
 
-    /// The next event.
+    /// The next event of the direction: the arrival of the first packet in the ring.
     pub fn next(&self) -> EventKey {
         match self.first == self.end {
             true => EventKey::NONE,
@@ -262,7 +265,7 @@ impl DelayLine {
         }
     }
 
-    /// Number of queued packets, as far as it is known.
+    /// Number and bytes of queued packets, as of the last update of `waiting`.
     fn occupancy(&self) -> Occupancy {
         Occupancy {
             packets: (self.end - self.waiting) as usize,
@@ -276,7 +279,7 @@ impl DelayLine {
         let takes = self.transmitter.takes(size);
         let takes = takes.saturating_add_signed(passage.longer.into());
         Departure {
-            // Arrivals are limited by the end of time.
+            // An arrival is never later than the end of time, so the difference may be too small.
             at: (passage.arrival.at() - self.delay).max(passage.admitted),
             admitted: passage.admitted,
             transmission: Some(takes),
@@ -293,7 +296,7 @@ impl DelayLine {
         self.end - self.first
     }
 
-    /// The statistics, with all admitted packets counted as departed.
+    /// The statistics, with every admitted packet counted as departed.
     fn counted(&self) -> LinkStats {
         let mut stats = self.whole.counters.stats;
         let admitted = Count {

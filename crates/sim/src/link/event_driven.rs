@@ -1,10 +1,10 @@
-//! One direction of a point-to-point link, simulated event by event: any queue discipline, a rate
-//! that may change.
+//! One direction of a point-to-point link, simulated event by event: supports every queue
+//! discipline and rates that change.
 //!
-//! The discipline is called for a packet whenever the transmitter is free. From this time on the
-//! packet's passage is known, and stored as on an analytic link. Therefore the only further event
-//! is the end of a transmission while packets are queued, or the wake-up that the discipline
-//! requested.
+//! Whenever the transmitter is free, the direction takes a packet from the discipline. From this
+//! time on the passage of the packet is known, and the channel stores the packet as on an analytic
+//! link. The only further events are the end of a transmission while packets are queued, and
+//! wake-ups that the discipline requests.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,13 +32,15 @@ pub(crate) struct EventDriven {
     rate: Rate,
     /// The packet in transmission.
     in_service: Option<Departure>,
-    /// The next call of the discipline while packets are queued.
+    /// Next call of the discipline: the end of a transmission, or a wake-up, while packets are
+    /// queued.
     service: EventKey,
     channel: Channel,
     pub(crate) counters: Counters,
-    /// Packets dropped by the discipline during a call; otherwise empty.
+    /// Packets that the discipline drops during the current call; empty between calls.
     dropped: Vec<EnqueueError>,
-    /// Copies of the packets that it has begun to send, if they are captured.
+    /// Copies of packets whose transmission has begun, with the time; `None` if nothing is
+    /// captured.
     begun: Option<VecDeque<(Nanos, Packet)>>,
 }
 
@@ -85,7 +87,7 @@ impl EventDriven {
 
     #[inline(never)]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
-        // A transmission that ends at this instant ends before the packet arrives.
+        // A transmission that ends at this instant should end before the new packet is enqueued.
         self.advance(now);
         let (size, refused) = match self.ingress.enter(now, &mut packet) {
             Ok(it) if self.ingress.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
@@ -134,7 +136,7 @@ impl EventDriven {
         occupancy
     }
 
-    /// Counts the packets that were dropped from the queue.
+    /// Counts the packets that the discipline dropped.
     fn count_dropped(&mut self, now: Nanos) {
         for EnqueueError { packet, reason } in self.dropped.drain(..) {
             drop_waiting(&mut self.counters, now, &packet, reason);
@@ -148,12 +150,14 @@ impl EventDriven {
         }
         while let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
             self.counters.departed(departure);
-            // Also if the queue is empty, because a discipline may use this call.
+            // The discipline is called even if its queue is empty, because some disciplines update
+            // their state then.
             self.begin(departure.at);
         }
     }
 
-    /// The transmitter is free at `now`.
+    /// Takes the next packet from the discipline and begins its transmission, because the
+    /// transmitter is free at `now`.
     fn begin(&mut self, now: Nanos) {
         let Ok(next_outage) = self.ingress.next_outage(now) else {
             while let Some(packet) = self.queue.remove() {
@@ -202,8 +206,8 @@ impl EventDriven {
             .depart(finish, parcel, size, &mut sequence, &mut self.counters);
     }
 
-    /// Sets the next call of the discipline; an event that has not moved keeps its position among
-    /// the events of its instant.
+    /// Schedules the next call of the discipline. An event whose time is unchanged keeps its
+    /// position among the events of its instant.
     fn schedule(&mut self, now: Nanos, sequence: &mut u64) {
         let at = if self.queue.occupancy().packets == 0 {
             None
@@ -223,12 +227,13 @@ impl EventDriven {
         }
     }
 
-    /// The time at which the discipline requests a call although the transmitter is free; at the
-    /// latest the next outage.
+    /// Time at which the discipline requests a call although the transmitter is free, at the latest
+    /// the start of the next outage.
     fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
         let outage = self.ingress.next_outage(now).unwrap_or(now);
         let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);
-        // A discipline that repeatedly requests the present would stop the time.
+        // At least 1 ns later, because a discipline that repeatedly requests the present time would
+        // stop simulated time.
         Some(asked.max(now + 1).min(outage))
     }
 
@@ -273,7 +278,7 @@ impl EventDriven {
     }
 }
 
-/// Drops a queued packet.
+/// Counts a queued packet as dropped.
 fn drop_waiting(counters: &mut Counters, now: Nanos, packet: &QueuedPacket, reason: DropReason) {
     counters.departed(Departure {
         at: now,

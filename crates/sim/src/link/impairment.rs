@@ -1,4 +1,4 @@
-//! Impairments of a link that only tests and adverse networks need: reordering, duplication,
+//! Impairments of a link for robustness tests and adverse networks: reordering, duplication and
 //! corruption.
 
 use anabranch_transport::Nanos;
@@ -6,12 +6,13 @@ use bytes::{Bytes, BytesMut};
 
 use crate::rng::{Probability, Rng, Seed};
 
-/// Delays some packets, so that later packets overtake them.
+/// Reordering by an extra delay of some packets, which later packets then overtake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// Probability of an extra delay.
+    /// Probability that a packet is delayed.
     pub probability: Probability,
-    /// Upper bound of the extra delay, which is drawn uniformly from 0 up to but not including it.
+    /// Upper bound of the extra delay, nanoseconds. The delay is drawn uniformly from 0 (inclusive)
+    /// to this bound (exclusive).
     pub up_to: Nanos,
 }
 
@@ -26,7 +27,7 @@ pub struct Impairments {
     pub corruption: Probability,
 }
 
-/// Impairments with their random streams, one each.
+/// Impairments of one direction, each with its own random stream.
 #[derive(Debug)]
 pub(crate) struct Impairer {
     config: Impairments,
@@ -36,8 +37,8 @@ pub(crate) struct Impairer {
 }
 
 impl Impairer {
-    /// `None` if the configuration has no impairments, so that such a link pays for one branch
-    /// only.
+    /// `None` if the configuration has no impairments, so that a link without them costs only one
+    /// branch per packet.
     pub fn new(config: Impairments, seed: Seed, name: &str) -> Option<Box<Self>> {
         (config != Impairments::default()).then(|| {
             let stream = |what: &str| seed.stream(&format!("{name} {what}"));
@@ -50,7 +51,7 @@ impl Impairer {
         })
     }
 
-    /// Extra delay of the next packet; `None` if it is not delayed.
+    /// Extra delay of the next packet, nanoseconds; `None` if it is not delayed.
     pub fn extra_delay(&mut self) -> Option<Nanos> {
         let Reordering { probability, up_to } = self.config.reordering;
         (self.reordering.chance(probability) && up_to > 0).then(|| self.reordering.below(up_to))
@@ -61,7 +62,7 @@ impl Impairer {
         self.duplication.chance(self.config.duplication)
     }
 
-    /// Payload of the next packet with one bit flipped, if it should be corrupted.
+    /// Payload of the next packet with one bit flipped; `None` if it is not corrupted.
     pub fn corrupted(&mut self, bytes: &Bytes) -> Option<Bytes> {
         if !self.corruption.chance(self.config.corruption) || bytes.is_empty() {
             return None;

@@ -17,8 +17,8 @@ pub(super) struct Losing {
     rng: Rng,
 }
 
-/// Whether one of the models drops the packet. All models are evaluated, so that the draws of one
-/// do not depend on another.
+/// Whether at least one of the models drops the packet. Every model is evaluated, so that the
+/// random draws of one model do not depend on the result of another.
 #[inline]
 pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     let mut lost = false;
@@ -28,14 +28,14 @@ pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost
 }
 
-/// The case of several models, separate from the hot path of a single model.
+/// Like `lost`, for several models; a separate function keeps the hot path of a single model small.
 #[cold]
 #[inline(never)]
 fn any_lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
     lost(losses, at, packet)
 }
 
-/// Losses of a direction: before its queue, and in the channel.
+/// Splits the loss models of a direction: those before its queue, and those in the channel.
 pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Losing>; 2] {
     let (mut before_queue, mut after_queue) = (Vec::new(), Vec::new());
     for (index, loss) in losses.into_iter().enumerate() {
@@ -62,16 +62,16 @@ pub(super) struct Ingress {
     mtu: usize,
     mtu_changes: VecDeque<(Nanos, usize)>,
     outages: Outages,
-    /// Packets of any size may enter at any time.
+    /// Whether packets of any size may enter at any time.
     open: bool,
     losses: Vec<Losing>,
 }
 
-/// A packet that is passed on to the losses before the queue.
+/// A packet that has passed the checks of MTU and outages.
 pub(super) struct Entered {
     /// Size on the wire, bytes.
     pub size: usize,
-    /// Start of the next outage; [`Nanos::MAX`] for never.
+    /// Start of the next outage, nanoseconds; [`Nanos::MAX`] if there is none.
     pub until: Nanos,
 }
 
@@ -102,8 +102,8 @@ impl Ingress {
         self.open
     }
 
-    /// Checks that the link is up, and carries the packet or its fragments. Otherwise returns the
-    /// reason and the size.
+    /// Checks that the link is up and that its MTU permits the packet or its fragments. Otherwise
+    /// returns the drop reason and the size of the packet.
     #[inline(never)]
     pub fn enter(
         &mut self,
@@ -119,12 +119,12 @@ impl Ingress {
         Ok(Entered { size, until })
     }
 
-    /// Whether there are losses.
+    /// Whether there are loss models before the queue.
     pub fn has_losses(&self) -> bool {
         !self.losses.is_empty()
     }
 
-    /// Whether one of the losses drops a packet that has entered.
+    /// Whether a loss model before the queue drops a packet that has entered.
     #[inline]
     pub fn loses(&mut self, now: Nanos, packet: &Packet) -> bool {
         match &mut self.losses[..] {
@@ -133,7 +133,7 @@ impl Ingress {
         }
     }
 
-    /// Maximum packet size at `now`.
+    /// Maximum packet size at `now`, bytes.
     pub fn mtu(&self, now: Nanos) -> usize {
         let begun = self.mtu_changes.iter().take_while(|(from, _)| *from <= now);
         begun.last().map_or(self.mtu, |&(_, mtu)| mtu)

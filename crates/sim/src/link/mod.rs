@@ -1,22 +1,22 @@
 //! Links: configuration, transmission and statistics.
 //!
-//! A *lane* is one direction of a link. A lane carries the packets that interfaces offer, and
-//! reports the time of its next event; the world uses only these two functions. A full-duplex
-//! point-to-point link is two lanes. A wireless link also consists of two lanes, from station to
-//! station, but these share a medium with all other links of the cell: the medium has the events,
-//! and the lanes have the counters.
+//! A *lane* is one direction of a link. Interfaces offer packets to a lane, and the lane reports
+//! the time of its next event; the world uses only these two functions. A full-duplex
+//! point-to-point link is two lanes. A wireless link also consists of two lanes, one in each
+//! direction between two stations. They share a medium with all other links of the cell: the medium
+//! generates the events, and the lanes hold the counters.
 //!
 //! # Four parts
 //!
-//! A direction of a point-to-point link is `losses -> queue discipline -> transmitter ->
-//! propagation`, with losses in the channel, impairments and outages. It is computed in one of two
-//! ways with the same result:
+//! A direction of a point-to-point link consists of `losses -> queue discipline -> transmitter ->
+//! propagation`. Losses in the channel, impairments and outages are optional. Two implementations
+//! give the same result:
 //!
-//! - *analytically*, if the queue is drop-tail and the rate is constant: the whole passage of a
-//!   packet is known when it is offered, and its arrival is the only event. Without losses,
-//!   impairments, probes and captures it is a *wire*, which costs least;
-//! - *step by step* otherwise: the discipline is called whenever the transmitter is idle, which is
-//!   an event too.
+//! - *analytic*, if the queue is drop-tail and the rate is constant: the whole passage of a packet
+//!   is known when it is offered, and its arrival is the only event. Without losses in the channel,
+//!   impairments, probes and captures the direction is a *delay line*, which is the fastest type;
+//! - *event-driven* in all other cases: the discipline is called whenever the transmitter is idle,
+//!   which requires a further event.
 
 mod analytic;
 mod channel;
@@ -52,9 +52,9 @@ use crate::scheduler::EventKey;
 /// Result of offering a packet to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offered {
-    /// Start of its serialisation; `None` if it was refused.
+    /// Start of the packet's serialisation, nanoseconds; `None` if the packet was dropped.
     pub transmission: Option<Nanos>,
-    /// Whether the next event of the lane may have changed.
+    /// Whether the time of the lane's next event may have changed.
     pub next_changed: bool,
 }
 
@@ -68,20 +68,20 @@ impl Offered {
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) enum Lane {
-    /// Direction of a point-to-point link, computed analytically, without probes, captures or
-    /// losses.
+    /// Analytic direction of a point-to-point link without probes, captures, or losses in the
+    /// channel.
     DelayLine(Box<DelayLine>),
-    /// Direction of a point-to-point link, computed analytically.
+    /// Analytic direction of a point-to-point link.
     Analytic(Box<Analytic>),
-    /// Direction of a point-to-point link, computed step by step.
+    /// Event-driven direction of a point-to-point link.
     EventDriven(Box<EventDriven>),
-    /// Direction of a wireless link. Packets are offered to its medium, which has the events.
+    /// Direction of a wireless link. Packets are offered to its medium, which generates the events.
     Wireless(Box<WirelessLane>),
 }
 
 impl Lane {
-    /// The direction named `name` (`link <link> <direction>`) as a wire, towards an interface and
-    /// its node.
+    /// Creates the direction named `name` (`link <link> <direction>`), as a delay line if possible,
+    /// towards an interface and its node.
     pub fn wire(
         config: DirectionConfig,
         link: &str,
@@ -104,8 +104,8 @@ impl Lane {
                 let lane = Analytic::new(config, (rate, limit), link, name, to, seed)?;
                 match lane.plain_delay() {
                     Some(delay) if delay <= MAX_DELAY => {
-                        // The lane belongs to the interface that sends, opposite to the interface
-                        // at which its packets arrive.
+                        // A lane has the number of the sending interface, which is opposite to the
+                        // interface at which packets arrive.
                         let source = opposite(to) as usize;
                         Lane::DelayLine(Box::new(DelayLine::new(lane, delay, node, source)))
                     }
@@ -116,15 +116,15 @@ impl Lane {
         })
     }
 
-    /// Keeps copies of the packets that it begins to send, for [`Lane::poll_begun`].
+    /// Enables copies of the packets whose transmission begins, for [`Lane::poll_begun`].
     pub fn tap(&mut self) {
         if let Lane::EventDriven(lane) = self {
             lane.tap();
         }
     }
 
-    /// Next packet that a tapped lane began to send, with its time, if the time was not known when
-    /// it was offered.
+    /// Next packet whose transmission a tapped lane has begun, with the time. Only lanes that do
+    /// not know this time when a packet is offered return packets here.
     #[inline]
     pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
         match self {
@@ -133,7 +133,7 @@ impl Lane {
         }
     }
 
-    /// Maximum packet size at `now`, bytes with the IP header; [`usize::MAX`] for any.
+    /// Maximum packet size at `now`, bytes, IP header included; [`usize::MAX`] if unlimited.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
             Lane::DelayLine(_) | Lane::Wireless(_) => usize::MAX,
@@ -142,7 +142,7 @@ impl Lane {
         }
     }
 
-    /// The same lane for an observer: a capture, or probes.
+    /// Converts a delay line to the general type, so that a capture or probes can observe it.
     #[must_use]
     pub fn unfold(self, now: Nanos) -> Self {
         match self {
@@ -151,8 +151,8 @@ impl Lane {
         }
     }
 
-    /// Accepts a packet from an interface. `sequence` numbers the events of the world. Wires and
-    /// wireless lanes have functions of their kind.
+    /// Accepts a packet that an interface sends. `sequence` numbers the events of the world. Delay
+    /// lines and wireless lanes have their own functions.
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::Analytic(lane) => lane.offer(now, packet, sequence),
@@ -172,8 +172,8 @@ impl Lane {
         }
     }
 
-    /// Processes the next event of a lane that is not a wire. Returns the interface at which a
-    /// packet arrives and the packet, or `None` for an event within the lane.
+    /// Processes the next event of a lane that is not a delay line. Returns a packet that arrives
+    /// and the interface at which it arrives, or `None` for an event within the lane.
     #[inline]
     pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
         match self {
@@ -193,7 +193,7 @@ impl Lane {
         }
     }
 
-    /// Statistics up to `now`.
+    /// Statistics of the lane up to `now`.
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
             Lane::DelayLine(wire) => wire.stats(now),
@@ -203,7 +203,7 @@ impl Lane {
         }
     }
 
-    /// Updates its probes up to `now`.
+    /// Updates the probes of the lane up to `now`.
     pub fn settle(&mut self, now: Nanos) {
         match self {
             Lane::DelayLine(_) => {}
@@ -224,7 +224,7 @@ impl Lane {
         }
     }
 
-    /// Counters of the lane, if it belongs to a wireless link.
+    /// The wireless lane, if this is a direction of a wireless link.
     #[inline]
     pub fn air(&mut self) -> Option<&mut WirelessLane> {
         match self {
@@ -233,7 +233,7 @@ impl Lane {
         }
     }
 
-    /// Enables probes on a lane that is not a wire.
+    /// Enables probes on a lane that is not a delay line.
     pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
         match self {
             Lane::DelayLine(_) => {}

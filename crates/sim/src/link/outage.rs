@@ -4,13 +4,13 @@ use anabranch_transport::Nanos;
 
 /// A period in which a link is down.
 ///
-/// Packets offered in it are dropped. Packets in the queue and in transmission at its start are
-/// dropped too; packets in the channel arrive.
+/// Packets that are offered during the period are dropped. Packets in the queue and in transmission
+/// at its start are dropped too; packets in the channel arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// Start of the outage.
     pub from: Nanos,
-    /// End of the outage; [`Nanos::MAX`] for never.
+    /// End of the outage; [`Nanos::MAX`] if the link stays down.
     pub until: Nanos,
 }
 
@@ -29,8 +29,8 @@ impl Outages {
         sound.then_some(Self { spans, over: 0 })
     }
 
-    /// Start of the next outage ([`Nanos::MAX`] for never), or an error if the link is down at
-    /// `now`.
+    /// Start of the next outage after `now`, or an error if the link is down at `now`.
+    /// [`Nanos::MAX`] if there is no further outage.
     #[inline]
     pub fn at(&mut self, now: Nanos) -> Result<Nanos, Down> {
         while let Some(span) = self.spans.get(self.over) {
@@ -46,7 +46,7 @@ impl Outages {
     }
 }
 
-/// The link is down.
+/// Error: the link is down.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Down;
 

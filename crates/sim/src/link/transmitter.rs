@@ -1,25 +1,23 @@
-//! Transmitters: the departure time of a packet's last bit, at a constant or a time-dependent rate.
+//! Transmitters: the departure time of a packet's last bit, at a constant or time-dependent rate.
 //!
-//! Departures are whole nanoseconds, the nearest to the exact time. From 100 Mbit/s on, the
-//! rounding error is carried over to the next packet if that follows without a pause, so that the
-//! error of a busy period never exceeds half a nanosecond, and a link carries no more than its
-//! rate. On slower links packets of one size always take the same time, because two flows whose
-//! packets coincide at one instant should coincide again after each period: with a carry the order
-//! of such packets would depend on the rounding. At these rates half a nanosecond is less than a
-//! 160th of a byte.
+//! Departure times are rounded to the nearest nanosecond. From 100 Mbit/s on, the rounding error is
+//! carried over to the next packet if it follows without a pause. The error of a busy period then
+//! never exceeds half a nanosecond, and the link carries no more than its rate. On slower links all
+//! packets of one size take the same time, so that two flows whose packets coincide at one instant
+//! coincide again after each period. With a carry, the order of such packets would depend on the
+//! rounding. At these rates half a nanosecond is less than 1/160 of a byte.
 
 use anabranch_transport::Nanos;
 
 use crate::step_function::{Cursor, StepFunction};
 
-/// A byte at a rate of one bit per second, in nanoseconds; work is counted in bits per second times
-/// nanoseconds.
+/// The work of sending one byte; the unit of work is one nanosecond at 1 bit/s.
 const BYTE: i64 = 8_000_000_000;
 
 /// The minimum rate, bits per second, at which a rounding error is carried over.
 const MIN_CARRY_RATE: i64 = 100_000_000;
 
-/// The work beyond a departure that is carried over.
+/// The remaining work after a rounded departure that is carried over to the next packet.
 #[inline]
 fn carry(beyond: i64, rate: i64) -> i64 {
     match rate >= MIN_CARRY_RATE {
@@ -28,8 +26,8 @@ fn carry(beyond: i64, rate: i64) -> i64 {
     }
 }
 
-/// The duration of `work` at `rate`, rounded to the nearest nanosecond, ties up, and the work
-/// beyond that.
+/// Duration of `work` at `rate`, rounded to the nearest nanosecond (half a nanosecond is rounded
+/// up), and the work that remains after it.
 #[inline]
 fn rounded(work: i64, rate: i64) -> (Nanos, i64) {
     let takes = (work + rate / 2).max(0) / rate;
@@ -43,7 +41,7 @@ pub(super) fn serialisation(size: usize, rate: u64) -> Nanos {
     rounded(work(size), clamped(rate)).0
 }
 
-/// The work of `size` bytes. A packet has at most 65,575 bytes, so that the product is far below
+/// The work of sending `size` bytes. A packet has at most 65,575 bytes, so the product is far below
 /// 2^63.
 fn work(size: usize) -> i64 {
     size as i64 * BYTE
@@ -56,13 +54,15 @@ fn clamped(rate: u64) -> i64 {
 /// A transmitter with a constant rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
-    /// Bits per second; `None`: packets take no time.
+    /// Rate in bits per second; `None`: packets have no transmission time.
     rate: Option<u64>,
-    /// The time at which it has sent everything that it has accepted.
+    /// Time at which all accepted packets are sent, nanoseconds.
     pub busy_until: Nanos,
-    /// The work beyond that: negative if it is complete earlier.
+    /// Work that remains at `busy_until` because of rounding; negative if the last packet is
+    /// complete earlier.
     carried: i64,
-    /// The size of the last packet, its transmission time after a pause, and the work beyond that.
+    /// Size of the last packet in bytes, its transmission time after a pause, and the work that
+    /// remains after this time.
     last: (usize, Nanos, i64),
 }
 
@@ -100,14 +100,16 @@ impl Steady {
         }
     }
 
-    /// A packet of the size that was set arrives at `now`: returns the departure of its first bit,
-    /// and the difference of its transmission time to that after a pause, in nanoseconds.
+    /// Sends a packet of the size set by `set_size` that arrives at `now`. Returns the departure of
+    /// its first bit, and the difference of its transmission time to that after a pause, in
+    /// nanoseconds.
     #[inline(always)]
     pub fn send(&mut self, now: Nanos) -> (Nanos, i8) {
         let (start, carried) = if self.busy_until > now {
             (self.busy_until, self.carried)
         } else if self.busy_until == now {
-            // No packet was available before this time.
+            // A packet cannot begin before it arrives, so work that was complete earlier is not
+            // credited.
             (now, self.carried.max(0))
         } else {
             (now, 0)
@@ -124,9 +126,9 @@ impl Steady {
         (start, longer)
     }
 
-    /// The difference of a packet's transmission time with `beyond` work left, and the work beyond
-    /// that. At most a nanosecond's work is left: half of it from the packet, and half of it
-    /// carried over.
+    /// Corrects a transmission time for the remaining work `beyond`. Returns the difference in
+    /// nanoseconds (-1, 0 or 1) and the work that then remains. `beyond` is at most one
+    /// nanosecond's work: half of it from this packet, and half carried over.
     #[inline(always)]
     fn with(&self, beyond: i64) -> (i8, i64) {
         let rate = clamped(self.rate.unwrap_or(1));
@@ -139,24 +141,24 @@ impl Steady {
         }
     }
 
-    /// An outage at `at` stops it before it is done.
+    /// Stops the transmitter at `at`, because of an outage during a transmission.
     pub fn stop(&mut self, at: Nanos) {
         self.busy_until = at;
         self.carried = 0;
     }
 
-    /// The transmission time of `size` bytes after a pause.
+    /// Transmission time of `size` bytes after a pause, nanoseconds.
     pub fn takes(&self, size: usize) -> Nanos {
         self.rate.map_or(0, |rate| serialisation(size, rate))
     }
 }
 
-/// A transmitter with a time-dependent rate. Must be called in the order of time.
+/// A transmitter with a time-dependent rate. Its functions must be called in the order of time.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// `None`: packets take no time.
+    /// Rate in bits per second; `None`: packets have no transmission time.
     rate: Option<Cursor<u64>>,
-    /// The time at which the last packet was done, and the work beyond that.
+    /// Departure of the last packet, and the work that remains at this time.
     done: Nanos,
     carried: i64,
 }
@@ -170,15 +172,16 @@ impl Rate {
         }
     }
 
-    /// The departure of the last of `size` bytes if the first leaves at `start`, for a packet that
-    /// arrived at `came`; [`Nanos::MAX`] for never.
+    /// Departure of the last bit of `size` bytes whose first bit leaves at `start`, for a packet
+    /// that arrived at `came`. [`Nanos::MAX`] if the rate stays 0.
     pub fn finish(&mut self, came: Nanos, start: Nanos, size: usize) -> Nanos {
         let Some(cursor) = &mut self.rate else {
             return start;
         };
         let carried = match start == self.done {
             true if came < start => self.carried,
-            // No packet was available before.
+            // A packet cannot begin before it arrives, so work that was complete earlier is not
+            // credited.
             true => self.carried.max(0),
             false => 0,
         };
@@ -187,8 +190,8 @@ impl Rate {
         loop {
             let (rate, until) = cursor.at(now);
             let until_change = until - now;
-            // The time may be rounded up to the change, but not down to it. At a rate of 0 no bit
-            // is sent until the rate changes.
+            // A departure may be rounded up to the change of the rate, but not down to it. At a
+            // rate of 0 no bit is sent until the rate changes.
             let fits = left <= 0 || {
                 let possible = rate.saturating_mul(until_change);
                 left.unsigned_abs() <= possible
@@ -204,7 +207,8 @@ impl Rate {
                 self.done = Nanos::MAX;
                 return Nanos::MAX;
             }
-            // The packet did not fit, so the product is less than the remaining work.
+            // The packet did not fit before the change, so the product is less than the remaining
+            // work.
             left -= (rate * until_change) as i64;
             now = until;
         }
@@ -247,8 +251,8 @@ mod tests {
         all
     }
 
-    /// 36 bytes take 2.88 ns at 100 Gbit/s, 0.72 ns at 400 Gbit/s, and 192 us at 1.5 Mbit/s. 100
-    /// bytes take 533,333.3 ns there, and each the same time.
+    /// 36 bytes take 2.88 ns at 100 Gbit/s and 0.72 ns at 400 Gbit/s; at 1.5 Mbit/s they take 192
+    /// us. 100 bytes take 533,333.3 ns at 1.5 Mbit/s, rounded in the same way for each packet.
     #[test]
     fn rounding_errors_of_transmission_times_are_carried_over() {
         let burst = |size: usize| vec![(0, size); 25];
@@ -267,19 +271,20 @@ mod tests {
         assert_eq!(of(3_000_000_007, 1500), exact(12_000e9 / 3_000_000_007.0));
     }
 
-    /// Work done 0.28 ns before a packet arrives does not let it begin earlier; work done 0.44 ns
-    /// after that does.
+    /// A packet that arrives 0.28 ns after the transmitter became idle does not begin earlier. If
+    /// the transmitter is busy for another 0.44 ns, the packet begins later by that time.
     #[test]
     fn a_packet_does_not_begin_before_it_comes() {
         let rate = 400_000_000_000;
         assert_eq!(departures(rate, &[(0, 36), (0, 36)]), [1, 1]);
-        // The second arrives at 1, and takes 0.72 ns from then on: until 1.72; the third until
-        // 2.44; the fourth until 3.16.
+        // The second packet arrives at 1 ns and takes 0.72 ns, until 1.72; the third ends at 2.44,
+        // and the fourth at 3.16.
         assert_eq!(
             departures(rate, &[(0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 2, 2, 3]
         );
-        // Done at 1.44, the third takes until 2.16, the fourth until 2.88, and the fifth until 3.6.
+        // The first two packets end at 1.44 ns, the third at 2.16, the fourth at 2.88, and the
+        // fifth at 3.6.
         assert_eq!(
             departures(rate, &[(0, 36), (0, 36), (1, 36), (1, 36), (1, 36)]),
             [1, 1, 2, 3, 4]
@@ -287,12 +292,12 @@ mod tests {
         assert_eq!(departures(rate, &[(0, 36), (5, 36), (9, 36)]), [1, 6, 10]);
     }
 
-    /// A packet that is incomplete when the rate changes is not treated as complete, however little
-    /// is left.
+    /// A packet that is incomplete when the rate changes is not treated as complete, even if less
+    /// than a nanosecond's work remains.
     #[test]
     fn a_change_of_rate_finds_what_is_left() {
-        // 100 bytes take 533,333.33 ns at 1.5 Mbit/s; a third of a nanosecond's work is left, which
-        // takes 500 ns at 1 kbit/s.
+        // 100 bytes take 533,333.33 ns at 1.5 Mbit/s. After 533,333 ns the work of a third of a
+        // nanosecond remains, which takes 500 ns at 1 kbit/s.
         let steps = StepFunction::steps(1_500_000, [(533_333, 1000)]).unwrap();
         let mut rate = Rate::new(Some(steps));
         assert_eq!(rate.finish(0, 0, 100), 533_333 + 500);
@@ -300,14 +305,15 @@ mod tests {
 
     #[test]
     fn a_packet_on_the_wire_goes_on_at_the_new_rate() {
-        // 1500 bytes: 12 ms at 1 Mbit/s, 6 ms at 2 Mbit/s. 4 ms at the first rate leave two thirds
-        // of it.
+        // 1500 bytes take 12 ms at 1 Mbit/s and 6 ms at 2 Mbit/s. After 4 ms at the first rate, two
+        // thirds remain.
         let steps = StepFunction::steps(
             1_000_000,
             [(4 * MS, 2_000_000), (6 * MS, 0), (9 * MS, 500_000)],
         );
         let mut rate = Rate::new(Some(steps.unwrap()));
-        // 4,000 bits, then 4,000 in 2 ms, nothing until 9 ms, the other 4,000 in 8 ms.
+        // 4,000 bits in the first interval, 4,000 in the next 2 ms, none until 9 ms, and the last
+        // 4,000 in 8 ms.
         assert_eq!(rate.finish(0, 0, 1500), 17 * MS);
         let mut dead = Rate::new(Some(StepFunction::steps(1_000_000, [(4 * MS, 0)]).unwrap()));
         assert_eq!(dead.finish(0, 0, 500), 4 * MS);

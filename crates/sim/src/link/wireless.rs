@@ -1,5 +1,5 @@
-//! Wireless links: a medium with the packets that wait before and after it, and the counters of
-//! each direction.
+//! Wireless links: a medium with the packets in the layers above it, and the counters of each
+//! direction.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use crate::wifi::{self, Medium, Outcome, StationId};
 #[derive(Debug)]
 pub(crate) struct PacketOnMedium {
     pub packet: Parcel,
-    /// Link direction.
+    /// Index of the packet's link direction.
     pub lane: u32,
-    /// Time at which it joined the interface queue.
+    /// Time at which the packet joined the interface queue.
     admitted: Nanos,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct WirelessLane {
     pub cell: usize,
     pub from: StationId,
     pub to: StationId,
-    /// Packets accepted that have neither arrived nor been dropped.
+    /// Packets accepted by this direction that have neither been delivered nor dropped.
     in_flight: u64,
-    /// The part of them in the interface queue or on the air.
+    /// Those of the packets in flight that are in the interface queue or on the air.
     queued: usize,
     stats: LinkStats,
     pub(crate) probes: Option<Box<LaneProbes>>,
@@ -72,20 +72,21 @@ impl WirelessLane {
         }
     }
 
-    /// A packet of `size` bytes is offered.
+    /// Counts a packet of `size` bytes that is offered to this direction.
     pub fn offered(&mut self, size: usize) {
         self.stats.offered.add(size);
         self.in_flight += 1;
     }
 
-    /// A packet joined the interface queue.
+    /// Counts a packet that joins the interface queue at `now`.
     pub fn admitted(&mut self, now: Nanos) {
         self.queued += 1;
         self.stats.longest_queue = self.stats.longest_queue.max(self.queued);
         self.tell_queue(now);
     }
 
-    /// A packet has reached the other station; its data frame lasted `air_time`.
+    /// Counts a packet that reached the receiving station; its data frame lasted `air_time`
+    /// nanoseconds.
     pub fn delivered(&mut self, at: Nanos, admitted: Nanos, size: usize, air_time: Nanos) {
         self.left(at, admitted, size, air_time);
         self.stats.delivered.add(size);
@@ -94,12 +95,12 @@ impl WirelessLane {
         }
     }
 
-    /// The layer above the other station has processed the packet.
+    /// Counts a packet that the layer above the receiving station has processed.
     pub fn taken_in(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// The interface refused a packet or has dropped it.
+    /// Counts a packet that the interface has refused or dropped.
     pub fn dropped(&mut self, at: Nanos, reason: DropReason) {
         self.in_flight -= 1;
         self.stats.dropped.add(reason);
@@ -108,7 +109,8 @@ impl WirelessLane {
         }
     }
 
-    /// A queued packet is dropped; each of its data frames would have lasted `air_time`.
+    /// Counts a queued packet that is dropped; each of its data frames would have lasted `air_time`
+    /// nanoseconds.
     pub fn given_up(
         &mut self,
         at: Nanos,
@@ -141,7 +143,7 @@ impl WirelessLane {
 
 /// Outcome of a packet on a cell.
 pub(crate) enum PacketOutcome {
-    /// The packet reached the other station at `at`; the layer above processes it later.
+    /// The packet reached the receiving station at `at`; the layer above processes it later.
     Delivered {
         lane: u32,
         at: Nanos,
@@ -159,15 +161,15 @@ pub(crate) enum PacketOutcome {
     },
 }
 
-/// A medium as a source of events: the medium itself, and packets in the layers above it on either
-/// side.
+/// A medium as an event source of the world, together with the packets in the layers above it at
+/// the senders and the receivers.
 #[derive(Debug)]
 pub(crate) struct Cell {
     medium: Medium<PacketOnMedium>,
     link_layer_delay: Nanos,
-    /// Packets that will join an interface queue, with their times.
+    /// Packets that will join an interface queue, each with the time.
     entering: VecDeque<(Nanos, PacketOnMedium)>,
-    /// Packets that their receiver will process, with their times.
+    /// Packets that the layer above the receiving station will process, each with the time.
     leaving: VecDeque<(Nanos, PacketOnMedium)>,
 }
 
@@ -185,53 +187,55 @@ impl Cell {
         &self.medium
     }
 
-    /// Bytes that the routing of a station adds to packets that it originates.
+    /// Bytes that the routing of a station adds to each packet that it originates.
     pub fn routing_header(&self) -> u16 {
-        // Valid parameters are below 65536.
+        // Parameters are validated to be below 65536.
         self.medium.parameters().routing_header as u16
     }
 
-    /// Whether the world need not process the medium until an outcome is due. Packets that enter or
-    /// leave a medium are known in advance, because the layers above delay them.
+    /// Whether the world can leave the medium unprocessed until an outcome is due. Packets that
+    /// enter or leave a medium are known in advance, because the layers above delay them.
     #[inline]
     pub fn sees_ahead(&self) -> bool {
         self.has_layers() && self.medium.sees_ahead()
     }
 
-    /// Next time to process, if the medium is left alone until then; [`Nanos::MAX`] for never.
+    /// Time at which the next outcome of the unprocessed medium is due, nanoseconds; [`Nanos::MAX`]
+    /// if there is none.
     pub fn next_outcome(&mut self) -> Nanos {
         debug_assert!(!self.medium.has_outcome());
         self.medium.next_outcome().min(self.next_packet())
     }
 
-    /// Whether the medium has an outcome to report.
+    /// Whether the medium has the outcome of a packet to report.
     #[inline]
     pub fn has_landing(&self) -> bool {
         self.medium.has_outcome()
     }
 
-    /// Whether the layers above have a delay, so that the medium can be processed in advance.
+    /// Whether the layers above have a processing delay, so that the medium can be simulated ahead
+    /// of the world.
     #[inline]
     pub fn has_layers(&self) -> bool {
         self.link_layer_delay > 0
     }
 
-    /// Processes the events before `now` on a medium that was left alone.
+    /// Processes the events before `now` on a medium that was left unprocessed.
     pub fn catch_up(&mut self, now: Nanos) {
         self.medium.catch_up(now);
     }
 
-    /// Processes all events up to `now`, edge by edge.
+    /// Processes all events up to `now`, one frame edge at a time.
     pub fn settle(&mut self, now: Nanos) {
         self.medium.advance(now);
     }
 
-    /// Whether there is an event on the air at `now`; all events before must have been processed.
+    /// Whether an event on the air is due at `now`; all earlier events must have been processed.
     pub fn moves(&self, now: Nanos) -> bool {
         self.medium.is_due(now)
     }
 
-    /// Time of the next event, not before `now`; [`Nanos::MAX`] for none.
+    /// Time of the next event, at the earliest `now`; [`Nanos::MAX`] if there is none.
     pub fn next(&self, now: Nanos) -> Nanos {
         if self.medium.has_outcome() {
             return now;
@@ -240,7 +244,7 @@ impl Cell {
         at.min(self.next_packet())
     }
 
-    /// Time at which a packet is next due at a layer above.
+    /// Time at which the next packet is due at the layer above a sender or a receiver.
     #[inline]
     pub fn next_packet(&self) -> Nanos {
         let waiting = |queue: &VecDeque<(Nanos, PacketOnMedium)>| queue.front().map(|(at, _)| *at);
@@ -248,19 +252,19 @@ impl Cell {
         waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
     }
 
-    /// Processes the events on the air instant by instant, before `end` and before a packet enters
-    /// or leaves.
+    /// Processes the events on the air instant by instant, until `end` or until a packet enters or
+    /// leaves.
     pub fn advance_quietly(&mut self, end: Nanos) {
         self.medium.advance_quietly(end.min(self.next_packet()));
     }
 
-    /// Last instant that the medium has processed, and their number.
+    /// Last instant that the medium has processed, and the number of processed instants.
     pub fn reached(&self) -> (Nanos, u64) {
         self.medium.reached()
     }
 
-    /// Accepts a packet from the layer above. Returns the time at which it joins the interface
-    /// queue.
+    /// Accepts a packet from the layer above a station. Returns the time at which it joins the
+    /// interface queue.
     pub fn enter(&mut self, now: Nanos, on_medium: PacketOnMedium) -> Nanos {
         let at = now + self.link_layer_delay;
         self.entering.push_back((at, on_medium));
@@ -278,7 +282,7 @@ impl Cell {
         due(&mut self.entering, now)
     }
 
-    /// Next packet that is due at the layer above its receiver.
+    /// Next packet that is due at the layer above the receiving station.
     pub fn poll_leaving(&mut self, now: Nanos) -> Option<PacketOnMedium> {
         due(&mut self.leaving, now)
     }
@@ -286,7 +290,7 @@ impl Cell {
     /// Puts a packet into the interface queue of `lane`.
     ///
     /// # Errors
-    /// Returns the packet and the reason if it is refused.
+    /// The packet and the drop reason, if the interface refuses the packet.
     pub fn enqueue(
         &mut self,
         now: Nanos,
@@ -300,14 +304,14 @@ impl Cell {
             .map_err(|refused| (refused.payload, reason(refused.reason)))
     }
 
-    /// Processes all events on the air up to `now`, and those that follow from them before `end`
-    /// and before a packet enters or leaves.
+    /// Processes all events on the air up to `now`, and the events that follow from them, until
+    /// `end` or until a packet enters or leaves.
     pub fn advance(&mut self, now: Nanos, end: Nanos) {
         self.medium.advance_ahead(now, end.min(self.next_packet()));
     }
 
-    /// Next packet that the medium delivered or dropped. A delivered packet is kept for the layer
-    /// above.
+    /// Outcome of the next packet that the medium delivered or dropped. A delivered packet is kept
+    /// for the layer above.
     pub fn poll_landing(&mut self) -> Option<PacketOutcome> {
         let outcome = self.medium.poll_outcome()?;
         let bytes = match &outcome {
@@ -346,7 +350,7 @@ fn due(queue: &mut VecDeque<(Nanos, PacketOnMedium)>, now: Nanos) -> Option<Pack
     queue.pop_front().map(|(_, on_medium)| on_medium)
 }
 
-/// Drop reason of the world for a drop reason of the medium.
+/// Drop reason of the world that corresponds to a drop reason of the medium.
 fn reason(reason: wifi::DropReason) -> DropReason {
     match reason {
         wifi::DropReason::QueueFull => DropReason::QueueFull,

@@ -24,7 +24,7 @@ kind! {
     };
 }
 
-/// Independent losses.
+/// Loss model that drops each packet independently with the same probability.
 #[derive(Clone, Copy, Debug)]
 pub struct Bernoulli {
     probability: Probability,

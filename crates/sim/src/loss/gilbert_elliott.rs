@@ -14,22 +14,22 @@ kind! {
     /// The four probabilities of [`GilbertElliott`].
     #[derive(Clone, Debug, PartialEq)]
     pub struct GilbertElliottConfig {
-        /// Probability that the state turns bad at a packet.
+        /// Probability of a change from the good to the bad state, evaluated at each packet.
         to_bad: StepFunction<f64>, Kind::StepFunction(&CHANCE);
-        /// Probability that the state turns good at a packet.
+        /// Probability of a change from the bad to the good state, evaluated at each packet.
         to_good: StepFunction<f64>, Kind::StepFunction(&CHANCE);
         /// Probability of loss in the good state.
         loss_good: StepFunction<f64> = 0, Kind::StepFunction(&CHANCE);
         /// Probability of loss in the bad state.
         loss_bad: StepFunction<f64> = 1, Kind::StepFunction(&CHANCE);
     }
-    /// Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott
-    /// 1963).
+    /// Bursty losses: two states, good and bad, each with its own probability of loss (Gilbert
+    /// 1960, Elliott 1963).
     pub(super) static ENTRY: KindEntry<Box<dyn Loss>, Traffic> =
         "gilbert-elliott", |config, _| Ok(Box::new(GilbertElliott::new(&config)?));
 }
 
-/// The channel; it starts in the good state.
+/// Loss model with a good and a bad state; it starts in the good state.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott {
     to_bad: Cursor<Probability>,

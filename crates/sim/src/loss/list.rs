@@ -1,4 +1,4 @@
-//! Deterministic losses: the packets to lose are listed.
+//! Deterministic losses: a list of the packets to lose.
 
 use std::fmt;
 
@@ -35,11 +35,11 @@ kind! {
 }
 
 table! {
-    /// A segment in a spec.
+    /// A data segment to lose, as written in a spec.
     struct NamedSegment {
-        /// The flow; in a group, each member.
+        /// Name of a flow, or of a group, which selects all its members.
         flow: String, Kind::Name("flow");
-        /// The segment, counted from 1: `8` is the eighth.
+        /// Number of the segment in its flow, counted from 1.
         number: u64, FROM_ONE;
         /// Number of the transmission of the segment, counted from 1.
         transmission: u32 = 1, FROM_ONE;
@@ -49,7 +49,7 @@ table! {
 const FROM_ONE: Kind = Kind::count(1, u32::MAX as u64);
 
 impl NamedSegment {
-    /// One loss for each flow of this name.
+    /// One loss for each flow with this name.
     fn losses(&self, traffic: &Traffic) -> Vec<SegmentLoss> {
         let numbers = traffic.numbers(&self.flow).into_iter();
         let loss = |flow| SegmentLoss {
@@ -61,17 +61,17 @@ impl NamedSegment {
     }
 }
 
-/// Loses packets by their index of arrival, from 0.
+/// Loss model that drops packets by their order of arrival, counted from 0.
 #[derive(Clone, Debug)]
 pub struct Ordinals {
-    /// The remaining indices in descending order: the next is the last entry.
+    /// The remaining indices in descending order, so that the next one is the last entry.
     left: Vec<u64>,
     seen: u64,
 }
 
 impl Ordinals {
-    /// Loses the packets with these indices, counted from 0 at this position of the link. Order and
-    /// repetitions do not matter.
+    /// Loses the packets with these indices, counted from 0 in their order of arrival at this
+    /// position of the link. Order and repetitions do not matter.
     pub fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut left: Vec<u64> = numbers.into_iter().collect();
         left.sort_unstable_by(|a, b| b.cmp(a));
@@ -88,10 +88,11 @@ impl Loss for Ordinals {
     }
 }
 
-/// One data segment to lose.
+/// One data segment that is lost once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentLoss {
-    /// The flow, as numbered by the inspector; `None`: the first flow that sends this segment.
+    /// Number of the flow, as assigned by the [`Inspect`]; `None`: the first flow that sends this
+    /// segment.
     pub flow: Option<u32>,
     /// Number of the segment in its flow, counted from 0: the "8th segment" of a paper that counts
     /// from 1 is 7.
@@ -100,7 +101,7 @@ pub struct SegmentLoss {
     pub transmission: u32,
 }
 
-/// A list of data segments to lose, which are identified by an [`Inspect`].
+/// Loss model that drops listed data segments, which an [`Inspect`] identifies.
 pub struct Segments {
     /// The remaining losses, with the number of transmissions that still pass.
     left: Vec<SegmentLoss>,
@@ -108,8 +109,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Loses these segments. Transmissions are counted at this position of the link: those lost
-    /// earlier on the path do not count.
+    /// Loses these segments. Only transmissions that reach this position of the link are counted;
+    /// those lost earlier on the path are not.
     pub fn new(losses: impl IntoIterator<Item = SegmentLoss>, inspect: Box<dyn Inspect>) -> Self {
         Self {
             left: losses.into_iter().collect(),
@@ -145,7 +146,7 @@ impl Loss for Segments {
                 return false;
             }
             entry.transmission -= 1;
-            // The entry is now limited to this flow, because another flow's segment would otherwise
+            // Limits the entry to this flow, because otherwise a segment of another flow would
             // count as a retransmission.
             entry.flow = Some(segment.flow);
             true

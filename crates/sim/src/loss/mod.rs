@@ -1,4 +1,4 @@
-//! Loss models: decide which packets a link loses.
+//! Loss models, which decide the packets that a link loses.
 
 mod bernoulli;
 mod gilbert_elliott;
@@ -25,7 +25,7 @@ use anabranch_settings::{Kind, KindEntry, Registry};
 use crate::packet::Packet;
 use crate::rng::Rng;
 
-/// A probability.
+/// Value kind of a probability: a number from 0 to 1.
 const CHANCE: Kind = Kind::number(0.0, 1.0);
 
 /// All loss models. Each entry refers to the declaration in the module of the model.
@@ -45,10 +45,10 @@ pub fn kinds() -> Registry<Box<dyn Loss>, Traffic> {
     Registry::new(KINDS)
 }
 
-/// A loss model, called once for every packet that reaches its position, in order.
+/// A loss model. It is called once for every packet that reaches its position, in order.
 pub trait Loss {
-    /// Whether `packet`, which is at the model's position at `at`, is lost. `rng` is the model's
-    /// own stream.
+    /// Whether the model drops `packet`, which reaches the model's position at `at`. `rng` is the
+    /// random stream of this model.
     fn takes(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> bool;
 }
 

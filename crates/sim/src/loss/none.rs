@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 kind! {
-    /// No losses.
+    /// Loss model that drops no packet.
     #[derive(Clone, Copy, Debug)]
     pub struct NoLoss {}
     idle {

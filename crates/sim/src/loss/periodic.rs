@@ -1,4 +1,5 @@
-//! Periodic losses: one packet in `every` is lost, at equal distances, as window formulas assume.
+//! Periodic losses: one packet in `every` is lost, always after the same number of packets, as
+//! window formulas assume.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -10,7 +11,7 @@ use crate::rng::Rng;
 kind! {
     /// The parameter of [`Periodic`].
     struct PeriodicConfig {
-        /// Number of packets for each loss: 1000 for a loss rate of 0.1 %.
+        /// Number of packets per loss: 1000 for a loss rate of 0.1 %.
         every: u64, Kind::count(1, 1 << 40), "RFC 9438 §5.1";
     }
     /// One packet in `every` is lost, always after the same number of packets. The first lost
@@ -19,16 +20,17 @@ kind! {
         "periodic", |config, _| Ok(Box::new(Periodic::new(config.every)));
 }
 
-/// Losses at equal distances.
+/// Loss model that drops every `every`-th packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Periodic {
     every: u64,
-    /// Packets that pass before the next loss; drawn with the first packet.
+    /// Number of packets that pass before the next loss; `None` before the first packet, at which
+    /// it is drawn.
     left: Option<u64>,
 }
 
 impl Periodic {
-    /// One packet in `every` is lost; 0 counts as 1.
+    /// Drops one packet in `every`; 0 counts as 1.
     pub fn new(every: u64) -> Self {
         Self {
             every: every.max(1),

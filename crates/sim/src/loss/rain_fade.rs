@@ -1,7 +1,8 @@
-//! Rain fading: a channel whose fading depth changes over time, independent of the arrival of
-//! packets, with a loss probability for each depth. The depths are the states of a continuous-time
-//! Markov chain that moves one depth at a time. The model does not include adaptive coding, with
-//! which a modem sends slower instead: for that, the link should have a time-dependent rate.
+//! Rain fading: a channel whose fading depth changes over time, independently of packet arrivals.
+//! Each depth has its own loss probability. The depths are the states of a continuous-time Markov
+//! chain that moves to an adjacent depth at each change. The model does not include adaptive
+//! coding, with which a modem reduces its rate during rain; a link with a time-dependent rate
+//! should be used for that.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_transport::Nanos;
@@ -14,13 +15,13 @@ use crate::rng::{Probability, Rng};
 kind! {
     /// The parameters of [`RainFade`].
     struct RainFadeConfig {
-        /// Probability of loss at each depth, the first of which is clear sky.
+        /// Probability of loss at each depth, from clear sky to the deepest fade.
         losses: Vec<f64>, Kind::List(&CHANCE);
-        /// Mean time at each depth, one for each of `losses`; the times are exponentially
+        /// Mean time at each depth, one value for each of `losses`; the times are exponentially
         /// distributed.
         means: Vec<Nanos>, Kind::List(&Kind::duration(1, 31_536_000_000_000_000));
-        /// Probability that the next depth is the deeper one, at all depths but the first and the
-        /// last.
+        /// Probability that the next change is to the deeper neighbour; the first and the last
+        /// depth have only one neighbour.
         deeper: f64 = 0.5, CHANCE;
     }
     /// A Markov chain of fading depths, from clear sky to the deepest. Each depth has its own
@@ -35,24 +36,24 @@ kind! {
     };
 }
 
-/// The channel; it starts at clear sky.
+/// Loss model with a fading depth; it starts at clear sky.
 #[derive(Clone, Debug)]
 pub struct RainFade {
     /// Probability of loss and mean time of each depth.
     depths: Vec<(Probability, Nanos)>,
     deeper: Probability,
     depth: usize,
-    /// The time of the next change of depth; `None` before the first packet.
+    /// Time of the next change of depth, nanoseconds; `None` before the first packet.
     moves: Option<Nanos>,
 }
 
 impl RainFade {
-    /// A channel with these loss probabilities and mean times, which changes from a middle depth to
-    /// the deeper one with the probability `deeper`. Values without a counterpart in the other list
-    /// are ignored; without any depth no packet is lost.
+    /// A channel with these loss probabilities and mean times in nanoseconds. From a middle depth
+    /// it changes to the deeper neighbour with the probability `deeper`. Surplus values of the
+    /// longer list are ignored; without any depth no packet is lost.
     ///
     /// # Errors
-    /// [`BuildError::Probability`] if one is outside 0 to 1.
+    /// [`BuildError::Probability`] if a probability is outside 0 to 1.
     pub fn new(losses: &[f64], means: &[Nanos], deeper: f64) -> Result<Self, BuildError> {
         let depth = |(&loss, &mean): (&f64, &Nanos)| Ok((Probability::new(loss)?, mean.max(1)));
         Ok(Self {
@@ -67,7 +68,7 @@ impl RainFade {
         })
     }
 
-    /// Moves one depth up or down.
+    /// Moves to the next deeper or shallower depth.
     fn step(&mut self, rng: &mut Rng) {
         let last = self.depths.len() - 1;
         let deepens = match self.depth {
@@ -133,7 +134,7 @@ mod tests {
         }
     }
 
-    /// The fraction of lost packets, with one packet every 100 ms for `hours` hours.
+    /// The fraction of packets that are lost, with one packet every 100 ms for `hours` hours.
     fn share(fade: &mut RainFade, hours: u64) -> f64 {
         let mut rng = Seed::new(7, 0).stream("rain");
         let packet = packet();
@@ -142,7 +143,8 @@ mod tests {
         lost.count() as f64 / count as f64
     }
 
-    /// Two depths: the fraction of time in the second is its mean divided by the sum of both.
+    /// With two depths, the fraction of time in the second is its mean divided by the sum of both
+    /// means.
     #[test]
     fn two_depths_take_turns() {
         let mut fade = RainFade::new(&[0.0, 1.0], &[90 * SECOND, 10 * SECOND], 0.5).unwrap();
@@ -150,9 +152,9 @@ mod tests {
         assert!((lost / 0.1 - 1.0).abs() < 0.05, "{lost}");
     }
 
-    /// Three depths: of all visits to the middle `1 - deeper` come from and go to the first and
-    /// `deeper` to the last. So the times are in proportion to 0.75 x 60, 1 x 10 and 0.25 x 8, of
-    /// 57 seconds.
+    /// With three depths, a fraction `1 - deeper` of the changes from the middle depth leads to the
+    /// first, and a fraction `deeper` to the last. The times at the depths are therefore in the
+    /// proportion 0.75 x 60 : 1 x 10 : 0.25 x 8, together 57 seconds.
     #[test]
     fn three_depths_share_the_time_by_visits_and_means() {
         let means = [60 * SECOND, 10 * SECOND, 8 * SECOND];

@@ -13,7 +13,8 @@ use crate::step_function::{Cursor, StepFunction};
 kind! {
     /// The parameter of [`Schedule`].
     struct ScheduleConfig {
-        /// Times, in order, each with the probability from that time on: `[["30 s", 0.05]]`.
+        /// Changes in the order of time, each with the probability from that time on: `[["30 s",
+        /// 0.05]]`.
         steps: Vec<(Nanos, f64)>, Kind::List(&Kind::Tuple(&[Kind::duration(0, Nanos::MAX), CHANCE]));
     }
     /// A probability of loss that changes at given times. The probability is 0 before the first
@@ -37,7 +38,7 @@ impl Schedule {
         Self::over_time(&StepFunction::steps(0.0, steps)?)
     }
 
-    /// Packets are lost with the probability at their time of arrival.
+    /// Loses each packet with the probability at its arrival time.
     ///
     /// # Errors
     /// [`BuildError::Probability`] outside 0 to 1.
@@ -49,8 +50,8 @@ impl Schedule {
 
 impl Loss for Schedule {
     fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
-        // Draws one number even if the probability is 0, so that a change of the schedule does not
-        // affect the losses outside of the changed interval.
+        // Draws a number even if the probability is 0, so that changing one interval of the
+        // schedule does not affect losses in other intervals.
         rng.chance(self.0.at(at).0)
     }
 }

@@ -14,7 +14,7 @@ pub trait Flows {
     fn inspector(&self) -> Box<dyn Inspect>;
 }
 
-/// The flows of a world, if any. The default is none.
+/// The flows of a world, if it has any; none by default.
 #[derive(Clone, Default)]
 pub struct Traffic(Option<Rc<dyn Flows>>);
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Traffic {
     }
 }
 
-/// The inspector of a world without flows: no packet belongs to one.
+/// Inspector of a world without flows: recognises no data segment.
 struct Blind;
 
 impl Inspect for Blind {

@@ -1,4 +1,4 @@
-//! Routers' handling of external packets in addition to forwarding: ICMP errors, and egress.
+//! External packets at routers: ICMP errors, and egress from the world.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ use crate::ip::{self, Complaint, Header};
 use crate::packet::{DropReason, NO_RECEIVER, Packet, Parcel};
 
 impl Network {
-    /// Sends an ICMP error about a packet for the interface `via` that exceeds the MTU of its link.
-    /// The link drops it.
+    /// Sends an ICMP error about a packet that exceeds the MTU of the link of the interface `via`.
+    /// The link itself drops the packet.
     #[cold]
     pub(super) fn check_size(&mut self, now: Nanos, via: u32, packet: &Packet) {
         let mtu = self.lanes[via as usize].mtu(now);
@@ -23,7 +23,7 @@ impl Network {
         self.complain(now, node, packet, Complaint::TooBig(mtu));
     }
 
-    /// A packet is dropped at `node`.
+    /// Drops a packet at `node`.
     #[cold]
     pub(super) fn give_up(
         &mut self,
@@ -41,14 +41,14 @@ impl Network {
         self.complain(now, node, packet, complaint);
     }
 
-    /// Sends the ICMP error about an external packet to its source, with `node` as the router.
-    /// Simulated agents receive none.
+    /// Sends an ICMP error about an external packet to its source, with `node` as the router that
+    /// reports it. Simulated agents receive no ICMP errors.
     #[cold]
     pub fn complain(&mut self, now: Nanos, node: NodeId, packet: &Packet, complaint: Complaint) {
         if packet.header == 0 {
             return;
         }
-        // A packet whose time to live has expired is quoted as received.
+        // The error quotes an expired packet with the time to live that it had on arrival.
         let datagram = packet.written(packet.hops_left.max(1));
         let source = packet.source;
         let family = match source {
@@ -59,7 +59,8 @@ impl Network {
         let Some(&first) = self.topology.interfaces_of(node).first() else {
             return;
         };
-        // A host does not accept an error from itself, so the error is sent by its neighbour.
+        // A host does not accept an ICMP error from its own address, so the neighbour sends the
+        // error.
         let target = self.topology.owner(source);
         let way = target.and_then(|target| {
             let any = self.topology.interfaces()[first as usize].address(family);
@@ -96,7 +97,7 @@ impl Network {
             fragment: 0,
             header: header.len as u16,
             protocol: header.protocol,
-            // As if the error had arrived from there.
+            // The hop limit is that of an error that arrives from the neighbour.
             hops_left: header.hops_left - u8::from(at_home),
         };
         if at_home {
@@ -119,8 +120,8 @@ impl Network {
         interfaces.any(|&it| self.topology.interfaces()[it as usize].has(address))
     }
 
-    /// A packet that matches no agent of `node` leaves the world at this node, if the packet is
-    /// external and the node is open.
+    /// Removes a packet that matches no agent of `node` from the world, if the packet is external
+    /// and the node is open for egress.
     #[cold]
     pub fn leave(&mut self, now: Nanos, node: NodeId, packet: Parcel) {
         let open = self.external.open.get(node.index()).copied();
@@ -128,8 +129,8 @@ impl Network {
             return self.drop(DropReason::NoAgent);
         }
         self.delivered += 1;
-        // Undoes the decrement of the time to live, because the node is not a router for this
-        // packet.
+        // Undoes the decrement of the time to live, because the node is the last hop and does not
+        // forward the packet.
         let datagram = packet.written(packet.hops_left.saturating_add(1));
         self.external.egress.push_back(EgressDatagram {
             at: now,

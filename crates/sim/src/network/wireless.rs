@@ -1,4 +1,4 @@
-//! Wireless links of the network: passes their packets to the medium and back.
+//! Wireless links of the network: transfer of packets between the network and the medium.
 
 use anabranch_transport::Nanos;
 
@@ -30,7 +30,7 @@ fn cell(air: &WirelessMedium, seed: Seed) -> Result<Cell, BuildError> {
     let mut medium = Medium::new(air.config.parameters, draws).map_err(refused)?;
     for (number, (_, position)) in air.stations.iter().enumerate() {
         let [.., high, low] = (number as u32).to_be_bytes();
-        // A locally administered address, because no manufacturer assigned it.
+        // The address is locally administered, because no manufacturer assigned it.
         let address = MacAddress([0x02, 0, 0, 0, high, low]);
         medium.add_station(*position, address).map_err(refused)?;
     }
@@ -83,23 +83,24 @@ impl Network {
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
         } else if joins < self.scheduler.get(self.lanes.len() + cell).at() {
-            // No other state has changed.
+            // Only the time at which the packet joins the queue is new, so nothing else needs an
+            // update.
             self.schedule_at(joins, cell);
         }
     }
 
-    /// Whether a medium is inspected only when an outcome may be due. Samples of probes are taken
-    /// at the time at which they are due.
+    /// Whether the medium may be left unprocessed until an outcome may be due. Not with probes,
+    /// because their samples must be recorded when they are due.
     #[inline]
     fn sees_ahead(&self, cell: usize) -> bool {
         self.at_length && !self.probing && self.cells[cell].sees_ahead()
     }
 
-    /// Runs everything that is due at a medium, and then all its events before `end` that precede
-    /// any other event of the world. Returns the time of the last of them.
-    /// [`Network::poll_arrived`] returns the packets that left the medium.
+    /// Runs all events of a medium that are due, and then those before `end` that precede every
+    /// other event of the world. Returns the time of the last event. [`Network::poll_arrived`]
+    /// returns the packets that left the medium.
     pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> Nanos {
-        // The current event is the earliest; no other precedes this time.
+        // The current event is the earliest, so no other event precedes this time.
         let others = self.scheduler.rival().at();
         let end = end.min(others).min(self.next_route_change());
         if self.sees_ahead(cell) {
@@ -110,7 +111,7 @@ impl Network {
         now
     }
 
-    /// Like [`Self::step_cell`], instant by instant.
+    /// Implements [`Self::step_cell`] without lookahead: instant by instant.
     fn step_on(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         self.instants += 1;
         loop {
@@ -128,13 +129,13 @@ impl Network {
         }
     }
 
-    /// Like [`Self::step_cell`], from one time at which an outcome may be due to the next. All that
-    /// was due at such a time counts as one event.
+    /// Implements [`Self::step_cell`] with lookahead: processes only the times at which an outcome
+    /// may be due. All events at such a time count as one.
     fn step_ahead(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         let mut counted = false;
         loop {
-            // An unannounced outcome results from a packet that joined a queue at the instant of
-            // another's offer.
+            // The medium may already have an outcome, if a packet joined a queue at the instant at
+            // which another was offered.
             let told = self.cells[cell].has_landing();
             self.catch_up(now, cell);
             let moves = self.cells[cell].moves(now);
@@ -148,7 +149,8 @@ impl Network {
             }
             let next = self.cells[cell].next_outcome();
             if !self.arrived.is_empty() {
-                // Work that is due at this instant after a packet has joined is a separate event.
+                // Events that are due at this instant after a packet has joined form a separate
+                // event.
                 let moves = self.cells[cell].moves(reached);
                 self.schedule_at(if moves { reached } else { next }, cell);
                 return reached;
@@ -162,7 +164,7 @@ impl Network {
         }
     }
 
-    /// Runs the events before `now` of a medium that was not inspected.
+    /// Runs the events before `now` of a medium that was left unprocessed.
     fn catch_up(&mut self, now: Nanos, cell: usize) {
         let (_, before) = self.cells[cell].reached();
         self.cells[cell].catch_up(now);
@@ -171,8 +173,8 @@ impl Network {
         self.take_landings(cell);
     }
 
-    /// Brings the media that were not inspected to their state at `now`, before they are idle for a
-    /// while. Events until `last` are run.
+    /// Runs the events up to `last` of all media that were left unprocessed. It is called at the
+    /// end of a long run.
     pub fn settle_media(&mut self, now: Nanos, last: Nanos) {
         self.at_length = false;
         for cell in 0..self.cells.len() {
@@ -185,8 +187,7 @@ impl Network {
         }
     }
 
-    /// Runs all due events of a medium, including the results of frames that are processed as a
-    /// whole.
+    /// Runs all due events of a medium, including those of frames that are processed as a whole.
     fn run_through(&mut self, mut now: Nanos, cell: usize, end: Nanos) -> Nanos {
         loop {
             let (_, before) = self.cells[cell].reached();
@@ -200,14 +201,14 @@ impl Network {
         }
     }
 
-    /// Runs everything that is due at a medium.
+    /// Runs all due events of a medium, and passes packets to and from the layers above.
     #[inline(always)] // Called twice: instant by instant, and with lookahead.
     fn run_cell(&mut self, now: Nanos, cell: usize, end: Nanos) {
         self.cells[cell].advance(now, end);
         self.pass_packets(now, cell);
     }
 
-    /// Passes the packets that are due from and to the upper layers.
+    /// Passes the packets that are due between the medium and the layers above.
     #[inline(always)]
     fn pass_packets(&mut self, now: Nanos, cell: usize) {
         self.take_entering(now, cell);
@@ -220,7 +221,7 @@ impl Network {
         }
     }
 
-    /// Counts the packets on a medium whose outcome is known.
+    /// Counts the packets whose outcome on the medium is known.
     #[inline]
     fn take_landings(&mut self, cell: usize) {
         if self.cells[cell].has_landing() {
@@ -241,7 +242,7 @@ impl Network {
         self.arrived.pop_front()
     }
 
-    /// Adds the packets that are due to their interface queues.
+    /// Adds packets that are due to their interface queues.
     #[inline]
     fn take_entering(&mut self, now: Nanos, cell: usize) {
         if self.cells[cell].is_entering(now) {
@@ -275,7 +276,7 @@ impl Network {
         }
     }
 
-    /// Counts the outcome of a packet at its lane.
+    /// Counts the outcome of a packet at its lane. Returns the index of the lane.
     fn account(&mut self, landing: PacketOutcome) -> u32 {
         match landing {
             PacketOutcome::Delivered {
@@ -308,7 +309,7 @@ impl Network {
         }
     }
 
-    /// Sets the medium's next event.
+    /// Schedules the medium's next event.
     fn schedule(&mut self, now: Nanos, cell: usize) {
         let at = match self.sees_ahead(cell) {
             true if self.cells[cell].has_landing() || self.cells[cell].moves(now) => now,
@@ -318,9 +319,9 @@ impl Network {
         self.schedule_at(at, cell);
     }
 
-    /// Sets the medium's next event to `at`. With upper layers that have a processing time it is
-    /// the last of its instant, because the time of its decision depends on how far the medium has
-    /// been run.
+    /// Schedules the medium's next event at `at`. If the upper layers have a processing time, the
+    /// event is the last of its instant. Its sequence number then does not depend on the time up to
+    /// which the medium has been run.
     #[inline]
     fn schedule_at(&mut self, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;
@@ -334,7 +335,7 @@ impl Network {
                 false => EventKey::new(at, self.sequence),
             };
             self.scheduler.set(source, key);
-            // An event that has not moved keeps its position among the events of its instant.
+            // An event whose time is unchanged keeps its position among the events of its instant.
             self.sequence += u64::from(!layered);
         }
     }

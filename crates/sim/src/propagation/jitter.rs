@@ -1,4 +1,4 @@
-//! Delay with a random component for each packet.
+//! Jitter: a delay with a random component for each packet.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, Value, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -12,7 +12,7 @@ kind! {
     /// The parameters of [`Jitter`] with a one-parameter distribution.
     struct JitterConfig {
         delay: StepFunction<Nanos> as DELAY;
-        /// The random part: its maximum if `uniform`, its mean if `exponential`.
+        /// Parameter of the random part: the maximum of `uniform`, the mean of `exponential`.
         jitter: Nanos, TIME;
         /// Distribution of the random part.
         distribution: Distribution = "uniform", Distribution::KIND;
@@ -55,15 +55,15 @@ kind! {
 /// A one-parameter distribution.
 #[derive(Clone, Copy)]
 pub(super) enum Distribution {
-    /// Uniform up to its parameter.
+    /// Uniform from 0 to the parameter.
     Uniform,
-    /// Exponential with its parameter as mean.
+    /// Exponential; the parameter is the mean.
     Exponential,
 }
 anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
 
 impl Distribution {
-    /// The distribution with the parameter `amount`.
+    /// The distribution with the parameter `amount`, nanoseconds.
     pub fn of(self, amount: Nanos) -> Spread {
         match self {
             Distribution::Uniform => Spread::Uniform(amount),
@@ -75,11 +75,11 @@ impl Distribution {
 /// Distribution of a random delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Uniform from 0 (inclusive) to this (exclusive).
+    /// Uniform from 0 (inclusive) to this value (exclusive), nanoseconds.
     Uniform(Nanos),
-    /// Exponential with this mean.
+    /// Exponential with this mean, nanoseconds.
     Exponential(Nanos),
-    /// One of these values, all equally likely, for example measured ones.
+    /// One of these values in nanoseconds, all equally likely, for example measured delays.
     Listed(Vec<Nanos>),
 }
 
@@ -96,14 +96,14 @@ impl Spread {
     }
 }
 
-/// Another propagation model plus a random delay for each packet.
+/// Propagation model that adds a random delay for each packet to another model.
 pub struct Jitter {
     base: Box<dyn Propagation>,
     spread: Spread,
 }
 
 impl Jitter {
-    /// Adds `spread` to `base`.
+    /// Adds `spread` to the delay of `base`.
     pub fn new(base: impl Propagation + 'static, spread: Spread) -> Self {
         Self {
             base: Box::new(base),

@@ -29,7 +29,7 @@ pub fn kinds() -> Registry<Box<dyn Propagation>> {
     Registry::new(KINDS)
 }
 
-/// A delay, or the time of a change.
+/// Value kind of a delay, or of the time of a change.
 const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
 /// The parameter that the propagation models share.
@@ -39,13 +39,13 @@ const DELAY: Setting = Setting::new(
     Kind::StepFunction(&TIME),
 );
 
-/// The reason why `allow_reordering` has no effect, if it has none.
+/// The reason why `allow_reordering` has no effect, if all packets have the same delay.
 fn no_reordering(is_same: bool) -> Option<String> {
     idle_if(is_same, "where the delay is the same for all packets")
 }
 
-/// Propagation delay from the last bit sent to the last bit received. A direction calls it once for
-/// every packet that is not lost in the air, in the order of time.
+/// Propagation model: the delay from the departure of a packet's last bit to its arrival. A
+/// direction calls it in the order of time, once for every packet that is not lost in the channel.
 ///
 /// Packets can overtake each other only if
 /// [`DirectionConfig::allow_reordering`](crate::DirectionConfig::allow_reordering) allows it.
@@ -54,8 +54,8 @@ pub trait Propagation {
     /// `link <link> <direction> propagation`.
     fn delay(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> Nanos;
 
-    /// The delay, if it is the same for every packet and at all times; [`Self::delay`] is then not
-    /// called.
+    /// The delay in nanoseconds, if it is the same for every packet and at all times.
+    /// [`Self::delay`] is not called in this case.
     fn as_fixed(&self) -> Option<Nanos> {
         None
     }

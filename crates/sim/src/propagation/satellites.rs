@@ -1,4 +1,4 @@
-//! Satellite path: moves with the satellites and is handed over between them.
+//! Satellite paths: the delay follows the moving satellites, and the path changes at handovers.
 
 use anabranch_orbit::{
     Catalogue, Constellation, Date, OrbitConfig, Pathway, Place, Relay, SHELLS, Taking, shell,
@@ -19,37 +19,39 @@ const PLACE: Kind = Kind::Text("a place: latitude,longitude in degrees");
 kind! {
     /// The parameters of [`Satellites`].
     struct SatellitesConfig {
-        /// The shell of satellites; the other parameters can override its values.
+        /// Preset of satellite orbits; the other parameters can override its values.
         shell: String = "starlink-1", Kind::Registered(shells);
-        /// Real satellites instead: the text of two-line elements, or of OMM (CCSDS 502.0-B) as
-        /// XML, KVN, CSV or JSON. A spec names a `file` instead. `relay` must then be "bent-pipe",
-        /// because elements do not describe links between satellites.
+        /// Real satellites in place of a shell: the text of two-line elements, or of OMM (CCSDS
+        /// 502.0-B) as XML, KVN, CSV or JSON. In a spec, `file` names a file with this text.
+        /// `relay` must then be "bent-pipe", because elements do not describe links between
+        /// satellites; with `isls` it is "isl".
         elements: Option<String> = none, Kind::Text("elements of satellites");
         /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
         /// Links between the satellites of `elements`: each line has the numbers of two satellites,
-        /// from 0 in the order of the elements that are used; `relay` is "isl" then. A spec names
-        /// an `isls_file` instead.
+        /// counted from 0 in the order of the elements that are used; `relay` must then be "isl".
+        /// In a spec, `isls_file` names a file with these lines.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
-        /// File with the links, relative to the spec.
+        /// File with the links between satellites, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date from which the times of elements count, UTC: "2026-03-14T05:00:00". Default: the
-        /// latest date of the elements.
+        /// Date at which simulated time 0 lies, if elements are given, UTC: "2026-03-14T05:00:00".
+        /// Default: the latest date of the elements.
         date: Option<String> = none, Kind::Text("a date in UTC");
-        /// Also use elements that are more than 14 days from the date.
+        /// Also use elements whose epoch is more than 14 days from the date.
         old_elements: bool = false, Kind::Flag;
-        /// One end, degrees north and east: "40.7,-74.0".
+        /// Place of one end of the path, degrees north and east: "40.7,-74.0".
         from: String, PLACE;
-        /// The other end.
+        /// Place of the other end of the path, degrees north and east.
         to: String, PLACE;
-        /// Gateways: places where the path may come down, to continue by fibre to the other end.
+        /// Places of gateways, at which the path may leave the satellites and continue by fibre to
+        /// the other end.
         gateways: Vec<String> = none, Kind::List(&PLACE);
-        /// Outage after each change to another path. Packets wait at the sender.
+        /// Duration of the outage after each change to another path. Packets wait at the sender.
         handover: Nanos = "0 s", TIME;
-        /// Time after the epoch at which the run begins.
+        /// Time after the epoch at which the run starts.
         start: Nanos = "0 s", TIME;
-        /// A random part of the delay for each packet: its maximum if `uniform`, its mean if
-        /// `exponential`. Default: none.
+        /// Parameter of a random part that is added to the delay of each packet: the maximum of
+        /// `uniform`, the mean of `exponential`. Default: none.
         jitter: Option<Nanos> = none, TIME;
         /// Distribution of the random part.
         distribution: Distribution = "uniform", Distribution::KIND;
@@ -59,8 +61,8 @@ kind! {
         fibre_speed: |it, ()| it.no_fibre();
         fibre_detour: |it, ()| it.no_fibre();
     }
-    /// A path over satellites between two places, computed again in each `interval`. Packets wait
-    /// while there is no path.
+    /// A path over satellites between two places, computed again after each `interval`. While there
+    /// is no path, packets wait at the sender.
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "satellites", |config, ()| {
         let path = Satellites::new(&config)?;
         Ok(match config.jitter {
@@ -68,11 +70,11 @@ kind! {
             None => Box::new(path),
         })
     };
-    /// Only the satellites.
+    /// The constellation alone, without a path.
     static CONSTELLATION: KindEntry<Constellation> = "satellites", |config, ()| config.constellation();
 }
 
-/// The conventions; those that are left out are defined by the shell.
+/// The settings of orbit conventions. The shell defines the default of each.
 const CONVENTIONS: [Setting; OrbitConfig::SETTINGS.len()] = {
     let mut all = [OrbitConfig::SETTINGS[0]; OrbitConfig::SETTINGS.len()];
     let mut number = 0;
@@ -86,7 +88,7 @@ const CONVENTIONS: [Setting; OrbitConfig::SETTINGS.len()] = {
     all
 };
 
-/// The given conventions.
+/// The conventions that are given explicitly, by name.
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {
@@ -105,7 +107,7 @@ fn shells() -> Vec<Choice> {
     SHELLS.iter().map(choice).collect()
 }
 
-/// A path over satellites.
+/// Propagation model of a path over satellites between two places.
 pub struct Satellites {
     pathway: Pathway,
     start: Nanos,
@@ -124,7 +126,7 @@ impl SatellitesConfig {
         )
     }
 
-    /// The satellites according to the parameters.
+    /// Constructs the satellites from the parameters.
     fn constellation(&self) -> Result<Constellation, Refusal> {
         let name = &self.shell;
         let known = shell(name).ok_or_else(|| Refusal::together(format!("no shell {name:?}")))?;
@@ -168,8 +170,8 @@ impl SatellitesConfig {
     }
 }
 
-/// Dates and ages of the elements that `satellites` with these parameters uses, if it uses any and
-/// they are valid.
+/// Dates and ages of the elements that a `satellites` model with the parameters `given` uses.
+/// `None` if it uses no elements or the parameters are invalid.
 pub fn catalogue(given: &[(String, Datum)]) -> Option<Catalogue> {
     let satellites = Registry::new(&[&CONSTELLATION]);
     let constellation = satellites.build(CONSTELLATION.variant.name, given, ());
@@ -206,7 +208,7 @@ impl std::fmt::Debug for Satellites {
 
 impl Propagation for Satellites {
     fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
-        // There is no path for a time that is longer than the timeouts of any transport.
+        // While there is no path, the delay is longer than the timeouts of any transport.
         self.pathway
             .delay(self.start.saturating_add(at))
             .unwrap_or(Pathway::MAX_WAIT)
@@ -257,7 +259,7 @@ mod tests {
         kinds().build("satellites", &given, ())
     }
 
-    /// The same path plus a random component.
+    /// A random component is added to the delay of the path.
     #[test]
     fn jitter_is_added_to_the_path() {
         let amount = 2 * MILLISECOND;

@@ -1,4 +1,4 @@
-//! Time-varying delay: a schedule, a trace, or an orbit in steps.
+//! Delay that depends only on time: constant, a schedule or trace, or an orbit in steps.
 
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -16,7 +16,7 @@ kind! {
     idle {
         allow_reordering: |it, ()| no_reordering(it.delay.as_constant().is_some());
     }
-    /// The same delay for all packets, constant or changing over time.
+    /// The same delay for all packets: constant, or a function of time.
     pub(super) static ENTRY: KindEntry<Box<dyn Propagation>> = "deterministic", |config, ()| {
         Ok(match config.delay.as_constant() {
             Some(delay) => Box::new(Fixed(delay)),
@@ -25,7 +25,7 @@ kind! {
     };
 }
 
-/// The delay at the time at which a packet's last bit leaves.
+/// Propagation model whose delay depends on the departure of a packet's last bit.
 #[derive(Clone, Debug)]
 pub struct Varying {
     fixed: Option<Nanos>,
@@ -33,7 +33,7 @@ pub struct Varying {
 }
 
 impl Varying {
-    /// The delay over time.
+    /// Creates the model for a delay in nanoseconds as a step function of time.
     pub fn new(delay: StepFunction<Nanos>) -> Self {
         Self {
             fixed: delay.as_constant(),

@@ -1,29 +1,31 @@
-//! Counters of capacity on demand.
+//! Counters of capacity that is assigned on demand.
 
 use anabranch_transport::Nanos;
 
-/// Requests and assignments of capacity of a link that is assigned on demand.
+/// Numbers of requests and assigned slots of a link whose capacity is assigned on demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Assignments {
-    /// Requests that have arrived.
+    /// Requests that have arrived at the controller.
     pub requests: u64,
-    /// Requests that have been assigned completely, and those of a rate that have had a first slot.
+    /// Requests that are answered: volume requests that are assigned completely, and rate requests
+    /// that have received a first slot.
     pub answered: u64,
-    /// Sum of the times from the sending of such a request to the superframe of that slot.
+    /// Sum over the answered requests of the time from sending the request to the superframe of its
+    /// (last) slot, nanoseconds.
     pub delay: u128,
-    /// Maximum of these times.
+    /// Maximum of these times, nanoseconds.
     pub longest_delay: Nanos,
-    /// Assigned slots.
+    /// Number of assigned slots.
     pub slots: u64,
-    /// Bytes of the assigned slots.
+    /// Capacity of the assigned slots, bytes.
     pub assigned: u64,
-    /// Bytes of packets in them.
+    /// Bytes of packets in the assigned slots.
     pub used: u64,
 }
 
 impl Assignments {
-    /// A request has been assigned `delay` after it was sent.
+    /// Counts a request as answered, `delay` nanoseconds after it was sent.
     pub(crate) fn answered(&mut self, delay: Nanos) {
         self.answered += 1;
         self.delay += u128::from(delay);

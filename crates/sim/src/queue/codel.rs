@@ -1,11 +1,11 @@
-//! CoDel (RFC 8289): keeps the sojourn time of packets short by dropping or marking at the head of
-//! the queue.
+//! CoDel (RFC 8289): keeps the sojourn times of packets short by dropping or marking packets at the
+//! head of the queue.
 //!
-//! CoDel distinguishes a standing queue from one that absorbs a burst by sojourn time and not by
-//! length: if the minimum sojourn time during an interval is above the target, the queue stands,
-//! and one packet is dropped. Until the sojourn time is below the target again, further packets are
-//! dropped at intervals that shrink with the square root of their number, because the rate of a TCP
-//! sender responds linearly to that.
+//! CoDel detects a standing queue by sojourn time and not by length, because a long queue may be a
+//! burst that drains soon. If the minimum sojourn time during an interval is above the target, the
+//! queue is a standing one, and one packet is dropped. Further packets are dropped until the
+//! sojourn time is below the target again. The time between drops shrinks with the square root of
+//! the number of drops, so that the rate of a TCP sender decreases linearly.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -17,7 +17,7 @@ use crate::error::BuildError;
 use crate::packet::DropReason;
 
 kind! {
-    /// The settings of [`CoDel`].
+    /// Settings of [`CoDel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct CoDelConfig: Default {
         /// Acceptable sojourn time of packets in a standing queue.
@@ -25,7 +25,7 @@ kind! {
         /// Time for which the sojourn time must exceed `target` before the first drop: about the
         /// largest common round-trip time.
         interval: Nanos = "100 ms", TIME, "RFC 8289 §4.2";
-        /// A queue of at most this size never causes a drop or mark.
+        /// Queue length up to which CoDel neither drops nor marks.
         mtu: u64 = "1500 B", Kind::bytes(0, 1 << 30), "RFC 8289 §4.4";
         /// Mark packets of senders that use ECN instead of dropping them.
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";
@@ -37,32 +37,32 @@ kind! {
         "codel", |config, ()| Ok(Box::new(CoDel::new(config)?));
 }
 
-/// The discipline of RFC 8289 §5.
+/// The CoDel discipline of RFC 8289 §5.
 #[derive(Debug)]
 pub struct CoDel {
     config: CoDelConfig,
     waiting: Fifo,
-    /// The time at which the sojourn time will have been above the target for an interval
-    /// (`first_above_time_`).
+    /// Time at which the sojourn time will have been above the target for a whole interval
+    /// (`first_above_time_`); `None` while it is below the target.
     above_until: Option<Nanos>,
-    /// Whether the drop state is active (`dropping_`); its start is in `drop_next`.
+    /// Whether the drop state is active (`dropping_`).
     dropping: bool,
-    /// The time of the next drop (`drop_next_`).
+    /// Time of the next drop (`drop_next_`), nanoseconds.
     drop_next: Nanos,
-    /// Packets dropped in this drop state (`count_`), and in the previous one when this one began
-    /// (`lastcount_`).
+    /// Number of drops in the current drop state (`count_`), and the value of `count_` when this
+    /// state began (`lastcount_`).
     count: u32,
     last_count: u32,
 }
 
-/// The packet at the head, and whether the queue stands.
+/// The dequeued head packet, and whether it may be dropped because the queue is a standing one.
 struct Head {
     packet: QueuedPacket,
     stands: bool,
 }
 
 impl CoDel {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -79,8 +79,9 @@ impl CoDel {
         })
     }
 
-    /// The time of the drop after drop number `count` (RFC 8289 §5.3, `control_law`). Square root
-    /// and division are correctly rounded (IEEE 754), hence the same on every platform.
+    /// Time of the next drop after drop number `count` (RFC 8289 §5.3, `control_law`). IEEE 754
+    /// requires correct rounding of square root and division, so the result is the same on every
+    /// platform.
     fn control_law(&self, from: Nanos, count: u32) -> Nanos {
         let step = self.config.interval as f64 / f64::from(count).sqrt();
         from.saturating_add(step as Nanos)
@@ -106,7 +107,7 @@ impl CoDel {
         Some(Head { packet, stands })
     }
 
-    /// Marks the head, which is then sent, or drops it and takes the next packet.
+    /// Marks the head packet, which is then sent; otherwise drops it and takes the next packet.
     fn punish(
         &mut self,
         now: Nanos,

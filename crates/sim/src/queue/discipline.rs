@@ -1,4 +1,4 @@
-//! The interface of queue disciplines.
+//! Queue discipline interface: the trait that a discipline implements, and the queued packets.
 
 use anabranch_transport::{Ecn, Nanos};
 
@@ -8,11 +8,12 @@ use crate::packet::{DropReason, Packet, Parcel};
 use crate::rng::Rng;
 use crate::step_function::StepFunction;
 
-/// A packet that is in a queue or arrives at one.
+/// A packet in a queue, or arriving at one.
 #[derive(Debug)]
 pub struct QueuedPacket {
     pub(crate) parcel: Parcel,
-    /// The first of two sequence numbers that were reserved for its arrivals when it joined.
+    /// First of the two sequence numbers that are reserved for the packet's arrivals at the far
+    /// end.
     pub(crate) sequence: u64,
     came: Nanos,
     size: usize,
@@ -35,27 +36,28 @@ impl QueuedPacket {
         &self.parcel
     }
 
-    /// Bytes on the wire.
+    /// Size of the packet on the wire, bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The time at which it arrived at the queue.
+    /// Time at which the packet arrived at the queue, nanoseconds.
     pub fn came(&self) -> Nanos {
         self.came
     }
 
-    /// The time since it joined the queue (RFC 8289 §3.2: sojourn time).
+    /// Sojourn time: nanoseconds since the packet arrived at the queue (RFC 8289 §3.2).
     pub fn sojourn(&self, now: Nanos) -> Nanos {
         now - self.came
     }
 
-    /// Sets CE in its IP header if its sender uses ECN; otherwise returns `false` and changes
-    /// nothing (RFC 3168 §5).
+    /// Sets CE in the packet's IP header and returns true, if the sender uses ECN. Otherwise
+    /// returns false and changes nothing (RFC 3168 §5).
     pub fn mark(&mut self) -> bool {
         let capable = self.parcel.ecn.is_capable();
         if capable {
-            // A packet that arrived with CE is not counted, because another queue marked it.
+            // A packet that arrived with CE does not count as marked here, because another queue
+            // has marked it.
             self.marked |= self.parcel.ecn != Ecn::Ce;
             self.parcel.ecn = Ecn::Ce;
         }
@@ -67,27 +69,28 @@ impl QueuedPacket {
     }
 }
 
-/// A packet that is not admitted to a queue.
+/// A packet that a queue does not admit, and the drop reason.
 #[derive(Debug)]
 pub struct EnqueueError {
     /// The packet.
     pub packet: QueuedPacket,
-    /// The reason of the drop.
+    /// Reason for which the packet is dropped.
     pub reason: DropReason,
 }
 
-/// The part of the transmitter that a discipline may use for its decisions.
+/// The parts of the transmitter that a discipline may use.
 #[derive(Debug)]
 pub struct Transmitter<'a> {
-    /// The packet in transmission: one or none. A limit may include it or not.
+    /// The packet in transmission: one packet or none. The limit of a discipline may include or
+    /// exclude it.
     pub in_service: Occupancy,
-    /// The discipline's own random stream, `link <link> <direction> queue`.
+    /// Random stream of the discipline: `link <link> <direction> queue`.
     pub rng: &'a mut Rng,
     pub(crate) dropped: &'a mut Vec<EnqueueError>,
 }
 
 impl Transmitter<'_> {
-    /// Drops a packet that was in the queue.
+    /// Drops a packet that was already queued.
     pub fn drop(&mut self, packet: QueuedPacket, reason: DropReason) {
         self.dropped.push(EnqueueError { packet, reason });
     }
@@ -96,17 +99,16 @@ impl Transmitter<'_> {
 /// A queue discipline: decides which packets are queued, which is sent next, and which are dropped
 /// or marked.
 ///
-/// The transmitter calls [`QueueDiscipline::dequeue`] when it is free: immediately if a packet
-/// arrives at an idle link, and each time it has sent the last bit of another packet. Times never
-/// decrease.
+/// The transmitter calls [`QueueDiscipline::dequeue`] when it is free: when a packet arrives at an
+/// idle link, and after the last bit of each packet. Times of successive calls never decrease.
 ///
 /// A new discipline is a file that implements this trait.
 pub trait QueueDiscipline {
-    /// A packet arrives at `now`.
+    /// Enqueues a packet that arrives at `now`.
     ///
     /// # Errors
-    /// The packet and the reason why it is not admitted. Queued packets that are dropped in its
-    /// place go to [`Transmitter::drop`].
+    /// The packet and the drop reason, if the packet is not admitted. If queued packets are dropped
+    /// to admit the new packet, they must be passed to [`Transmitter::drop`].
     fn enqueue(
         &mut self,
         now: Nanos,
@@ -114,46 +116,49 @@ pub trait QueueDiscipline {
         transmitter: &mut Transmitter<'_>,
     ) -> Result<(), EnqueueError>;
 
-    /// The packet to send at `now`; `None` if there is none, or none may be sent yet.
+    /// Returns the packet to send at `now`; `None` if the queue is empty, or no packet may be sent
+    /// yet.
     fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket>;
 
-    /// Removes any packet without dropping or marking, because the link went down.
+    /// Removes any queued packet without dropping or marking, because the link went down.
     fn remove(&mut self) -> Option<QueuedPacket>;
 
-    /// The queued packets, without the packet in transmission.
+    /// Number and bytes of the queued packets, without the packet in transmission.
     fn occupancy(&self) -> Occupancy;
 
-    /// The time of the next call of [`QueueDiscipline::dequeue`] if packets are queued and it
-    /// returned none; later than `now`. `None`: when the next packet arrives.
+    /// Time of the next call of [`QueueDiscipline::dequeue`], if it returned no packet although
+    /// packets are queued; must be later than `now`. `None`: the next call is at the arrival of a
+    /// packet.
     fn wake_up(&self, now: Nanos) -> Option<Nanos> {
         let _ = now;
         None
     }
 
-    /// The limit, if the discipline is a plain drop-tail queue: a link of constant rate can then
-    /// compute the whole passage of a packet on its arrival, with one event.
+    /// The limit, if the discipline is a plain drop-tail queue. A link of constant rate can then
+    /// compute the whole passage of a packet when it arrives, with one event.
     fn as_drop_tail(&self) -> Option<Limit> {
         None
     }
 
-    /// Called once with the rate of the link. A discipline that computes itself how long a packet
-    /// takes, takes the rate: [`QueueDiscipline::dequeue`] then returns a packet when its last bit
-    /// leaves.
+    /// Receives the rate of the link, in bits per second; called once. A discipline that computes
+    /// transmission times itself should take the rate out of the option.
+    /// [`QueueDiscipline::dequeue`] must then return each packet when its last bit leaves.
     ///
     /// # Errors
-    /// [`BuildError::Parameters`] for a rate that the discipline cannot serve.
+    /// [`BuildError::Parameters`] if the discipline cannot work with the rate.
     fn take_rate(&mut self, rate: &mut Option<StepFunction<u64>>) -> Result<(), BuildError> {
         let _ = rate;
         Ok(())
     }
 
-    /// Time up to `now` for which it transmitted, if it has taken the rate of the link.
+    /// Time up to `now` for which the discipline transmitted, nanoseconds, if it has taken the rate
+    /// of the link.
     fn busy(&self, now: Nanos) -> Nanos {
         let _ = now;
         0
     }
 
-    /// Requests and assignments of capacity up to `now`, if the link is assigned on demand.
+    /// Capacity requests and assignments up to `now`, if capacity is assigned on demand.
     fn assignments(&self, now: Nanos) -> Option<Assignments> {
         let _ = now;
         None

@@ -1,4 +1,5 @@
-//! Drop-tail: first in, first out, up to a limit; a packet that arrives at a full queue is dropped.
+//! Drop-tail queue: first in, first out, with a limit. A packet that arrives at a full queue is
+//! dropped.
 
 use std::collections::VecDeque;
 
@@ -14,12 +15,13 @@ kind! {
     struct DropTailConfig {
         limit: Limit as LIMIT;
     }
-    /// First in, first out. A packet that arrives at a full queue is dropped.
+    /// Drop-tail: first in, first out. A packet that arrives at a full queue is dropped.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "drop-tail", |config, ()| Ok(Box::new(DropTail::new(config.limit)?));
 }
 
-/// Packets in the order of arrival, with their total size: the storage of most disciplines.
+/// Queue of packets in the order of arrival, with their total size; the storage of most
+/// disciplines.
 #[derive(Debug, Default)]
 pub struct Fifo {
     packets: VecDeque<QueuedPacket>,
@@ -27,7 +29,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,7 +57,7 @@ impl Fifo {
         self.occupancy
     }
 
-    /// Number and bytes of the queued packets and of the packet in transmission.
+    /// Number and bytes of the queued packets and of `in_service`, the packet in transmission.
     pub fn with(&self, in_service: Occupancy) -> Occupancy {
         Occupancy {
             packets: self.occupancy.packets + in_service.packets,
@@ -72,7 +74,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// A queue with the capacity `limit`.
+    /// Creates an empty queue with the capacity `limit`.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -83,7 +85,7 @@ impl DropTail {
         })
     }
 
-    /// A queue without a limit.
+    /// Creates an empty queue without a limit.
     pub fn unlimited() -> Self {
         Self {
             limit: Limit::Unlimited,

@@ -1,10 +1,10 @@
-//! DualPI2 (RFC 9332): two coupled queues for one link. Packets of scalable senders (ECT(1)) wait
-//! about a millisecond in the L queue and are marked; all others wait in the classic queue, near
-//! `target`, and are dropped or marked with the square of the same probability.
+//! DualPI2 (RFC 9332): two coupled queues that share one link. Packets of scalable senders (ECT(1))
+//! wait about a millisecond in the L queue and are marked. All other packets wait in the classic
+//! queue, about `target`, and are dropped or marked with the square of the same probability.
 //!
-//! Implements Appendix A of the RFC, with its deterministic choice of packets (`recur`), with two
-//! exceptions: the scheduler is a deficit round robin by bytes (§4.1.2 does not prescribe one), and
-//! the ramp of the L queue uses the sojourn time of the packet.
+//! Implements Appendix A of the RFC with its deterministic choice of packets (`recur`), with two
+//! differences. The scheduler is a deficit round robin by bytes, because §4.1.2 prescribes none.
+//! The ramp of the L queue uses the sojourn time of the packet.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::{Ecn, Nanos};
@@ -17,25 +17,27 @@ use crate::error::BuildError;
 use crate::packet::DropReason;
 
 kind! {
-    /// The settings of [`DualPi2`].
+    /// Settings of [`DualPi2`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct DualPi2Config: Default {
         /// Target delay of the classic queue.
         target: Nanos = "15 ms", TIME, "RFC 9332 §2.5.1";
-        /// Largest round-trip time to be expected. It determines the speed of changes of the
-        /// probability, and their interval (`target` or a third of `rtt_max`, whichever is
-        /// smaller).
+        /// Maximum round-trip time to be expected. It determines the gains of the controller and
+        /// the time between two updates of the probability, which is the smaller of `target` and a
+        /// third of `rtt_max`.
         rtt_max: Nanos = "100 ms", TIME, "RFC 9332 Appendix A.1";
-        /// Coupling factor k: the L queue's probability is k times the base probability, the
-        /// classic queue's its square.
+        /// Coupling factor k: packets of the L queue are marked with k times the base probability,
+        /// and packets of the classic queue are dropped or marked with its square.
         coupling: f64 = 2, above_zero(16.0), "RFC 9332 §2.1";
-        /// Time in the L queue from which packets are marked regardless of the classic queue.
+        /// Sojourn time in the L queue above which packets may be marked regardless of the classic
+        /// queue.
         l4s_min_th: Nanos = "800 us", TIME, "RFC 9332 Appendix A.1";
-        /// Time in the L queue from which every packet is marked. Not below `l4s_min_th`.
+        /// Sojourn time in the L queue above which every packet is marked. Must not be below
+        /// `l4s_min_th`.
         l4s_max_th: Nanos = "1200 us", TIME, "RFC 9332 Appendix A.1";
-        /// Share of the link that the classic queue gets while both wait.
+        /// Share of the link's rate that the classic queue gets while both queues have packets.
         classic_share: f64 = 0.0625, above_zero(0.5), "RFC 9332 §4.1.2";
-        /// Mark classic packets with ECT(0) instead of dropping them, while the probability is
+        /// Mark classic packets with ECT(0) and do not drop them, as long as the probability is
         /// below 1/k^2.
         ecn: bool = true, Kind::Flag, "RFC 9332 §2.4";
         limit: Limit as LIMIT;
@@ -47,17 +49,17 @@ kind! {
         "dualpi2", |config, ()| Ok(Box::new(DualPi2::new(config)?));
 }
 
-/// Gains of the controller, for each update and second of delay, at a maximum round-trip time of
-/// one second (Appendix A.1).
+/// Gains of the controller per update and per second of delay, for a maximum round-trip time of one
+/// second (Appendix A.1).
 const ALPHA: f64 = 0.1;
 const BETA: f64 = 0.3;
-/// An L queue below two packets is not marked (Appendix A.1: Th_len).
+/// Length of the L queue in bytes up to which it is not marked: two packets (Appendix A.1: Th_len).
 const RAMP_BYTES: u64 = 2 * 1500;
-/// Bytes of a scheduler round, for both queues together.
+/// Bytes per scheduler round, for both queues together.
 const TURN: f64 = 16.0 * 1514.0;
 
-/// A queue with its accumulated likelihood of marking or dropping (`recur`), and its deficit in the
-/// scheduler.
+/// One of the two queues, with its accumulated likelihood of marking or dropping (`recur`) and its
+/// deficit in the scheduler.
 #[derive(Debug, Default)]
 struct Half {
     waiting: Fifo,
@@ -66,7 +68,8 @@ struct Half {
 }
 
 impl Half {
-    /// Accumulates `likelihood` and returns whether this packet is selected.
+    /// Adds `likelihood` to the sum; returns whether the packet is selected because the sum
+    /// exceeds 1.
     fn recurs(&mut self, likelihood: f64) -> bool {
         self.saved += likelihood;
         let due = self.saved > 1.0;
@@ -81,13 +84,13 @@ impl Half {
     }
 }
 
-/// The discipline of RFC 9332.
+/// The DualPI2 discipline of RFC 9332.
 #[derive(Debug)]
 pub struct DualPi2 {
     config: DualPi2Config,
     low: Half,
     classic: Half,
-    /// The base probability, p'.
+    /// Base probability p', 0 to 1.
     probability: f64,
     old_delay: Nanos,
     update: Nanos,
@@ -95,11 +98,11 @@ pub struct DualPi2 {
 }
 
 impl DualPi2 {
-    /// Empty queues.
+    /// Creates empty queues.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a ramp that ends
-    /// before it begins.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `l4s_max_th` is
+    /// below `l4s_min_th`.
     pub fn new(config: DualPi2Config) -> Result<Self, BuildError> {
         if config.l4s_max_th < config.l4s_min_th {
             return Err(BuildError::Parameters("`l4s_max_th` is below `l4s_min_th`"));
@@ -117,8 +120,8 @@ impl DualPi2 {
         })
     }
 
-    /// Performs the updates that are due. Each uses the sojourn time of the first packet at the
-    /// time of the update.
+    /// Performs the updates of the probability that are due. Each update uses the sojourn time that
+    /// the first packet had at the time of the update.
     fn catch_up(&mut self, now: Nanos) {
         while self.next_update <= now {
             if self.probability == 0.0 && self.old_delay == 0 && self.classic.is_empty() {
@@ -134,8 +137,8 @@ impl DualPi2 {
         }
     }
 
-    /// Uses only operations that IEEE 754 rounds correctly, hence the result is the same on every
-    /// platform.
+    /// Updates the base probability. Only operations are used that IEEE 754 rounds correctly, so
+    /// the result is the same on every platform.
     fn move_probability(&mut self, delay: Nanos) {
         let seconds = |time: Nanos| time as f64 / 1e9;
         let rtt = seconds(self.config.rtt_max);
@@ -147,8 +150,8 @@ impl DualPi2 {
         self.old_delay = delay;
     }
 
-    /// The marking likelihood of the L queue's native AQM for a packet with the sojourn time
-    /// `waited`, with `bytes` in the queue (Appendix A.1: laqm).
+    /// Marking likelihood of the native AQM of the L queue (Appendix A.1: laqm), 0 to 1, for a
+    /// packet with the sojourn time `waited` and `bytes` in the queue.
     fn ramp(&self, waited: Nanos, bytes: u64) -> f64 {
         let (from, to) = (self.config.l4s_min_th, self.config.l4s_max_th);
         if bytes <= RAMP_BYTES || waited < from {
@@ -160,8 +163,8 @@ impl DualPi2 {
         }
     }
 
-    /// Whether the L queue is served next: each non-empty queue receives its share of a round until
-    /// one may send.
+    /// Whether the L queue is served next. Each non-empty queue receives its share of rounds until
+    /// one of them may send.
     fn takes_low(&mut self) -> bool {
         if self.low.is_empty() || self.classic.is_empty() {
             (self.low.credit, self.classic.credit) = (0.0, 0.0);
@@ -175,7 +178,7 @@ impl DualPi2 {
         self.low.credit > 0.0
     }
 
-    /// Sends, marks or drops a packet of the L queue; `None`: it was dropped.
+    /// Sends, marks or drops a packet of the L queue; returns `None` if it is dropped.
     fn judge_low(
         &mut self,
         now: Nanos,
@@ -191,8 +194,8 @@ impl DualPi2 {
             }
             return Some(packet);
         }
-        // Marking alone is not sufficient: packets are dropped with the probability of the classic
-        // queue (§4.2.3).
+        // At this probability marks are not sufficient, so packets are dropped with the probability
+        // of the classic queue (§4.2.3).
         if self.low.recurs(self.probability * self.probability) {
             transmitter.drop(packet, DropReason::Aqm);
             return None;
@@ -203,7 +206,7 @@ impl DualPi2 {
         Some(packet)
     }
 
-    /// Sends, marks or drops a packet of the classic queue.
+    /// Sends, marks or drops a packet of the classic queue; returns `None` if it is dropped.
     fn judge_classic(
         &mut self,
         mut packet: QueuedPacket,

@@ -1,26 +1,28 @@
-//! Capacity on demand as in DVB-RCS2 (ETSI EN 301 545-2): terminals share a return link in
-//! superframes of time slots, and request slots from a network control centre (NCC), which assigns
-//! them. Requests and assignments take their time over the satellite.
+//! Capacity on demand as in DVB-RCS2 (ETSI EN 301 545-2). Terminals share a return link in
+//! superframes of time slots; they request slots from a network control centre (NCC), which assigns
+//! them. Requests and assignments are delayed, because they travel over the satellite.
 //!
-//! A terminal has four categories of capacity (EN 301 545-2; SNS3's `SatRequestManager` and
-//! `SatBeamScheduler`, OpenSAND's DAMA agents model the same):
+//! A terminal has four categories of capacity (EN 301 545-2). SNS3's `SatRequestManager` and
+//! `SatBeamScheduler` and OpenSAND's DAMA agents model the same categories:
 //!
 //! - CRA, constant rate assignment: slots without a request;
-//! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request (in SNS3 and
-//!   OpenSAND it also expires; here a terminal repeats it in each interval, and no request is
-//!   lost);
-//! - VBDC, volume-based dynamic capacity: a requested number of bytes, added to earlier requests
-//!   (the incremental form; the absolute one and the expiry of volumes are not modelled);
-//! - FCA, free capacity assignment: slots without a request, if any are left.
+//! - RBDC, rate-based dynamic capacity: a requested rate, valid until the next request. In SNS3 and
+//!   OpenSAND it also expires; here no expiry is needed, because a terminal repeats it in each
+//!   interval and no request is lost;
+//! - VBDC, volume-based dynamic capacity: a requested number of bytes that is added to earlier
+//!   requests. This is the incremental form; the absolute form and the expiry of volumes are not
+//!   modelled;
+//! - FCA, free capacity assignment: slots without a request, if any slots remain.
 //!
-//! All slots have one waveform and follow each other on one carrier. A packet occupies the slots of
-//! its terminal byte by byte, over several superframes if necessary, and leaves with its last slot.
-//! Requests are not lost and take no slots.
+//! All slots have one waveform and follow each other on one carrier. Each packet uses the slots of
+//! its terminal byte by byte, over several superframes if necessary, and leaves at the end of its
+//! last slot. Requests are never lost and use no slots.
 //!
-//! The default slot is the reference waveform 14 of EN 301 545-2: OpenSAND's table of waveforms has
+//! The default slot is the reference waveform 14 of EN 301 545-2. OpenSAND's table of waveforms has
 //! QPSK 1/2, 1616 symbols and 0.93 bits per symbol for it, which are 188 B. The default superframe
-//! of 40 ms is a choice: SNS3 has 100 ms, and a return frame of OpenSAND 26.5 ms. The NCC serves
-//! CRA, RBDC, VBDC and FCA in this order, as SNS3 does (`SatFrameAllocator`).
+//! of 40 ms was chosen for this project: SNS3 uses 100 ms, and a return frame of OpenSAND takes
+//! 26.5 ms. The NCC serves CRA, RBDC, VBDC and FCA in this order, as SNS3 does
+//! (`SatFrameAllocator`).
 
 mod controller;
 mod terminal;
@@ -42,48 +44,51 @@ use crate::step_function::StepFunction;
 use controller::{Controller, SlotRun};
 use terminal::Terminal;
 
-/// The most terminals that share a link.
+/// Maximum number of terminals that share a link.
 const MAX_TERMINALS: u64 = 10_000;
-/// The most slots of a superframe.
+/// Maximum number of slots of a superframe.
 const MAX_SLOTS: u128 = 1_000_000;
-/// Maximum number of requests and plans of all terminals that are under way, which bounds memory.
+/// Maximum number of requests and assignments of all terminals in transit, which bounds memory.
 const MAX_UNDER_WAY: u64 = 1_000_000;
 
-/// A delay over the satellite, or a time of processing.
+/// Value kind of a delay over the satellite, or of a processing time.
 const DELAY: Kind = Kind::duration(0, 60_000_000_000);
 
 kind! {
-    /// The settings of [`DvbRcs2`].
+    /// Settings of [`DvbRcs2`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DvbRcs2Config {
-        /// Number of terminals that share the link. Each source address of packets on the link is a
-        /// terminal; if there are more addresses, they are assigned to the terminals round robin.
+        /// Number of terminals that share the link. Each source address of packets on the link
+        /// belongs to a terminal. If there are more addresses than terminals, addresses are
+        /// assigned to terminals round robin.
         terminals: usize, Kind::count(1, MAX_TERMINALS);
         /// Length of a superframe.
         superframe: Nanos = "40 ms", PERIOD, "EN 301 545-2";
-        /// Bytes of packets in a time slot: 188 B is the reference waveform 14 (QPSK 1/2, 1616
+        /// Bytes of packets per time slot: 188 B is the reference waveform 14 (QPSK 1/2, 1616
         /// symbols). A superframe has as many slots as the rate of the link allows.
         slot: u64 = "188 B", Kind::bytes(1, 65_535), "EN 301 545-2, reference waveforms";
-        /// Constant rate assignment (CRA) of each terminal.
+        /// Rate that is assigned to each terminal without a request (constant rate assignment,
+        /// CRA).
         cra: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, CRA";
-        /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: no requests of a
-        /// rate. The requested rate is the arrival rate of the last `request_interval`, plus the
-        /// rate that sends the rest of the queue within one interval, minus `cra`.
+        /// Maximum rate that a terminal requests (RBDC), in addition to `cra`. 0: terminals request
+        /// no rate. The requested rate is the arrival rate during the last `request_interval`, or
+        /// the rate that sends the part of the queue that no earlier request covers within one
+        /// interval if that is higher, minus `cra`.
         rbdc: u64 = "0 bit/s", Kind::rate(0, 1 << 40), "EN 301 545-2, RBDC";
-        /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0: no
-        /// requests of a volume. A terminal requests the bytes in its queue that no earlier request
-        /// covers.
+        /// Maximum volume that a terminal has requested and not yet been assigned (VBDC). 0:
+        /// terminals request no volume. A terminal requests the bytes in its queue that no earlier
+        /// request covers.
         vbdc: u64 = "1 MB", Kind::bytes(0, 1 << 40), "EN 301 545-2, VBDC";
-        /// Share the remaining slots among all terminals (FCA).
+        /// Assign the remaining slots to all terminals in equal shares (FCA).
         fca: bool = false, Kind::Flag, "EN 301 545-2, FCA";
-        /// Time between two requests of a terminal, rounded up to whole superframes.
+        /// Time between two requests of a terminal; rounded up to whole superframes.
         request_interval: Nanos = "40 ms", PERIOD;
-        /// Time of a request from the terminal to the NCC, over the satellite.
+        /// Delay of a request from the terminal over the satellite to the NCC.
         request_delay: Nanos = "250 ms", DELAY;
-        /// Time from the beginning of a superframe, at which the NCC assigns slots by the requests
-        /// that have arrived, until it sends the assignment.
+        /// Processing time of the NCC: from the start of a superframe, at which it assigns slots
+        /// for the requests that have arrived, until it sends the assignment.
         processing_delay: Nanos = "0 ms", DELAY;
-        /// Time of an assignment from the NCC to the terminals, over the satellite. The assignment
+        /// Delay of an assignment from the NCC over the satellite to the terminals. The assignment
         /// applies to the first superframe that begins after its arrival.
         assignment_delay: Nanos = "250 ms", DELAY;
         /// Capacity of the queue of each terminal in packets or bytes. Default: unlimited.
@@ -95,14 +100,14 @@ kind! {
         processing_delay: |it, ()| no_requests(it);
         assignment_delay: |it, ()| no_requests(it);
     }
-    /// Capacity on demand (DVB-RCS2): terminals share the link in superframes, and request time
-    /// slots over the satellite. The rate of the link, which must be constant, is the sum of all
-    /// slots without their overhead.
+    /// Capacity on demand (DVB-RCS2): terminals share the link in superframes of time slots, and
+    /// request slots over the satellite. The rate of the link, which must be constant, is the sum
+    /// of all slots without their overhead.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-rcs2", |config, ()| Ok(Box::new(DvbRcs2::new(config)?));
 }
 
-/// The reason why a delay of requests has no effect, if it has none.
+/// The reason why the delays of requests have no effect, if terminals send none.
 fn no_requests(config: &DvbRcs2Config) -> Option<String> {
     idle_if(
         config.rbdc == 0 && config.vbdc == 0,
@@ -111,51 +116,55 @@ fn no_requests(config: &DvbRcs2Config) -> Option<String> {
 }
 
 impl DvbRcs2Config {
-    /// Superframes from the beginning of one, in which a request is sent, until the NCC uses it.
+    /// Number of superframes from the one at whose start a request is sent to the one at whose
+    /// start the NCC uses it.
     fn request_superframes(&self) -> u64 {
         self.request_delay.div_ceil(self.superframe)
     }
 
-    /// Superframes from the one at whose beginning the NCC assigns slots to the one with the slots.
+    /// Number of superframes from the one at whose start the NCC assigns slots to the one that
+    /// contains the slots.
     fn assignment_superframes(&self) -> u64 {
         (self.processing_delay + self.assignment_delay).div_ceil(self.superframe)
     }
 
-    /// Superframes between two requests.
+    /// Number of superframes between two requests of a terminal.
     fn interval(&self) -> u64 {
         self.request_interval.div_ceil(self.superframe).max(1)
     }
 }
 
-/// The discipline.
+/// The discipline for capacity on demand.
 #[derive(Debug)]
 pub struct DvbRcs2 {
     config: DvbRcs2Config,
-    /// Slots of a superframe; 0 until the rate of the link is known.
+    /// Number of slots per superframe; 0 until the rate of the link is known.
     slots: u64,
     terminals: Vec<Terminal>,
-    /// The terminal of each source address.
+    /// Index of the terminal of each source address.
     addresses: BTreeMap<IpAddr, usize>,
     controller: Controller,
     /// Number of the next superframe to begin.
     next: u64,
-    /// Slots of the current superframe that have not begun, by terminal.
+    /// Assigned slots of the current superframe that have not begun.
     plan: VecDeque<SlotRun>,
-    /// Packets whose last slot has begun, with the end of that slot.
+    /// Packets whose last slot has begun, each with the end time of this slot.
     leaving: VecDeque<(Nanos, QueuedPacket)>,
-    /// All packets, including packets in transmission.
+    /// Number and bytes of all packets, including those in transmission.
     occupancy: Occupancy,
-    /// Number of superframes since data was last queued, requested or assigned on request.
+    /// Number of superframes since a packet was last queued, or capacity was last requested or
+    /// assigned on request.
     quiet: u64,
-    /// Bytes of slots that have begun and carried packets.
+    /// Bytes of packets in the slots that have begun.
     used: u64,
-    /// Duration of these slots, and the last one.
+    /// Total duration of slots that carried packets in nanoseconds, and the start and end of the
+    /// latest of these slots.
     busy: Nanos,
     last: [Nanos; 2],
 }
 
 impl DvbRcs2 {
-    /// Empty queues.
+    /// Creates empty queues.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if no terminal can
@@ -197,7 +206,7 @@ impl DvbRcs2 {
         *self.addresses.entry(source).or_insert(number)
     }
 
-    /// The beginning of a slot of the current superframe.
+    /// Start time of a slot of the current superframe, nanoseconds.
     fn slot_start(&self, slot: u64) -> Nanos {
         let since = u128::from(slot) * u128::from(self.config.superframe) / u128::from(self.slots);
         (self.next - 1) * self.config.superframe + since as Nanos
@@ -211,8 +220,8 @@ impl DvbRcs2 {
                 return;
             }
             let last = now / self.config.superframe;
-            // No request or assignment is in transit, so that the state does not change until the
-            // last superframe.
+            // Superframes until the last one can be skipped, because the queues are empty and no
+            // request or assignment is in transit.
             if self.quiet > self.controller.memory() && self.next < last {
                 self.controller.skip(self.next..last, self.slots);
                 self.next = last;
@@ -221,7 +230,7 @@ impl DvbRcs2 {
         }
     }
 
-    /// Fills the slots of the current superframe that have begun by `now`.
+    /// Assigns packets to the slots of the current superframe that have begun by `now`.
     fn fill_slots(&mut self, now: Nanos) {
         while let Some(&run) = self.plan.front() {
             if self.slot_start(run.first) > now {
@@ -245,8 +254,8 @@ impl DvbRcs2 {
         }
     }
 
-    /// Begins the next superframe: the terminals send their requests, the NCC assigns slots of a
-    /// later superframe by the requests that have arrived, and an earlier assignment applies.
+    /// Starts the next superframe: the terminals send requests, the NCC assigns slots of a later
+    /// superframe to the requests that have arrived, and an earlier assignment takes effect.
     fn begin_superframe(&mut self) {
         let number = self.next;
         let now = number * self.config.superframe;

@@ -1,11 +1,12 @@
-//! Adaptive coding and modulation (ACM) as in DVB-S2 and DVB-S2X (ETSI EN 302 307-1, -2): the rate
+//! Adaptive coding and modulation (ACM) as in DVB-S2 and DVB-S2X (ETSI EN 302 307-1, -2). The rate
 //! follows the signal-to-noise ratio, by a table of modulations and code rates (MODCODs) with the
-//! least Es/N0 of each.
+//! minimum Es/N0 of each.
 //!
-//! Es/N0 is that of clear sky minus the attenuation: steps over time, and rain synthesised as in
-//! ITU-R P.1853. Es/N0 is measured in equal intervals. The sender chooses a MODCOD by a measurement
-//! that is `reaction_delay` old, with a margin, and with a hysteresis before it returns to a faster
-//! MODCOD. A packet that begins while Es/N0 is below the least value of its MODCOD is lost.
+//! Es/N0 is its value under clear sky minus the attenuation. The attenuation consists of given
+//! steps over time, and of rain that is synthesised as in ITU-R P.1853. Es/N0 is measured at
+//! regular intervals. The sender chooses a MODCOD by a measurement that is `reaction_delay` old,
+//! with a margin. A change back to a faster MODCOD requires an additional hysteresis. A packet is
+//! lost if Es/N0 is below the minimum of its MODCOD when its transmission begins.
 
 mod modcods;
 mod rain;
@@ -33,22 +34,22 @@ pub enum Table {
 }
 spelled!(Table: Table::S2 = "s2", Table::S2x = "s2x");
 
-/// A ratio in dB.
+/// Value kind of a ratio in dB.
 const RATIO: Kind = Kind::number(0.0, 100.0);
 
 kind! {
-    /// The settings of [`DvbS2`].
+    /// Settings of [`DvbS2`].
     #[derive(Clone, Debug, PartialEq)]
     pub struct DvbS2Config {
-        /// MODCODs: `s2`, those of DVB-S2, or `s2x`, those of DVB-S2X in addition. Both with normal
-        /// FECFRAMEs.
+        /// Table of MODCODs: `s2` has those of DVB-S2, and `s2x` also those of DVB-S2X. Both tables
+        /// are for normal FECFRAMEs.
         modcods: Table = "s2", Table::KIND, "EN 302 307-1 table 13, EN 302 307-2 table 20a";
-        /// Es/N0 without attenuation, dB. The rate of the link belongs to the MODCOD for this
+        /// Es/N0 without attenuation, dB. The rate of the link is that of the MODCOD for this
         /// Es/N0; the rates of the other MODCODs are in proportion to their spectral efficiency.
         clear_sky: f64, Kind::number(-5.0, 40.0);
-        /// Attenuation, dB, constant or over time. Default: none.
+        /// Attenuation in dB: a constant, or a function of time. Default: none.
         attenuation: Option<StepFunction<f64>> = none, Kind::StepFunction(&RATIO);
-        /// Share of the time with rain attenuation, %. 0: no rain is synthesised.
+        /// Percentage of time with rain attenuation. 0: no rain is synthesised.
         rain_probability: f64 = 0, Kind::number(0.0, 100.0), "ITU-R P.1853-1 Annex 1 §2";
         /// Mean of the natural logarithm of the rain attenuation (dB), before the offset that makes
         /// it positive for `rain_probability` of the time.
@@ -59,10 +60,10 @@ kind! {
         margin: f64 = 1, RATIO;
         /// Additional margin for a change to a faster MODCOD, dB.
         hysteresis: f64 = 0.5, RATIO;
-        /// Time between two measurements of Es/N0, which is constant in between.
+        /// Time between two measurements of Es/N0, which is constant between them.
         measurement_interval: Nanos = "100 ms", PERIOD;
-        /// Age of the measurement that determines the MODCOD, rounded up to whole intervals,
-        /// because the receiver reports the measurement over the satellite.
+        /// Age of the measurement that determines the MODCOD, because the receiver reports it over
+        /// the satellite; rounded up to whole measurement intervals.
         reaction_delay: Nanos = "500 ms", Kind::duration(0, 3_600_000_000_000);
         limit: Limit as LIMIT;
     }
@@ -76,14 +77,15 @@ kind! {
         rain_m: |it, ()| dry(it);
         rain_sigma: |it, ()| dry(it);
     }
-    /// Adaptive coding and modulation (DVB-S2, DVB-S2X): the rate of the link follows the weather,
-    /// and packets are lost while the choice of the MODCOD lags. Packets leave in the order of
-    /// arrival. The rate of the link, which must be constant, is the rate under clear sky.
+    /// Adaptive coding and modulation (DVB-S2, DVB-S2X): the rate of the link follows the
+    /// attenuation, and packets are lost until the sender has changed to a more robust MODCOD.
+    /// Packets leave in the order of arrival. The rate of the link, which must be constant, is the
+    /// rate under clear sky.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "dvb-s2", |config, ()| Ok(Box::new(DvbS2::new(config)?));
 }
 
-/// The reason why a parameter has no effect without any attenuation.
+/// The reason why a parameter has no effect, if there is no attenuation.
 fn clear(config: &DvbS2Config) -> Option<String> {
     idle_if(
         config.attenuation.is_none() && config.rain_probability == 0.0,
@@ -91,8 +93,8 @@ fn clear(config: &DvbS2Config) -> Option<String> {
     )
 }
 
-/// The reason why a parameter of changes of the MODCOD has no effect: without attenuation, or with
-/// constant attenuation and no rain, the MODCOD never changes. Otherwise `None`.
+/// The reason why a parameter of MODCOD changes has no effect, if the MODCOD never changes: without
+/// attenuation, or with constant attenuation and no rain.
 fn constant(config: &DvbS2Config) -> Option<String> {
     let attenuation = config.attenuation.as_ref();
     let steady = attenuation.is_some_and(|it| it.as_constant().is_some());
@@ -104,7 +106,7 @@ fn constant(config: &DvbS2Config) -> Option<String> {
     })
 }
 
-/// The reason why a parameter of the rain has no effect.
+/// The reason why a parameter of the rain has no effect, if no rain is synthesised.
 fn dry(config: &DvbS2Config) -> Option<String> {
     idle_if(
         config.rain_probability == 0.0,
@@ -112,7 +114,7 @@ fn dry(config: &DvbS2Config) -> Option<String> {
     )
 }
 
-/// The channel at a time, in measurement intervals.
+/// The radio channel: Es/N0 in each measurement interval.
 struct Channel {
     clear_sky: f64,
     attenuation: Option<Cursor<f64>>,
@@ -120,7 +122,8 @@ struct Channel {
 }
 
 impl Channel {
-    /// Es/N0 of the interval that begins at `at`; called once for each, in the order of time.
+    /// Es/N0 in dB of the interval that begins at `at`; must be called once for each interval, in
+    /// the order of time.
     fn next(&mut self, at: Nanos, rng: &mut Rng) -> f64 {
         let steps = self.attenuation.as_mut();
         let steps = steps.map_or(0.0, |cursor| cursor.at(at).0);
@@ -129,34 +132,35 @@ impl Channel {
     }
 }
 
-/// The discipline.
+/// The discipline for adaptive coding and modulation.
 pub type DvbS2 = TimedQueue<Acm>;
 
-/// Adaptive coding and modulation.
+/// Packet timing of adaptive coding and modulation: measurements, and the choice of the MODCOD.
 pub struct Acm {
     margin: f64,
     hysteresis: f64,
     interval: Nanos,
-    /// Measurements by which no MODCOD has been chosen yet, and the age at which that happens.
+    /// Measurements that the sender has not received yet, and the number of intervals after which
+    /// it receives one.
     measured: VecDeque<f64>,
     delay: usize,
     table: Vec<Modcod>,
     channel: Channel,
     /// Number of the next measurement.
     next: u64,
-    /// The current Es/N0.
+    /// Current Es/N0, dB.
     snr: f64,
     modcod: Modcod,
-    /// The spectral efficiency of the MODCOD at clear sky.
+    /// Spectral efficiency of the clear-sky MODCOD, bits per symbol.
     efficiency: f64,
 }
 
 impl DvbS2 {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] for a clear sky
-    /// below the least Es/N0 of all MODCODs.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `clear_sky` is
+    /// below the minimum Es/N0 of all MODCODs.
     pub fn new(config: DvbS2Config) -> Result<Self, BuildError> {
         let limit = config.limit.checked()?;
         let table = match config.modcods {
@@ -196,7 +200,7 @@ impl DvbS2 {
 }
 
 impl Acm {
-    /// Measures up to `now`, and chooses the MODCODs.
+    /// Performs the measurements up to `now`, and chooses the MODCOD after each.
     fn advance(&mut self, now: Nanos, rng: &mut Rng) {
         while self.next * self.interval <= now {
             let first = self.next == 0;
@@ -214,7 +218,7 @@ impl Acm {
         }
     }
 
-    /// Chooses a MODCOD for an Es/N0 without the margin.
+    /// Chooses a MODCOD for a measured Es/N0 from which the margin is subtracted.
     fn adapt(&mut self, snr: f64) {
         let slower = choose(&self.table, snr);
         let faster = choose(&self.table, snr - self.hysteresis);
@@ -226,7 +230,7 @@ impl Acm {
     }
 }
 
-/// The fastest MODCOD for an Es/N0, or the most robust one.
+/// The fastest MODCOD that is usable at an Es/N0, or the most robust one if none is.
 fn choose(table: &[Modcod], snr: f64) -> Modcod {
     let usable = table.partition_point(|modcod| modcod.least <= snr);
     table[usable.max(1) - 1]

@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): one queue per flow, served by deficit round robin, new flows first; CoDel
-//! keeps each of them short.
+//! FQ-CoDel (RFC 8290): one queue per flow, each controlled by CoDel. The queues are served by
+//! deficit round robin, new flows first.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,12 @@ use crate::error::BuildError;
 use crate::packet::{DropReason, Packet};
 
 kind! {
-    /// The settings of [`FqCoDel`].
+    /// Settings of [`FqCoDel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FqCoDelConfig: Default {
-        /// Number of queues that flows are hashed to.
+        /// Number of queues into which flows are hashed.
         flows: usize = 1024, Kind::count(1, 65_536), "RFC 8290 §5.2.3";
-        /// Bytes that a queue may send in its turn.
+        /// Bytes that a queue may send per round.
         quantum: u64 = "1514 B", Kind::bytes(1, 1 << 20), "RFC 8290 §5.2.4";
         /// Acceptable sojourn time of packets in a standing queue.
         target: Nanos = "5 ms", TIME, "RFC 8290 §5.2.2";
@@ -37,17 +37,17 @@ kind! {
             "with `flows = 1`: there is one queue, which always has its turn",
         );
     }
-    /// FQ-CoDel: each flow (by addresses, protocol and ports) has a separate queue; the queues are
-    /// served round robin, and CoDel limits the delay of each (RFC 8290).
+    /// FQ-CoDel: each flow (identified by addresses, protocol and ports) has a separate queue. The
+    /// queues are served round robin, and CoDel limits the delay of each (RFC 8290).
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "fq-codel", |config, ()| Ok(Box::new(FqCoDel::new(config)?));
 }
 
-/// Maximum number of packets that one overflow drops: half of the queue, at most this many (RFC
-/// 8290 §4.1, as in Linux).
+/// Maximum number of packets dropped at one overflow: half of the longest queue, but at most this
+/// many (RFC 8290 §4.1, as in Linux).
 const BATCH: usize = 64;
 
-/// The list that a queue is in.
+/// Scheduler list that contains a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum List {
     None,
@@ -58,12 +58,13 @@ enum List {
 #[derive(Debug)]
 struct Flow {
     codel: CoDel,
-    /// Bytes that it may still send in this round; below 0 if the last packet was larger.
+    /// Bytes that the queue may still send in this round; negative if the last packet was larger
+    /// than the credit.
     credit: i64,
     list: List,
 }
 
-/// The discipline of RFC 8290 §4.
+/// The FQ-CoDel discipline of RFC 8290 §4.
 #[derive(Debug)]
 pub struct FqCoDel {
     config: FqCoDelConfig,
@@ -71,16 +72,16 @@ pub struct FqCoDel {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     occupancy: Occupancy,
-    /// Makes the assignment of flows to queues depend on the seed (§5.3); drawn with the first
-    /// packet.
+    /// Salt of the hash, so that the assignment of flows to queues depends on the seed (§5.3);
+    /// drawn when the first packet arrives.
     salt: Option<u64>,
 }
 
 impl FqCoDel {
-    /// An empty queue.
+    /// Creates empty queues.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for no queues or a limit of 0.
+    /// [`BuildError::EmptyQueue`] for 0 queues or a limit of 0.
     pub fn new(config: FqCoDelConfig) -> Result<Self, BuildError> {
         if config.flows == 0 || config.limit == 0 {
             return Err(BuildError::EmptyQueue);
@@ -110,8 +111,8 @@ impl FqCoDel {
         })
     }
 
-    /// The queue of a packet's flow (§4.1): by addresses, protocol and ports, which are the first
-    /// fields in UDP, TCP and SCTP.
+    /// Index of the queue of a packet's flow (§4.1): a hash of addresses, protocol, and ports,
+    /// which are the first fields in UDP, TCP and SCTP.
     fn queue_of(&self, packet: &Packet, salt: u64) -> usize {
         let mut hash = salt;
         let mut mix = |value: u64| {
@@ -134,8 +135,8 @@ impl FqCoDel {
         (hash % self.flows.len() as u64) as usize
     }
 
-    /// The limit is exceeded: the longest queue drops half of its packets from the head, at most 64
-    /// (§4.1.3).
+    /// Handles an overflow of the limit: drops half of the packets of the longest queue from its
+    /// head, at most 64 (§4.1.3).
     fn overflow(&mut self, transmitter: &mut Transmitter<'_>) {
         let bytes = |flow: &Flow| flow.codel.occupancy().bytes;
         let Some(longest) = (0..self.flows.len()).max_by_key(|&at| bytes(&self.flows[at])) else {
@@ -149,12 +150,13 @@ impl FqCoDel {
         }
     }
 
-    /// The queue that is served next.
+    /// Index of the queue that is served next.
     fn next(&self) -> Option<usize> {
         self.new.front().or(self.old.front()).copied()
     }
 
-    /// Moves the first queue to the end of the old queues, or out of both lists.
+    /// Removes the first queue from its list, and appends it to the old queues if `to` is
+    /// `List::Old`.
     fn rotate(&mut self, to: List) {
         let Some(at) = self.new.pop_front().or_else(|| self.old.pop_front()) else {
             return;
@@ -191,8 +193,8 @@ impl QueueDiscipline for FqCoDel {
     }
 
     fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
-        // The loop ends, because in each round a queue gains credit, leaves a list, or sends a
-        // packet.
+        // The loop ends, because each iteration gives a queue credit, removes it from a list, or
+        // sends a packet.
         while let Some(at) = self.next() {
             let flow = &mut self.flows[at];
             if flow.credit <= 0 {
@@ -209,7 +211,7 @@ impl QueueDiscipline for FqCoDel {
                 flow.credit -= packet.size() as i64;
                 return Some(packet);
             }
-            // An empty new queue must move to the end of the old ones, because it could otherwise
+            // A new queue that is empty must move to the end of the old queues; otherwise it could
             // immediately return as a new queue (§4.2).
             let behind = flow.list == List::New && !self.old.is_empty();
             self.rotate(if behind { List::Old } else { List::None });

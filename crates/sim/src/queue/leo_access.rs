@@ -1,10 +1,11 @@
-//! Access over satellites in low orbits that are assigned for fixed intervals, as measured for
-//! Starlink: all terminals are assigned satellites at the same seconds of each minute, 12, 27, 42
-//! and 57 (Tanveer et al., *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan et al.,
-//! *A Multifaceted Look at Starlink Performance*, WWW 2024).
+//! Access over low-orbit satellites that are assigned for fixed intervals, as measured for
+//! Starlink: satellites are assigned to all terminals at the same seconds of each minute, 12, 27,
+//! 42 and 57 (Tanveer et al., *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan et
+//! al., *A Multifaceted Look at Starlink Performance*, WWW 2024).
 //!
-//! Each satellite has an elevation, which determines rate and loss, and its own load. The
-//! delay is that of the link's propagation: `satellites` with the same interval.
+//! Each satellite has a random elevation, which determines rate and loss, and a random load. The
+//! delay is set by the propagation model of the link, for example `satellites` with the same
+//! interval.
 
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -14,29 +15,30 @@ use super::{LIMIT, Limit, PERIOD, QueueDiscipline, QueuedPacket};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
 
-/// A share or a probability.
+/// Value kind of a share or a probability.
 const SHARE: Kind = Kind::number(0.0, 1.0);
 
 kind! {
-    /// The settings of [`LeoAccess`].
+    /// Settings of [`LeoAccess`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct LeoAccessConfig {
-        /// Time for which a satellite is assigned.
+        /// Time for which a satellite is assigned to the terminal.
         interval: Nanos = "15 s", PERIOD, "Tanveer et al. 2023";
-        /// Time of the first handover; the next ones follow at each `interval`.
+        /// Time of the first handover; one handover follows in each `interval`.
         first_handover: Nanos = "12 s", Kind::duration(0, Nanos::MAX), "Tanveer et al. 2023";
         /// Time after a handover during which no transmission begins.
         handover: Nanos = "0 ms", Kind::duration(0, Nanos::MAX);
-        /// Least elevation of a satellite, degrees. Elevations are uniform from this to 90.
+        /// Minimum elevation of a satellite, degrees. Elevations are uniformly distributed from
+        /// this value to 90.
         least_elevation: f64 = 25, Kind::number(0.0, 90.0);
-        /// Rate at the least elevation, as a share of the rate of the link, which applies at 90
-        /// degrees. In between, the rate is linear in the sine of the elevation.
+        /// Rate at the minimum elevation, as a share of the rate of the link, which applies at 90
+        /// degrees. Between them, the rate is linear in the sine of the elevation.
         least_rate: f64 = 1, Kind::number(0.01, 1.0);
-        /// Maximum share of the rate that other users of a satellite take; the share is uniform
-        /// from 0 to this value.
+        /// Maximum share of the rate that other users of a satellite take; the share is uniformly
+        /// distributed from 0 to this value.
         load: f64 = 0, Kind::number(0.0, 0.99);
-        /// Probability of loss at the least elevation; at 90 degrees it is 0, and in between linear
-        /// in the sine of the elevation.
+        /// Probability of loss at the minimum elevation; it is 0 at 90 degrees, and linear in the
+        /// sine of the elevation between them.
         loss: f64 = 0, SHARE;
         limit: Limit as LIMIT;
     }
@@ -50,14 +52,14 @@ kind! {
         least_rate: |it, ()| overhead(it);
         loss: |it, ()| overhead(it);
     }
-    /// Access over satellites that are assigned at fixed seconds: rate and loss are those of the
-    /// satellite, and packets wait during a handover. Packets leave in the order of arrival. The
+    /// Access over satellites that are assigned at fixed seconds: each satellite has its own rate
+    /// and loss, and packets wait during a handover. Packets leave in the order of arrival. The
     /// rate of the link, which must be constant, is the maximum rate.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "leo-access", |config, ()| Ok(Box::new(LeoAccess::new(config)?));
 }
 
-/// The reason why the times of handovers have no effect, if they have none.
+/// The reason why the times of handovers have no effect, if all satellites are equivalent.
 fn alike(config: &LeoAccessConfig) -> Option<String> {
     let flat = config.least_elevation == 90.0 || config.least_rate == 1.0 && config.loss == 0.0;
     idle_if(
@@ -66,7 +68,8 @@ fn alike(config: &LeoAccessConfig) -> Option<String> {
     )
 }
 
-/// The reason why a value at the least elevation has no effect, if it has none.
+/// The reason why a value at the minimum elevation has no effect, if all satellites are at 90
+/// degrees.
 fn overhead(config: &LeoAccessConfig) -> Option<String> {
     idle_if(
         config.least_elevation == 90.0,
@@ -74,26 +77,26 @@ fn overhead(config: &LeoAccessConfig) -> Option<String> {
     )
 }
 
-/// The discipline.
+/// The discipline for satellite access with fixed assignment intervals.
 pub type LeoAccess = TimedQueue<AssignedSatellites>;
 
-/// The satellites that are assigned one after the other.
+/// Packet timing of satellites that are assigned one after the other.
 #[derive(Debug)]
 pub struct AssignedSatellites {
     config: LeoAccessConfig,
-    /// Satellites that have been assigned so far; the last one is the current one.
+    /// Number of satellites assigned so far; the last one is current.
     assigned: u64,
-    /// Share of the rate, and probability of loss, of the current satellite.
+    /// Share of the link's rate and loss probability of the current satellite.
     share: f64,
     loss: Probability,
 }
 
 impl LeoAccess {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
-    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if no packet could
-    /// begin between two handovers.
+    /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `handover` is not
+    /// shorter than `interval`.
     pub fn new(config: LeoAccessConfig) -> Result<Self, BuildError> {
         if config.handover >= config.interval {
             return Err(BuildError::Parameters(
@@ -111,7 +114,7 @@ impl LeoAccess {
 }
 
 impl AssignedSatellites {
-    /// Handovers up to `now`.
+    /// Number of handovers up to `now`.
     fn handovers(&self, now: Nanos) -> u64 {
         match now.checked_sub(self.config.first_handover) {
             Some(since) => since / self.config.interval + 1,
@@ -119,7 +122,8 @@ impl AssignedSatellites {
         }
     }
 
-    /// Assigns the satellites up to `now`. Returns the first time at which a packet may begin.
+    /// Assigns all satellites that are due by `now`. Returns the first time at which a transmission
+    /// may begin.
     fn advance(&mut self, now: Nanos, rng: &mut Rng) -> Nanos {
         let handovers = self.handovers(now);
         while self.assigned <= handovers {
@@ -181,7 +185,7 @@ mod tests {
         limit: Limit::Unlimited,
     };
 
-    /// A packet of 1500 bytes takes 10 ms at the greatest rate.
+    /// A test bench in which a packet of 1500 bytes takes 10 ms at the maximum rate.
     fn bench(config: LeoAccessConfig) -> Bench {
         let mut queue = LeoAccess::new(config).expect("a queue");
         let mut rate = Some(1_200_000.into());
@@ -190,15 +194,15 @@ mod tests {
         Bench::new(Box::new(queue), Ecn::NotEct)
     }
 
-    /// Departures between two times, in milliseconds.
+    /// Departure times between `from` and `until`, milliseconds.
     fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<Nanos> {
         let times = (from * MS..=until * MS).step_by(MS as usize);
         let gone = times.filter(|&at| bench.go([at])[0].is_some());
         gone.map(|at| at / MS).collect()
     }
 
-    /// Handovers at 12, 27, 42 and 57 s, each followed by 100 ms in which no transmission begins:
-    /// the packet that would end 10 ms after the handover ends 110 ms after it.
+    /// Handovers occur at 12, 27, 42 and 57 s, and no transmission begins within 100 ms after each.
+    /// The packet that would end 10 ms after the handover therefore ends 110 ms after it.
     #[test]
     fn packets_wait_at_fixed_seconds() {
         let mut bench = bench(BASE.with_pause(100 * MS));
@@ -219,8 +223,8 @@ mod tests {
     }
 
     /// Each interval has one rate, between half of the maximum and the maximum, and most intervals
-    /// have another rate than the interval before. Times are polled in whole milliseconds, so that
-    /// there are at most 11 of them.
+    /// have a different rate than the interval before. Departures are polled in whole milliseconds,
+    /// so at most 11 different transmission times are observed.
     #[test]
     fn each_satellite_has_its_rate() {
         let mut bench = bench(LeoAccessConfig {
@@ -243,9 +247,9 @@ mod tests {
         assert!(rates.len() >= 8, "{rates:?}");
     }
 
-    /// At 25 degrees a tenth of the packets is lost, at 90 degrees no packet; sin 25 = 0.4226. The
-    /// mean over elevations from 25 to 90 is 0.1 x (1 - (mean sine - 0.4226) / 0.5774), with the
-    /// mean sine cos 25 / (65 degrees) = 0.7989: 0.0348.
+    /// A tenth of the packets is lost at 25 degrees, and none at 90 degrees; sin 25 = 0.4226. The
+    /// mean loss over elevations from 25 to 90 is 0.1 x (1 - (mean sine - 0.4226) / 0.5774) =
+    /// 0.0348, with the mean sine cos 25 / (65 degrees) = 0.7989.
     #[test]
     fn loss_depends_on_the_elevation() {
         let mut bench = bench(LeoAccessConfig {
@@ -259,7 +263,8 @@ mod tests {
         assert!((lost / 0.0348 - 1.0).abs() < 0.1, "{lost}");
     }
 
-    /// The transmitter is busy with 6,000 packets of 10 ms. The pauses of handovers do not count.
+    /// The transmitter is busy for the 10 ms of each of 6,000 packets. Pauses after handovers do
+    /// not count as busy.
     #[test]
     fn pauses_are_not_busy() {
         let mut queue = LeoAccess::new(BASE.with_pause(100 * MS)).expect("a queue");

@@ -1,27 +1,27 @@
-//! Number of packets in a queue, and the limit of it.
+//! Queue occupancy, and the limit of a queue.
 
 use anabranch_settings::{Datum, Kind, Value};
 
 use crate::error::BuildError;
 
-/// Number of packets and bytes in a queue.
+/// Occupancy of a queue: number and size of its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Packets.
+    /// Number of packets.
     pub packets: usize,
-    /// Bytes of these packets on the wire.
+    /// Size of these packets on the wire, bytes.
     pub bytes: u64,
 }
 
 impl Occupancy {
-    /// Adds a packet of `size` bytes.
+    /// Counts a packet of `size` bytes that is added.
     #[inline]
     pub fn add(&mut self, size: usize) {
         self.packets += 1;
         self.bytes += size as u64;
     }
 
-    /// Removes a packet of `size` bytes.
+    /// Counts a packet of `size` bytes that is removed.
     #[inline]
     pub fn remove(&mut self, size: usize) {
         self.packets -= 1;
@@ -31,11 +31,11 @@ impl Occupancy {
 
 /// Capacity of a queue, including the packet in transmission.
 ///
-/// ns-2 keeps the packet in transmission outside of its queue and drops a packet when the number of
-/// queued packets plus one reaches the limit. For limits of two packets and more that rule equals
-/// the rule of this module: at most `limit` packets between the first bit that is queued and the
-/// last bit that leaves. (At a limit of 1, ns-2 drops everything; here a packet passes when the
-/// link is idle.) A limit in bytes includes the packet in transmission, unlike in ns-2.
+/// ns-2 does not count the packet in transmission as queued, and drops an arriving packet when the
+/// number of queued packets plus one reaches the limit. For limits of at least two packets this is
+/// the same rule: at most `limit` packets are queued or in transmission. With a limit of 1, ns-2
+/// drops every packet, whereas here a packet passes if the link is idle. A limit in bytes includes
+/// the packet in transmission, unlike in ns-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Maximum number of packets.
@@ -47,7 +47,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The limit, if it is not 0.
+    /// Returns the limit if it is above 0.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -70,7 +70,7 @@ impl Limit {
     }
 }
 
-/// The form in specs: packets or bytes, including the packet in transmission.
+/// Form of a limit in specs: a number of packets or bytes, including the packet in transmission.
 impl Value for Limit {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1 << 32],
@@ -86,7 +86,7 @@ impl Value for Limit {
         }
     }
 
-    /// A missing limit means unlimited.
+    /// Without the parameter the queue is unlimited.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         datum.map_or(Some(Limit::Unlimited), Self::from_datum)
     }

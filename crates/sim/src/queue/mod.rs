@@ -1,5 +1,4 @@
-//! Queue disciplines: decide which packets are queued, which is sent next, and which are dropped or
-//! marked.
+//! Queue disciplines, which decide the packets that are queued, sent next, dropped or marked.
 
 mod assignments;
 mod codel;
@@ -59,7 +58,7 @@ pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
     Registry::new(KINDS)
 }
 
-/// The parameter that the disciplines share.
+/// The `limit` parameter, which most disciplines share.
 const LIMIT: Setting = Setting::new(
     "limit",
     " Capacity in packets or bytes, including the packet in transmission. Default: unlimited.",
@@ -67,14 +66,14 @@ const LIMIT: Setting = Setting::new(
 )
 .optional();
 
-/// A time above 0.
+/// Value kind of a time above 0.
 const TIME: Kind = Kind::duration(1, 3_600_000_000_000);
 
-/// Length of an interval in which something is computed, bounded because memory and work grow with
-/// their number.
+/// Value kind of an update interval. It has a minimum, because memory and work grow with the number
+/// of intervals.
 const PERIOD: Kind = Kind::duration(1_000_000, 3_600_000_000_000);
 
-/// A number above 0, up to `most`.
+/// Value kind of a number above 0, up to `most`.
 const fn above_zero(most: f64) -> Kind {
     Kind::Number {
         least: 0.0,

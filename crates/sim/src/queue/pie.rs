@@ -1,10 +1,10 @@
-//! PIE (RFC 8033): drops or marks arriving packets with a probability that a controller adjusts
-//! until the queueing delay is at its target.
+//! PIE (RFC 8033): drops or marks arriving packets with a probability. A controller adjusts the
+//! probability so that the queueing delay approaches its target.
 //!
-//! The delay is the queue length divided by the departure rate (§4.2, §4.3). The RFC permits the
-//! sojourn time of departing packets instead, but that describes the past: while a long queue
-//! drains it stays long, and the probability continues to rise (one TCP flow on 10 Mbit/s then had
-//! 5.3 instead of 9.4 Mbit/s).
+//! The queueing delay is estimated as the queue length divided by the departure rate (§4.2, §4.3).
+//! The RFC also permits the sojourn time of departing packets, which describes the past: while a
+//! long queue drains, sojourn times stay long, and the probability continues to rise. One TCP flow
+//! on 10 Mbit/s then had a throughput of 5.3 Mbit/s in place of 9.4.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -17,20 +17,21 @@ use crate::packet::DropReason;
 use crate::rng::{Probability, Rng};
 
 kind! {
-    /// The settings of [`Pie`].
+    /// Settings of [`Pie`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PieConfig: Default {
         /// Target queueing delay (QDELAY_REF).
         target: Nanos = "15 ms", TIME, "RFC 8033 §4.2";
         /// Time between two updates of the probability (T_UPDATE).
         update: Nanos = "15 ms", TIME, "RFC 8033 §4.2";
-        /// Length of a burst that is not dropped after the queue was short (MAX_BURST).
+        /// Duration of a burst in which no packet is dropped, if the queue was short before
+        /// (MAX_BURST).
         burst: Nanos = "150 ms", Kind::duration(0, 3_600_000_000_000), "RFC 8033 §4.4";
         /// Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most
         /// two packets of this size.
         packet: u64 = "1500 B", Kind::bytes(1, 1 << 30), "RFC 8033 §4.1";
-        /// Mark packets of senders that use ECN instead of dropping them, while the probability is
-        /// below 10 %.
+        /// Mark packets of senders that use ECN instead of dropping them, as long as the
+        /// probability is below 10 %.
         ecn: bool = false, Kind::Flag, "RFC 8033 §5.1";
         limit: Limit as LIMIT;
     }
@@ -40,14 +41,14 @@ kind! {
         "pie", |config, ()| Ok(Box::new(Pie::new(config)?));
 }
 
-/// The gains of the controller for the distance of the delay from the target and for its growth,
-/// per second (§4.2: alpha, beta).
+/// Gains of the controller, per second: for the distance of the delay from the target, and for the
+/// increase of the delay (§4.2: alpha, beta).
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// Factor of the probability in each update while the queue is empty (§4.2).
+/// Factor by which each update multiplies the probability while the queue is empty (§4.2).
 const DECAY: f64 = 0.98;
-/// Below the first value the change of the probability is divided by the second (§4.2,
-/// auto-tuning).
+/// Auto-tuning (§4.2): if the probability is below the first value of an entry, its change is
+/// divided by the second value.
 const TUNING: [(f64, f64); 6] = [
     (0.000_001, 2_048.0),
     (0.000_01, 512.0),
@@ -56,44 +57,47 @@ const TUNING: [(f64, f64); 6] = [
     (0.01, 8.0),
     (0.1, 2.0),
 ];
-/// At or above the first value the probability grows by at most the second per update (§5.5).
+/// Cap on growth (§5.5): from the first value on, the probability grows by at most the second value
+/// per update.
 const CAPPED: (f64, f64) = (0.1, 0.02);
-/// Up to this probability no packet is dropped if the queueing delay was short at the last update
+/// Probability up to which no packet is dropped if the queueing delay was short at the last update
 /// (§4.1).
 const SMALL: f64 = 0.2;
-/// Up to this probability packets are marked (§5.1: mark_ecnth).
+/// Probability up to which packets are marked and not dropped (§5.1: mark_ecnth).
 const MARKED: f64 = 0.1;
-/// Minimum queue length, in bytes, for a measurement of the departure rate, and the number of bytes
+/// Minimum queue length in bytes for a measurement of the departure rate; also the number of bytes
 /// that one measurement covers (§4.3: DQ_THRESHOLD).
 const MEASURED: u64 = 1 << 14;
-/// Weight of a new measurement of the rate (§4.3).
+/// Weight of a new measurement in the average departure rate (§4.3).
 const NEW_RATE: f64 = 0.5;
-/// No packet is dropped until the accumulated probability reaches the first value; at the second a
-/// packet is certainly dropped (§5.4).
+/// De-randomization (§5.4): no packet is dropped until the accumulated probability reaches the
+/// first value; at the second value a packet is always dropped.
 const SPREAD: (f64, f64) = (0.85, 8.5);
 
-/// The discipline of RFC 8033 §4 and §5, with de-randomization (§5.4) and the cap on growth (§5.5).
+/// The PIE discipline of RFC 8033 §4 and §5, with de-randomization (§5.4) and the cap on growth
+/// (§5.5).
 #[derive(Debug)]
 pub struct Pie {
     config: PieConfig,
     waiting: Fifo,
-    /// The drop probability (`drop_prob_`), and its sum since the last drop (`accu_prob_`).
+    /// Drop probability (`drop_prob_`), and the sum of the probabilities since the last drop
+    /// (`accu_prob_`).
     probability: f64,
     accumulated: f64,
-    /// The remaining burst allowance (`burst_allowance_`).
+    /// Remaining burst allowance (`burst_allowance_`), nanoseconds.
     burst: Nanos,
-    /// Delay at the last update and at the previous one (`qdelay_old_`).
+    /// Queueing delay at the last update and at the one before (`qdelay_old_`), nanoseconds.
     delay: Nanos,
     old_delay: Nanos,
     /// Departure rate in bytes per second (`avg_dq_rate_`); `None` before the first measurement.
     rate: Option<f64>,
-    /// Start of the current measurement, and bytes since then.
+    /// Start time of the current measurement, and the bytes that left since then.
     measured: Option<(Nanos, u64)>,
     next_update: Nanos,
 }
 
 impl Pie {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -113,8 +117,8 @@ impl Pie {
         })
     }
 
-    /// Performs the updates that are due. Their inputs change only when a packet arrives or leaves,
-    /// so it is sufficient to call this then.
+    /// Performs the updates of the probability that are due. Their inputs change only at the
+    /// arrival or departure of a packet, so it is sufficient to call this function then.
     fn catch_up(&mut self, now: Nanos) {
         while self.next_update <= now {
             if self.is_at_rest() {
@@ -128,7 +132,8 @@ impl Pie {
         }
     }
 
-    /// Whether updates change nothing except the burst allowance, which is then full.
+    /// Whether updates change only the burst allowance, because the probability, the delays and the
+    /// queue length are 0.
     fn is_at_rest(&self) -> bool {
         let empty = self.waiting.occupancy().packets == 0;
         self.probability == 0.0 && self.delay == 0 && self.old_delay == 0 && empty
@@ -138,14 +143,14 @@ impl Pie {
         delay < self.config.target / 2
     }
 
-    /// Time that the queue needs to drain.
+    /// Current queueing delay: the time that the queue needs to drain, nanoseconds.
     fn delay_now(&self) -> Nanos {
         let bytes = self.waiting.occupancy().bytes as f64;
         self.rate.map_or(0, |rate| (bytes / rate * 1e9) as Nanos)
     }
 
-    /// A packet of `size` bytes leaves: updates the departure rate (§4.3). Bytes are counted when
-    /// the next packet leaves, because the time until then was their transmission.
+    /// Updates the departure rate when a packet of `size` bytes leaves (§4.3). The bytes of a
+    /// packet are counted when the next packet leaves, because their transmission takes until then.
     fn measure(&mut self, now: Nanos, size: usize) {
         let waits = self.waiting.occupancy().bytes + size as u64 >= MEASURED;
         if let Some((since, bytes)) = self.measured
@@ -166,8 +171,8 @@ impl Pie {
         }
     }
 
-    /// Updates the probability (§4.2). Uses only operations that IEEE 754 rounds correctly, hence
-    /// the result is the same on every platform.
+    /// Updates the drop probability (§4.2). Only operations are used that IEEE 754 rounds
+    /// correctly, so the result is the same on every platform.
     fn update(&mut self, delay: Nanos) {
         self.old_delay = self.delay;
         self.delay = delay;
@@ -190,7 +195,7 @@ impl Pie {
         }
     }
 
-    /// Whether to drop the arriving packet (§4.1, §5.4).
+    /// Whether the arriving packet is selected for a drop or mark (§4.1, §5.4).
     fn chooses(&mut self, rng: &mut Rng) -> bool {
         let bytes = self.waiting.occupancy().bytes;
         let spared = self.burst > 0
@@ -244,7 +249,7 @@ impl QueueDiscipline for Pie {
         let packet = self.waiting.pop();
         match &packet {
             Some(packet) => self.measure(now, packet.size()),
-            // The link is idle: a measurement would include the pause.
+            // The link is idle, so a measurement would include the pause.
             None => self.measured = None,
         }
         packet

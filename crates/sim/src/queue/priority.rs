@@ -1,7 +1,6 @@
 //! Strict priority: a packet is sent only if no packet of a higher class is queued.
 //!
-//! A class is a protocol of the IP header, because simulated packets carry no other mark of their
-//! class except ECN.
+//! The class of a packet is the protocol in its IP header, because simulated packets carry no DSCP.
 
 use anabranch_settings::{Kind, KindEntry, Value, kind, spelled};
 use anabranch_transport::Nanos;
@@ -25,7 +24,7 @@ pub enum Class {
 spelled!(Class: Class::Sctp = "sctp", Class::Tcp = "tcp", Class::Udp = "udp");
 
 impl Class {
-    /// The number in the IP header.
+    /// Protocol number in the IP header.
     const fn protocol(self) -> u8 {
         match self {
             Class::Sctp => 132,
@@ -44,25 +43,25 @@ kind! {
         /// queue. Default: unlimited.
         limit: Limit as LIMIT;
     }
-    /// Strict priority by protocol: a packet is sent only if no packet of a protocol earlier in
-    /// `order` waits. Each protocol has a queue; protocols that are not listed share the last
-    /// queue.
+    /// Strict priority by protocol: a packet is sent only if no packet of a protocol that is
+    /// earlier in `order` waits. Each listed protocol has a queue; all other protocols share the
+    /// last queue.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "priority", |config, ()| Ok(Box::new(Priority::new(&config.order, config.limit)?));
 }
 
-/// One queue for each class, and one for all other packets.
+/// Strict priority discipline, with one queue per class and one for all other packets.
 #[derive(Debug)]
 pub struct Priority {
-    /// The protocols, highest class first.
+    /// IP protocol numbers, highest class first.
     order: Vec<u8>,
-    /// One queue for each protocol, and one for the others.
+    /// The queues: one per protocol in `order`, and the last for all other packets.
     waiting: Vec<Fifo>,
     limit: Limit,
 }
 
 impl Priority {
-    /// Empty queues.
+    /// Creates empty queues.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.

@@ -3,7 +3,7 @@
 //! queue.
 //!
 //! Implements the `gentle_` mode of ns-2, which the authors recommend since 2000: above `max_th`
-//! the probability continues to rise, to 1 at twice `max_th`.
+//! the probability rises further, until it is 1 at twice `max_th`.
 
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -16,13 +16,13 @@ use crate::error::BuildError;
 use crate::packet::DropReason;
 use crate::rng::{Probability, Rng};
 
-/// A number of packets.
+/// Value kind of a number of packets.
 const PACKETS: Kind = Kind::count(1, 1_000_000);
-/// A fraction above 0.
+/// Value kind of a fraction above 0, up to 1.
 const SHARE: Kind = above_zero(1.0);
 
 kind! {
-    /// The settings of [`Red`].
+    /// Settings of [`Red`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct RedConfig: Default {
         /// Average queue length, in packets, up to which no packet is dropped.
@@ -32,22 +32,23 @@ kind! {
         max_th: u64 = 15, PACKETS, "Floyd and Jacobson 1993, §4";
         /// Probability at `max_th`.
         max_p: f64 = 0.1, SHARE, "Floyd and Jacobson 1993, §4";
-        /// Weight of a sample in the average (w_q).
+        /// Weight of the current queue length in the average (w_q).
         w_q: f64 = 0.002, SHARE, "Floyd and Jacobson 1993, §6";
         /// Transmission time of a typical packet. While the link is idle, the average falls as if
-        /// one empty sample had arrived in each such time.
+        /// one packet had found an empty queue in each such time.
         packet_time: Nanos = "1 ms", TIME, "Floyd and Jacobson 1993, §4";
-        /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet above
-        /// `max_th` is dropped.
+        /// Between `max_th` and twice `max_th` the probability rises to 1. Off: every packet is
+        /// dropped if the average is above `max_th`.
         gentle: bool = true, Kind::Flag, "ns-2, gentle_";
-        /// Keep a minimum distance between two drops: the mean number of packets between two drops.
-        /// Off: no minimum distance, as in the paper.
+        /// Keep a minimum distance between two drops, which is the mean number of packets between
+        /// two drops. Off: no minimum distance, as in the paper.
         wait: bool = false, Kind::Flag, "ns-2, wait_";
         /// While at most one packet waits, drop and mark no packet, regardless of the average, and
-        /// also spare the next packet. Off: the average alone decides, as in the paper.
+        /// do not drop or mark the first packet after that. Off: the average alone decides, as in
+        /// the paper.
         spare: bool = false, Kind::Flag, "ns-2, red.cc (qlen > 1, old)";
-        /// The average counts only waiting packets. Off: it also counts the packet in transmission,
-        /// as `limit` does.
+        /// The average queue length counts only waiting packets. Off: it also counts the packet in
+        /// transmission, like `limit`.
         waiting_only: bool = false, Kind::Flag, "ns-2, red.cc (estimator)";
         /// Mark packets of senders that use ECN instead of dropping them, while the probability is
         /// below 1.
@@ -66,22 +67,23 @@ kind! {
         "red", |config, ()| Ok(Box::new(Red::new(config)?));
 }
 
-/// The discipline.
+/// The RED discipline.
 #[derive(Debug)]
 pub struct Red {
     config: RedConfig,
     waiting: Fifo,
-    /// The average length, packets (`avg`).
+    /// Average queue length, packets (`avg`).
     average: f64,
-    /// Packets since the last drop (`count`); `None`: no drop since the average was below `min_th`.
+    /// Number of packets since the last drop (`count`); `None` if the average has been below
+    /// `min_th` since then.
     count: Option<u64>,
-    /// The average includes the idle time up to this time (`q_time`, updated by each packet that an
-    /// empty queue drops). `None`: the queue is not empty.
+    /// Time up to which the average includes the idle time of the queue (`q_time`). Each packet
+    /// that is dropped at an empty queue updates it. `None` while the queue is not empty.
     idle: Option<Nanos>,
 }
 
 impl Red {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0, [`BuildError::Parameters`] if `min_th` is not
@@ -100,7 +102,7 @@ impl Red {
         })
     }
 
-    /// A packet arrives and sees `packets` in the queue: updates the average.
+    /// Updates the average for an arriving packet that finds `packets` in the queue.
     fn sample(&mut self, now: Nanos, packets: usize) {
         let weight = self.config.w_q;
         if let Some(since) = &mut self.idle {
@@ -111,14 +113,15 @@ impl Red {
         self.average = (1.0 - weight) * self.average + weight * packets as f64;
     }
 
-    /// The queue is too short for a drop. Its average falls by only 0.2 % per packet, so it remains
-    /// above `min_th` long after senders backed off, and drops would leave the link idle.
+    /// Whether the queue is too short for a drop. The average falls by only 0.2 % per packet, so it
+    /// remains above `min_th` long after the senders have slowed down, and further drops would
+    /// leave the link idle.
     fn spares(&self) -> bool {
         self.config.spare && self.waiting.occupancy().packets <= 1
     }
 
-    /// The probability according to the average alone (`p_b`), and whether packets of ECN senders
-    /// are dropped, too.
+    /// Base probability that follows from the average alone (`p_b`), and whether packets of ECN
+    /// senders must be dropped, too.
     fn base(&self) -> (f64, bool) {
         let RedConfig {
             min_th: min,
@@ -140,10 +143,10 @@ impl Red {
         }
     }
 
-    /// Whether the arriving packet is selected (`Some`), and whether it must be dropped and not
-    /// marked. Drops are spread evenly: with the probability p_b / (1 - count p_b) (§4); with
-    /// `wait` none occurs before count p_b is 1, and then with the probability p_b / (2 - count
-    /// p_b) (ns-2, `wait_`).
+    /// Selects the arriving packet for a drop or mark: `Some(true)` if it must be dropped,
+    /// `Some(false)` if it may be marked, and `None` if it passes. Drops are spread evenly: the
+    /// probability is p_b / (1 - count p_b) (§4). With `wait`, no packet is selected before count
+    /// p_b reaches 1, and the probability then is p_b / (2 - count p_b) (ns-2, `wait_`).
     fn chooses(&mut self, rng: &mut Rng) -> Option<bool> {
         let (base, surely) = self.base();
         if base <= 0.0 || self.spares() {
@@ -169,8 +172,8 @@ impl Red {
     }
 }
 
-/// `base` to an integer power by squaring: uses only products, which IEEE 754 rounds identically on
-/// every platform.
+/// Integer power of `base` by squaring. It needs only products, which IEEE 754 rounds identically
+/// on every platform.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {

@@ -1,6 +1,6 @@
 //! Step marking: marks packets at one threshold of the queue length, as the switches of DCTCP do
-//! (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257 §3.1). The instantaneous queue
-//! length on arrival decides, not its average.
+//! (Alizadeh et al., *Data Center TCP*, SIGCOMM 2010, §3.1; RFC 8257 §3.1). The decision depends on
+//! the instantaneous queue length on arrival, and not on an average.
 
 use anabranch_settings::{Kind, KindEntry, Value, kind};
 use anabranch_transport::Nanos;
@@ -12,24 +12,24 @@ use crate::error::BuildError;
 use crate::packet::DropReason;
 
 kind! {
-    /// The settings of [`Step`].
+    /// Settings of [`Step`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct StepConfig {
-        /// Length above which an arriving packet is marked (K), in packets or bytes, including the
-        /// packet in transmission and excluding the arriving packet.
+        /// Queue length above which an arriving packet is marked (K), in packets or bytes. It
+        /// includes the packet in transmission and excludes the arriving packet.
         threshold: Limit, Limit::KIND, "RFC 8257 §3.1";
-        /// Above the threshold, packets of senders that do not use ECN are queued. Off: such
-        /// packets are dropped.
+        /// Queue packets of senders that do not use ECN even above the threshold. Off: such packets
+        /// are dropped.
         mark_only: bool = false, Kind::Flag, "RFC 3168 §5";
         limit: Limit as LIMIT;
     }
-    /// Step marking: marks a packet that finds the queue longer than a threshold, as the switches
-    /// of DCTCP do (RFC 8257 §3.1).
+    /// Step marking: marks a packet that arrives at a queue longer than a threshold, as the
+    /// switches of DCTCP do (RFC 8257 §3.1).
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "step", |config, ()| Ok(Box::new(Step::new(config)?));
 }
 
-/// The discipline.
+/// The step marking discipline.
 #[derive(Debug)]
 pub struct Step {
     config: StepConfig,
@@ -37,7 +37,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// An empty queue.
+    /// Creates an empty queue.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
@@ -49,7 +49,7 @@ impl Step {
         })
     }
 
-    /// Whether a packet that arrives at this occupancy is marked.
+    /// Whether `occupancy` is above the threshold, so that an arriving packet is marked.
     fn is_above(&self, occupancy: Occupancy) -> bool {
         match self.config.threshold {
             Limit::Packets(threshold) => occupancy.packets > threshold,
@@ -110,8 +110,8 @@ mod tests {
         bench
     }
 
-    /// One packet in transmission, K = 3: packets that find 1, 2 or 3 packets pass, and those that
-    /// find more are marked, independent of earlier packets.
+    /// With one packet in transmission and K = 3, packets that arrive at 1, 2 or 3 packets pass,
+    /// and packets that arrive at more are marked, whatever happened to earlier packets.
     #[test]
     fn a_packet_that_finds_more_than_the_threshold_is_marked() {
         for threshold in [Limit::Packets(3), Limit::Bytes(3 * SIZE as u64)] {

@@ -1,4 +1,4 @@
-//! Test bench for queue disciplines.
+//! Test bench for queue disciplines, which calls them as a transmitter does.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +11,7 @@ use crate::packet::Packet;
 use crate::rng::{Rng, Seed};
 
 pub(super) const MS: Nanos = MILLISECOND;
-/// Bytes of a packet on the wire.
+/// Size of a packet on the wire, bytes.
 pub(super) const SIZE: usize = 1500;
 
 /// A discipline under test; packets are numbered in the order of arrival.
@@ -19,12 +19,13 @@ pub(super) struct Bench {
     queue: Box<dyn QueueDiscipline>,
     rng: Rng,
     pub ecn: Ecn,
-    /// The protocol of the next packets.
+    /// IP protocol number of the next packets.
     pub protocol: u8,
     came: u64,
     /// The packet in transmission.
     pub in_service: Occupancy,
-    /// Numbers of the packets that were dropped from the queue, and of those that were marked.
+    /// Numbers of the packets that were dropped after they were queued, and of those that were
+    /// marked.
     pub dropped: Vec<u64>,
     pub marked: Vec<u64>,
 }
@@ -43,8 +44,8 @@ impl Bench {
         }
     }
 
-    /// `packets` of full size arrive from a source port; returns the number of packets that are not
-    /// admitted.
+    /// Enqueues `packets` of full size from a source port. Returns the number of packets that were
+    /// not admitted.
     pub fn come(&mut self, now: Nanos, packets: u64, port: u16) -> u64 {
         self.come_sized(now, packets, port, SIZE)
     }
@@ -82,7 +83,7 @@ impl Bench {
         refused
     }
 
-    /// Dequeues at each of `times`; returns the numbers of the packets.
+    /// Dequeues at each of `times`. Returns the numbers of the dequeued packets.
     pub fn go(&mut self, times: impl IntoIterator<Item = Nanos>) -> Vec<Option<u64>> {
         let mut out = Vec::new();
         for now in times {
@@ -100,7 +101,7 @@ impl Bench {
         self.queue.occupancy().packets
     }
 
-    /// Time for which the discipline transmitted.
+    /// Time for which the discipline transmitted, nanoseconds.
     pub fn busy(&self, now: Nanos) -> Nanos {
         self.queue.busy(now)
     }

@@ -1,5 +1,5 @@
-//! A queue whose discipline computes the rate of each packet, and decides which are lost: first in,
-//! first out.
+//! First-in-first-out queue whose discipline computes the rate of each packet, and decides which
+//! packets are lost.
 
 use anabranch_transport::Nanos;
 
@@ -9,29 +9,30 @@ use crate::packet::DropReason;
 use crate::rng::Rng;
 use crate::step_function::StepFunction;
 
-/// The transmission of a packet.
+/// Transmission of one packet: its start, rate and outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmission {
-    /// Departure of its first bit.
+    /// Departure of the packet's first bit, nanoseconds.
     pub begin: Nanos,
-    /// Bits per second.
+    /// Rate of the transmission, bits per second.
     pub rate: f64,
     /// Whether the packet is lost.
     pub lost: bool,
 }
 
-/// The rates of packets in a [`TimedQueue`].
+/// Computes the transmissions of packets in a [`TimedQueue`].
 pub trait PacketTiming {
-    /// The error if the rate of the link is not constant.
+    /// Error message for a link whose rate is not constant.
     const NOT_CONSTANT: &'static str;
 
-    /// The transmission of the next packet. The transmitter is free at `now`; `rate` is that of the
-    /// link, bits per second.
+    /// Computes the transmission of the next packet. The transmitter is free at `now`; `rate` is
+    /// that of the link, bits per second.
     fn next(&mut self, now: Nanos, packet: &QueuedPacket, rate: f64, rng: &mut Rng)
     -> Transmission;
 }
 
-/// A drop-tail queue whose packets are sent as a [`PacketTiming`] determines.
+/// A drop-tail queue whose packets are sent at the times and rates that a [`PacketTiming`]
+/// computes.
 #[derive(Debug)]
 pub struct TimedQueue<T> {
     timing: T,
@@ -39,11 +40,11 @@ pub struct TimedQueue<T> {
     waiting: Fifo,
     /// Rate of the link, bits per second.
     rate: f64,
-    /// The packet in transmission: its end, and whether it is lost.
+    /// The packet in transmission: its end time, and whether it is lost.
     serving: Option<(Nanos, bool, QueuedPacket)>,
-    /// Duration of the current transmission, without a pause before it.
+    /// Duration of the current transmission in nanoseconds, without a pause before it.
     lasts: Nanos,
-    /// Duration of the complete transmissions.
+    /// Total duration of the complete transmissions, nanoseconds.
     busy: Nanos,
 }
 
@@ -60,7 +61,7 @@ impl<T> TimedQueue<T> {
         }
     }
 
-    /// Ends the transmission that is complete by `now`: returns its packet, unless it is lost.
+    /// Ends the transmission that is complete by `now`. Returns its packet, unless it is lost.
     fn finish(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<QueuedPacket> {
         let (_, lost, packet) = self.serving.take_if(|(end, _, _)| *end <= now)?;
         self.busy += self.lasts;
@@ -98,7 +99,7 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
             && let Some(packet) = self.waiting.front()
         {
             let next = self.timing.next(now, packet, self.rate, transmitter.rng);
-            // To the nearest nanosecond.
+            // Rounded to the nearest nanosecond.
             self.lasts = (packet.size() as f64 * 8e9 / next.rate + 0.5) as Nanos;
             let end = next.begin.saturating_add(self.lasts);
             self.serving = self.waiting.pop().map(|packet| (end, next.lost, packet));
@@ -119,7 +120,7 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
         occupancy
     }
 
-    /// Duration of the transmissions that are complete by `now`.
+    /// Total duration of the transmissions that are complete by `now`.
     fn busy(&self, now: Nanos) -> Nanos {
         match &self.serving {
             Some((end, _, _)) if *end <= now => self.busy + self.lasts,
@@ -127,16 +128,17 @@ impl<T: PacketTiming> QueueDiscipline for TimedQueue<T> {
         }
     }
 
-    /// End of the current transmission.
+    /// End time of the current transmission.
     fn wake_up(&self, _: Nanos) -> Option<Nanos> {
         self.serving.as_ref().map(|(end, _, _)| *end)
     }
 }
 
-/// The constant rate of a link, for a discipline that takes it.
+/// Takes the rate of a link for a discipline that needs a constant rate.
 ///
 /// # Errors
-/// [`BuildError::Parameters`] with the message `otherwise` if there is none.
+/// [`BuildError::Parameters`] with the message `otherwise`, if the link has no rate or its rate
+/// changes.
 pub(crate) fn take_constant(
     rate: &mut Option<StepFunction<u64>>,
     otherwise: &'static str,

@@ -1,7 +1,8 @@
-//! Token bucket: limits traffic to a mean rate with bursts of a given size. A shaper delays excess
-//! packets, a policer drops them (RFC 2475 §2.3.3.3 and §2.3.3.4).
+//! Token bucket: limits traffic to a mean rate, with bursts of a given size. A shaper delays excess
+//! packets, and a policer drops them (RFC 2475 §2.3.3.3 and §2.3.3.4).
 //!
-//! Tokens are bits, counted in billionths, so that rounding errors do not accumulate.
+//! One token permits one bit. Tokens are counted in billionths, so that rounding errors do not
+//! accumulate.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -13,21 +14,21 @@ use crate::error::BuildError;
 use crate::packet::DropReason;
 
 kind! {
-    /// The settings of [`TokenBucket`].
+    /// Settings of [`TokenBucket`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TokenBucketConfig {
-        /// Rate at which the bucket fills, in bits of packets on the wire.
+        /// Rate at which the bucket fills: the mean rate of packets on the wire.
         rate: u64, Kind::rate(1, 1 << 50);
-        /// Size of the bucket, which is full at the start. A packet that is larger never passes and
+        /// Size of the bucket, which is full at the start. A packet that is larger than the bucket
         /// is dropped.
         burst: u64 = "15000 B", Kind::bytes(1, 1 << 40);
-        /// Drop packets that find too few tokens. Off: such packets wait until there are enough
-        /// tokens.
+        /// Drop packets for which there are too few tokens. Off: such packets wait until there are
+        /// enough tokens.
         police: bool = false, Kind::Flag, "RFC 2475 §2.3.3";
         limit: Limit as LIMIT;
     }
-    /// Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays
-    /// excess packets, a policer drops them.
+    /// Token bucket: packets pass at the mean rate `rate`, in bursts of up to `burst`. A shaper
+    /// delays excess packets, and a policer drops them.
     pub(super) static ENTRY: KindEntry<Box<dyn QueueDiscipline>> =
         "token-bucket", |config, ()| Ok(Box::new(TokenBucket::new(config)?));
 }
@@ -35,23 +36,23 @@ kind! {
 /// One bit, in billionths.
 const BIT: u128 = 1_000_000_000;
 
-/// The discipline.
+/// The token bucket discipline.
 #[derive(Debug)]
 pub struct TokenBucket {
     config: TokenBucketConfig,
     waiting: Fifo,
-    /// Tokens at the time `filled`.
+    /// Number of tokens at the time `filled`, in billionths.
     tokens: u128,
     filled: Nanos,
 }
 
-/// The tokens of `bytes` bytes.
+/// Number of tokens for `bytes` bytes, in billionths.
 fn tokens(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * BIT
 }
 
 impl TokenBucket {
-    /// An empty queue and a full bucket.
+    /// Creates an empty queue with a full bucket.
     ///
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit, a burst or a rate of 0.
@@ -75,7 +76,7 @@ impl TokenBucket {
         self.filled = now;
     }
 
-    /// Takes the tokens of a packet of `size` bytes, if there are enough.
+    /// Takes the tokens for a packet of `size` bytes; returns false if there are too few.
     fn take(&mut self, now: Nanos, size: usize) -> bool {
         self.fill(now);
         let left = self.tokens.checked_sub(tokens(size as u64));
@@ -138,7 +139,7 @@ mod tests {
     use super::super::testing::{Bench, MS};
     use super::*;
 
-    /// 1.2 Mbit/s: a packet of 1500 bytes every 10 ms, and a bucket of three packets.
+    /// A bucket of three packets at 1.2 Mbit/s, which is a packet of 1500 bytes every 10 ms.
     fn bucket(police: bool) -> TokenBucket {
         let config = TokenBucketConfig {
             rate: 1_200_000,
@@ -165,15 +166,16 @@ mod tests {
             Some(4),
         ];
         assert_eq!(out, expected);
-        // After a long idle time the bucket is full, but not fuller.
+        // A long idle time fills the bucket, and never above its size.
         let out = queue.go([0; 4].map(|_| 5_000 * MS));
         assert_eq!(out, [Some(5), Some(6), Some(7), None]);
         assert_eq!(queue.waiting(), 2);
-        // 18 fit in addition to these.
+        // The queue holds 20 packets and already has two, so 18 of the 20 fit.
         assert_eq!(queue.come(5_000 * MS, 20, 1), 2);
     }
 
-    /// During any time `t` at most `burst + rate x t` bits pass, and a backlog uses all of them.
+    /// In any time `t` at most `burst + rate x t` bits pass, and a backlogged queue uses all of
+    /// them.
     #[test]
     fn the_envelope_holds_and_is_used_up() {
         let mut bench = Bench::new(Box::new(bucket(false)), Ecn::NotEct);

@@ -1,4 +1,4 @@
-//! Routes over the fewest links, around links that are down.
+//! Routes over the fewest links, avoiding links that are down.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::{HERE, NOWHERE};
 use crate::ids::{NodeId, opposite};
 use crate::topology::Topology;
 
-/// The links that are down. Empty: none.
+/// For each link, whether it is down. An empty slice means that no link is down.
 #[derive(Clone, Copy, Debug)]
 struct Down<'a>(&'a [bool]);
 
@@ -20,23 +20,23 @@ impl Down<'_> {
     }
 }
 
-/// The routes towards a target.
+/// Routes of all nodes towards one target interface.
 #[derive(Clone, Debug)]
 struct Routes {
     target: u32,
     next: Vec<u32>,
-    /// Number of links to cross.
+    /// Number of links from each node to the target.
     distance: Vec<u32>,
     given: Vec<bool>,
-    /// Nodes that have a route only through the node of the target.
+    /// Whether each node can reach the target only through the target's own node.
     behind: Vec<bool>,
 }
 
-/// The routing described in the module's documentation.
+/// Routing over the fewest links, which follows outages.
 #[derive(Debug)]
 pub(super) struct FewestLinks {
     outages: Outages,
-    /// Two versions of each table: with every link up, and for the current state.
+    /// Two versions of each table: with every link up, and for the current link states.
     tables: Vec<[Routes; 2]>,
 }
 
@@ -62,7 +62,7 @@ impl FewestLinks {
         self.outages.lanes_down[lane]
     }
 
-    /// Adds the table of a target, and fills it.
+    /// Adds and fills the table of a target.
     pub fn add(&mut self, topology: &Topology, target: u32, next: &mut [u32]) {
         let base = Routes::new(topology, target);
         let down = self.outages.links_down();
@@ -74,7 +74,7 @@ impl FewestLinks {
         self.tables.push([base, now]);
     }
 
-    /// Updates all tables to `now`; returns whether the state of a link has changed.
+    /// Updates all tables to `now`. Returns whether the state of a link has changed.
     pub fn follow<'a>(
         &mut self,
         topology: &Topology,
@@ -92,8 +92,8 @@ impl FewestLinks {
         changed
     }
 
-    /// The interface of `node` with the source address, if packets sent from it to the target
-    /// cannot return to the node, and there is no static route.
+    /// Interface of `node` that has the source address, if packets sent from it to the target
+    /// cannot return to the node. `None` if there is a static route.
     pub fn by_source(
         &self,
         topology: &Topology,
@@ -114,8 +114,8 @@ impl FewestLinks {
         by_source.filter(|via| {
             let far = opposite(*via);
             let neighbour = topology.interfaces()[far as usize].node;
-            // Directly to the target's node, but at another of its interfaces, which is another
-            // path.
+            // The neighbour is the target's node, but the packet would arrive at another of its
+            // interfaces, which is a different path.
             let elsewhere = is_destination(neighbour) && far != target;
             let distance = routes.distance[neighbour.index()];
             !elsewhere && distance <= routes.distance[node.index()]
@@ -138,7 +138,7 @@ impl Routes {
         routes
     }
 
-    /// These routes, but around the links that are `down` if there is an alternative route to the
+    /// The same routes, but avoiding the links in `down`, if there is an alternative route to the
     /// same interface.
     fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
         let mut routes = self.clone();
@@ -154,7 +154,7 @@ impl Routes {
         routes
     }
 
-    /// Enters the static routes.
+    /// Adds the static routes.
     fn give(&mut self, topology: &Topology) {
         let given = topology.given_routes.iter();
         for route in given.filter(|route| route.target == self.target) {
@@ -166,9 +166,10 @@ impl Routes {
         }
     }
 
-    /// Finds the shortest routes to the target by a breadth-first search from its end: first routes
-    /// that arrive through the target interface, then routes through any other interface, for nodes
-    /// that can reach the target only through its own node.
+    /// Finds the shortest routes to the target by a breadth-first search that starts at the target.
+    /// The search first follows routes that arrive through the target interface. Then it follows
+    /// routes through other interfaces of the target's node, for nodes that can reach the target
+    /// only through this node.
     fn spread(&mut self, topology: &Topology) {
         let owner = topology.interfaces()[self.target as usize].node;
         let none = Down(&[]);
@@ -183,9 +184,9 @@ impl Routes {
         self.flood(topology, none, &mut frontier);
     }
 
-    /// Like [`Self::spread`], around links that are down. An interface whose own link is down is
-    /// not reached through another interface of its node, because several addresses are several
-    /// paths.
+    /// Like [`Self::spread`], avoiding links that are down. If the target interface's own link is
+    /// down, the interface is not reached through another interface of its node, because the
+    /// addresses of a node are separate paths.
     fn spread_around(&mut self, topology: &Topology, down: Down<'_>) {
         let owner = topology.interfaces()[self.target as usize].node;
         let mut frontier = self.spread_through(topology, owner, down);
@@ -199,7 +200,7 @@ impl Routes {
         self.flood(topology, down, &mut frontier);
     }
 
-    /// Starts the search at the target's own link.
+    /// Starts the search at the link of the target interface.
     fn spread_through(
         &mut self,
         topology: &Topology,
@@ -215,7 +216,8 @@ impl Routes {
         frontier
     }
 
-    /// Visits a node through `via`, its interface towards the target, if no shorter route is known.
+    /// Visits a node, with `via` as its interface towards the target, if no route of the same
+    /// length or shorter is known.
     fn visit(
         &mut self,
         topology: &Topology,

@@ -1,11 +1,11 @@
-//! Routing tables: the next hop of a packet is found by two small numbers. Tables are built only
-//! for the destinations of packets.
+//! Routing tables: the next hop of a packet is looked up by the numbers of the node and the table.
+//! Tables are built only for interfaces to which packets are sent.
 //!
-//! A table holds for each node the next hop of packets to one interface, the target; tables are
-//! numbered in the order in which they are first needed. Without satellites they contain the routes
-//! over the fewest links ([`fewest_links`]). If nodes move, a
-//! [`RoutingKind`](crate::routing::RoutingKind) computes them from the current delays, again in
-//! each interval ([`moving`]).
+//! The table of a target interface holds, for each node, the next hop of packets to this interface.
+//! Tables are numbered in the order in which they are first needed. Without satellites, tables
+//! contain the routes over the fewest links ([`fewest_links`]). If nodes move, a
+//! [`RoutingKind`](crate::routing::RoutingKind) computes the routes from the current delays at the
+//! start of each interval ([`moving`]).
 
 mod fewest_links;
 mod moving;
@@ -22,26 +22,26 @@ use crate::topology::Topology;
 use fewest_links::FewestLinks;
 use moving::Moving;
 
-/// There is no route.
+/// Next hop in a table: there is no route.
 pub(crate) const NOWHERE: u32 = u32::MAX;
-/// The packet is at its destination.
+/// Next hop in a table: the node is the destination.
 pub(crate) const HERE: u32 = u32::MAX - 1;
-/// From here to [`HERE`], a hop is a ground link: the index of a current one.
+/// Next hops from this number up to [`HERE`] are ground links: this number plus the index of a
+/// current ground link.
 pub(crate) const GROUND: u32 = 1 << 31;
 
-/// The action of a node for a packet.
+/// Next hop of a packet at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// Deliver it to an agent of this node.
+    /// The packet is delivered to an agent of this node.
     Here,
-    /// Send it from this interface, or over this ground link.
+    /// The packet is sent from this interface, or over this ground link.
     Via(u32),
     /// There is no route.
     Nowhere,
 }
 
-/// The interface that sends a packet, and the receiving interface if the packet is sent over a
-/// ground link.
+/// Sending interface of a hop, and its receiving interface if the hop is a ground link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub interface: u32,
@@ -58,21 +58,22 @@ impl Sender {
     }
 }
 
-/// The tables of a world, and the state on which they depend.
+/// Routing tables of a world, and the network state on which they depend.
 #[derive(Debug)]
 pub(crate) struct Router {
     nodes: usize,
-    /// The table number of each interface; [`NOWHERE`] if no packet was sent to it yet.
+    /// Table number of each target interface; [`NOWHERE`] if no packet was sent to the interface
+    /// yet.
     tables: Vec<u32>,
-    /// The targets of the tables.
+    /// Target interface of each table.
     targets: Vec<u32>,
-    /// All tables, concatenated.
+    /// Next hops of all tables, concatenated.
     next: Vec<u32>,
     made_by: MadeBy,
-    /// Number of tables that were computed so far.
+    /// Number of tables computed so far.
     computed: u64,
-    /// Changes of the routes over moving nodes so far, and up to which the tables are current. Used
-    /// by [`Router::follow_lazily`] only.
+    /// Number of route changes over moving nodes so far, and for each table the number of the
+    /// change up to which it is current. Only [`Router::follow_lazily`] uses these.
     changes: u64,
     current: Vec<u64>,
 }
@@ -80,12 +81,12 @@ pub(crate) struct Router {
 #[derive(Debug)]
 enum MadeBy {
     FewestLinks(FewestLinks),
-    /// Routes that follow the satellites, with the tree of each routing table.
+    /// Routes over moving nodes, with the shortest-path tree of each table.
     Moving(Box<Moving>, Vec<Tree>),
 }
 
 impl Router {
-    /// The tables at time 0, before [`Router::follow`].
+    /// Creates a router with the state of time 0 and no tables.
     pub fn new(topology: &Topology) -> Self {
         Self {
             nodes: topology.nodes().len(),
@@ -102,12 +103,13 @@ impl Router {
         }
     }
 
-    /// Number of computations of tables so far.
+    /// Number of tables computed so far.
     pub fn computed(&self) -> u64 {
         self.computed
     }
 
-    /// The table for packets to the interface `target`.
+    /// Number of the table for packets to the interface `target`, which is computed at the first
+    /// call.
     pub fn table(&mut self, topology: &Topology, target: u32) -> u32 {
         match self.tables[target as usize] {
             NOWHERE => self.add_table(topology, target),
@@ -137,7 +139,7 @@ impl Router {
         table as u32
     }
 
-    /// The action of `node` for a packet, according to the table of its target.
+    /// Next hop at `node` for a packet, according to the table of its target.
     #[inline]
     pub fn hop(&self, node: NodeId, table: u32) -> Hop {
         match self.next(node, table) {
@@ -147,14 +149,14 @@ impl Router {
         }
     }
 
-    /// Like [`Self::hop`], as a number: [`HERE`], [`NOWHERE`], the sending interface, or a ground
-    /// link.
+    /// Like [`Self::hop`], encoded as a number: [`HERE`], [`NOWHERE`], the sending interface, or a
+    /// ground link.
     #[inline(always)] // Called for each packet at each hop.
     pub fn next(&self, node: NodeId, table: u32) -> u32 {
         self.next[table as usize * self.nodes + node.index()]
     }
 
-    /// The interfaces of a hop.
+    /// Interfaces of an encoded hop.
     #[inline]
     pub fn sender(&self, via: u32) -> Sender {
         match (&self.made_by, via.checked_sub(GROUND)) {
@@ -166,9 +168,9 @@ impl Router {
         }
     }
 
-    /// The first hop from `node` to the target of `table` for packets with the source address
-    /// `source`: the interface with this address if the packet cannot return to the node, otherwise
-    /// the interface of the route to the target.
+    /// First hop from `node` to the target of `table` for packets with the source address `source`.
+    /// It is the interface with this address, unless the packet could then return to the node; in
+    /// this case it is the interface of the route to the target.
     pub fn first_hop(
         &self,
         topology: &Topology,
@@ -191,7 +193,8 @@ impl Router {
         }
     }
 
-    /// The known times of changes, in order; if nodes move, the beginning of every interval.
+    /// Known times of route changes up to `until`, in order; if nodes move, the start of each
+    /// interval.
     pub fn changes(&self, until: Nanos) -> Vec<Nanos> {
         match &self.made_by {
             MadeBy::FewestLinks(made_by) => made_by.changes().collect(),
@@ -199,7 +202,7 @@ impl Router {
         }
     }
 
-    /// The time of the next change; [`Nanos::MAX`] for never.
+    /// Time of the next route change, nanoseconds; [`Nanos::MAX`] if there is none.
     #[inline]
     pub fn next_change(&self) -> Nanos {
         match &self.made_by {
@@ -208,7 +211,7 @@ impl Router {
         }
     }
 
-    /// Updates the tables to `now`; returns whether they may have changed.
+    /// Updates the tables to `now`. Returns whether they may have changed.
     pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
         let all = self
             .targets
@@ -229,7 +232,7 @@ impl Router {
         }
     }
 
-    /// Like [`Self::follow`], but a table over moving nodes is not computed before
+    /// Like [`Self::follow`], but a table over moving nodes is computed only when
     /// [`Self::current_table`] is called for its target.
     pub fn follow_lazily(&mut self, topology: &Topology, now: Nanos) {
         match &mut self.made_by {

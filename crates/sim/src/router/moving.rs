@@ -1,4 +1,5 @@
-//! Routes between moving nodes: computed in each interval, for the positions at its beginning.
+//! Routes between moving nodes, computed at the start of each interval for the positions at that
+//! time.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -13,39 +14,39 @@ use crate::packet::NO_RECEIVER;
 use crate::routing::RoutingKind;
 use crate::topology::{Constellation, GroundPolicy, Handover, Topology};
 
-/// Maximum lookahead of a station that searches for the satellite that stays in reach longest, and
-/// its step.
+/// Lookahead of a station that searches for the satellite that stays in reach longest, nanoseconds:
+/// its maximum and its step.
 const MAX_VIEW: Nanos = 3600 * time::SECOND;
 const VIEW_STEP: Nanos = 5 * time::SECOND;
-/// Maximum number of times of possible route changes that are listed.
+/// Maximum number of interval starts that are listed as possible route changes.
 const MAX_CHANGES: u64 = 500;
 
-/// The satellites that the stations of a constellation use.
+/// Satellites that the stations of a constellation currently use.
 #[derive(Debug, Default)]
 struct Access {
-    /// The satellite used by each station, for a policy of one satellite.
+    /// Satellite used by each station, for policies of one satellite; `None` if none is in reach.
     current: Vec<Option<usize>>,
-    /// The time of the last selection, if the times of handovers are given.
+    /// Time of the last selection, if handovers occur at given times.
     selected: Option<Nanos>,
 }
 
-/// The routing described in the module's documentation.
+/// Routing over moving nodes.
 pub(super) struct Moving {
     kind: Box<dyn RoutingKind>,
     interval: Nanos,
     outages: Outages,
-    /// One graph for each interface of the stations with the most interfaces.
+    /// One graph for each interface of a station, up to the maximum number of interfaces.
     graphs: Vec<Graph>,
-    /// Links with constant delays, in both directions.
+    /// Edges of the links with constant delays, in both directions.
     fixed: Vec<Edge>,
     access: Vec<Access>,
-    /// The current ground links.
+    /// Current ground links.
     ground: Vec<Sender>,
-    /// The interval for which the routes were computed.
+    /// Index of the interval for which the routes were computed.
     turn: Option<u64>,
-    /// Which links are down.
+    /// For each link, whether it is down.
     down: Vec<bool>,
-    /// Buffers for reuse.
+    /// Buffers that are reused in each interval.
     edges: Vec<Edge>,
     positions: Vec<Position>,
     in_reach: Vec<(usize, f64)>,
@@ -68,7 +69,7 @@ fn edge(from: NodeId, to: NodeId, via: u32, delay: f64, ground: bool) -> Edge {
 }
 
 impl Moving {
-    /// `None` for a topology without moving nodes.
+    /// Creates the routing; `None` for a topology without moving nodes.
     pub fn new(topology: &Topology) -> Option<Self> {
         if topology.constellations.is_empty() {
             return None;
@@ -125,7 +126,7 @@ impl Moving {
         all
     }
 
-    /// Updates the graph to `now`; returns whether it may have changed.
+    /// Updates the graphs to `now`. Returns whether they may have changed.
     pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
         let turn = now / self.interval;
         let changed = self.outages.follow(now);
@@ -152,7 +153,7 @@ impl Moving {
         true
     }
 
-    /// Sets the edges of each graph: all edges except those of other interfaces of a station.
+    /// Sets the edges of each graph: all edges except those of a station's other interfaces.
     fn set_edges(&mut self, topology: &Topology) {
         if let [graph] = &mut self.graphs[..] {
             return graph.set_edges(&self.edges);
@@ -167,7 +168,8 @@ impl Moving {
                     interface,
                     receiver,
                 } = ground[number as usize];
-                // A station with fewer interfaces uses its last interface for the remaining graphs.
+                // A station with fewer interfaces than graphs uses its last interface in the
+                // remaining graphs.
                 let mut all = topology.constellations.iter();
                 let ends = [interface, receiver].map(|it| LinkId(it / 2));
                 all.find_map(|it| {
@@ -181,8 +183,8 @@ impl Moving {
         }
     }
 
-    /// Selects the satellites of stations at the last of the given times of handovers, if it has
-    /// passed since the last call. A change applies from the next interval on.
+    /// Selects the satellites of stations at the latest given handover time up to `at`, if this was
+    /// not yet done. The change applies from the start of the next interval.
     fn select_at_times(&mut self, constellation: &Constellation, number: usize, at: Nanos) {
         let Some(times) = &constellation.access.times else {
             return;
@@ -203,9 +205,9 @@ impl Moving {
         self.positions = positions;
     }
 
-    /// Selects the satellites of stations in the skipped intervals, in which no routes were needed:
-    /// a handover in a skipped interval is complete or in progress, but does not begin now. Earlier
-    /// intervals than the duration of a handover have no effect.
+    /// Selects the satellites of stations in the skipped intervals, in which no routes were needed.
+    /// Without this step, a handover in a skipped interval would begin now. Only intervals within
+    /// the duration of a handover are processed, because earlier handovers are complete.
     fn catch_up(&mut self, constellation: &Constellation, number: usize, skipped: Range<u64>) {
         let access = &constellation.access;
         if access.policy == GroundPolicy::Any || access.times.is_some() {
@@ -278,8 +280,8 @@ impl Moving {
         self.positions = positions;
     }
 
-    /// Selects the satellites that an interface of a station uses; `changes`: it may change to
-    /// another one.
+    /// Selects the satellites that an interface of a station may use now. `changes` permits a
+    /// change to another satellite.
     fn choose(
         &mut self,
         constellation: &Constellation,
@@ -321,7 +323,7 @@ impl Moving {
                         steps.find(|after| !motion.reaches(station, satellite, at + after));
                     leaves.unwrap_or(MAX_VIEW)
                 };
-                // The nearest of the satellites that stay in reach equally long.
+                // Of several satellites that stay in reach equally long, the nearest is selected.
                 let all = in_reach.iter().map(|&it| (view(it.0), it));
                 let best = all.max_by(|(view, one), (other_view, other)| {
                     view.cmp(other_view).then(other.1.total_cmp(&one.1))
@@ -331,7 +333,8 @@ impl Moving {
             _ => nearest(),
         };
         let satellite = chosen.map(|(satellite, _)| satellite);
-        // The first satellite is available from the beginning.
+        // Only a change from one satellite to another interrupts the station; the first selection
+        // does not.
         if current.is_some() && satellite.is_some() && *current != satellite {
             motion.opens[station] = at.saturating_add(access.gap);
         }
@@ -343,15 +346,15 @@ impl Moving {
         in_reach.extend(chosen);
     }
 
-    /// Fills the table of a target.
+    /// Fills the table of a target interface.
     pub fn fill(&mut self, topology: &Topology, target: u32, tree: &mut Tree, next: &mut [u32]) {
         if self.turn.is_none() {
             self.follow(topology, 0);
         }
         let owner = topology.interfaces()[target as usize].node;
         let ground = &self.ground;
-        // Packets to an address of a link between satellites may arrive at any interface; otherwise
-        // several addresses are several paths.
+        // Packets to the address of a link between satellites may arrive at any interface of the
+        // satellite. At other nodes, each address is a separate path.
         let anywhere = topology.is_isl(target);
         let graph = &self.graphs[slot(topology, target).min(self.graphs.len() - 1)];
         let arrives = |edge: &Edge| {
@@ -388,8 +391,9 @@ impl Moving {
     }
 }
 
-/// The number of the interfaces of stations that packets to a target use. The wired interfaces of a
-/// node use different interfaces of stations, in their order, so that they are different paths.
+/// Index of the station interface that is used by packets to a target interface. The wired
+/// interfaces of a node use different station interfaces, in their order, so that they are
+/// different paths.
 fn slot(topology: &Topology, target: u32) -> usize {
     let mut all = topology.constellations.iter();
     let own = all.find_map(|it| it.slot_of(LinkId(target / 2)));
@@ -401,7 +405,7 @@ fn slot(topology: &Topology, target: u32) -> usize {
     })
 }
 
-/// The links with constant delays, in both directions.
+/// Edges of the links with constant delays, in both directions.
 fn fixed(topology: &Topology) -> Vec<Edge> {
     let own = topology.links().filter(|link| !topology.moves(*link));
     let edges = own.flat_map(|id| {

@@ -1,4 +1,4 @@
-//! Link outages as known to the routers.
+//! Link outages as known to the routers, which learn of them after a delay.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use anabranch_transport::Nanos;
 
 use crate::topology::{Routing, Topology};
 
-/// The lanes that are down, as known to the routers.
+/// State of all lanes as known to the routers.
 #[derive(Debug)]
 pub(super) struct Outages {
     /// Changes in the order of time: the lane, and whether it goes down.
     changes: VecDeque<(Nanos, u32, bool)>,
-    /// The time of the first of them; [`Nanos::MAX`] for never.
+    /// Time of the first change in `changes`; [`Nanos::MAX`] if there is none.
     next: Nanos,
-    /// The lanes that are down.
+    /// For each lane, whether it is down.
     pub lanes_down: Vec<bool>,
 }
 
@@ -35,8 +35,8 @@ impl Outages {
                 }
             }
         }
-        // At the same instant, changes to up precede changes to down, so that a direction that goes
-        // down again immediately is down.
+        // Of several changes at one instant, changes to up are applied before changes to down. A
+        // direction that goes down again immediately is therefore down.
         changes.sort_unstable();
         Self {
             next: changes.first().map_or(Nanos::MAX, |change| change.0),
@@ -45,24 +45,24 @@ impl Outages {
         }
     }
 
-    /// The times of changes, in order.
+    /// Times of the remaining changes, in order.
     pub fn changes(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.changes.iter().map(|change| change.0)
     }
 
-    /// The time of the next change; [`Nanos::MAX`] for never.
+    /// Time of the next change, nanoseconds; [`Nanos::MAX`] if there is none.
     #[inline]
     pub fn next_change(&self) -> Nanos {
         self.next
     }
 
-    /// The links that are down in either direction.
+    /// For each link, whether it is down in at least one direction.
     pub fn links_down(&self) -> Vec<bool> {
         let links = self.lanes_down.chunks(2);
         links.map(|ends| ends.contains(&true)).collect()
     }
 
-    /// Updates the lanes to `now`; returns whether the state of a link has changed.
+    /// Updates the lanes to `now`. Returns whether the state of a link has changed.
     pub fn follow(&mut self, now: Nanos) -> bool {
         if self.next > now {
             return false;

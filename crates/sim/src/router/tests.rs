@@ -1,4 +1,4 @@
-//! Routes over the fewest links.
+//! Tests of routes over the fewest links.
 
 use super::*;
 use crate::ids::{Family, LinkId};
@@ -21,8 +21,8 @@ fn nodes<const N: usize>(topology: &mut Topology, names: [&str; N]) -> [NodeId; 
 
 #[test]
 fn two_addresses_are_two_paths() {
-    // a = b by two direct links: each address is reached by its own link, regardless of the source
-    // address.
+    // a = b by two direct links: packets to an address of b use the link of that address, whatever
+    // their source address is.
     let mut topology = Topology::new();
     let [a, b] = nodes(&mut topology, ["a", "b"]);
     let upper = connect(&mut topology, "upper", [a, b]);
@@ -41,9 +41,9 @@ fn two_addresses_are_two_paths() {
 
 #[test]
 fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
-    // a - r1 - b and a - r2 - r3 - b, and the wanted address of b is at r1's link: no path through
-    // r3 arrives at that link. a - r1 - c and a - r2 - r3 - c - is the same with c behind one
-    // router x.
+    // a - r1 - b and a - r2 - r3 - b: the destination address of b is at the link to r1, and no
+    // path through r3 arrives at that link. a - r1 - c and a - r2 - r3 - c - are similar, with c
+    // behind one router x.
     let mut topology = Topology::new();
     let [a, r1, r2, r3, x, c] = nodes(&mut topology, ["a", "r1", "r2", "r3", "x", "c"]);
     let a_r1 = connect(&mut topology, "a-r1", [a, r1]);
@@ -69,7 +69,7 @@ fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
 
 #[test]
 fn nodes_behind_the_destination_reach_each_of_its_addresses() {
-    // x - b - n: x reaches b's address on the far link through b itself.
+    // x - b - n: x reaches the address of b on the far link through b itself.
     let mut topology = Topology::new();
     let [x, b, n] = nodes(&mut topology, ["x", "b", "n"]);
     let near = connect(&mut topology, "near", [x, b]);
@@ -98,8 +98,8 @@ fn islands_are_unreachable_and_given_routes_win() {
     assert_eq!(routes.hop(island, table), Hop::Nowhere);
 }
 
-/// A direction that comes up and goes down again at one instant is down, whichever of its spans was
-/// given first.
+/// A direction that comes up and goes down again at one instant is down, whatever the order in
+/// which its outages were given.
 #[test]
 fn a_link_that_goes_down_at_once_again_stays_down() {
     let mut topology = Topology::new();
@@ -131,7 +131,8 @@ fn a_link_that_goes_down_at_once_again_stays_down() {
     assert_eq!(router.next_change(), Nanos::MAX);
 }
 
-/// While the link of an address is down, the other address of its node is no way to it.
+/// While the link of an address is down, the address is not reached through another address of the
+/// same node.
 #[test]
 fn an_address_whose_link_is_down_is_not_reached_by_another() {
     let mut topology = Topology::new();
@@ -159,8 +160,8 @@ fn an_address_whose_link_is_down_is_not_reached_by_another() {
     }
 }
 
-/// A ring of 2,000 nodes has no table before a packet is sent, and then one table for each
-/// destination address.
+/// A ring of 2,000 nodes has no tables before a packet is sent, and then one table per destination
+/// address.
 #[test]
 fn tables_are_made_when_they_are_asked_for() {
     let mut topology = Topology::new();

@@ -1,10 +1,10 @@
-//! Compares the scheduler with a simple model.
+//! Comparison of the scheduler with a simple model.
 
 use super::*;
 use crate::rng::Seed;
 
 impl Scheduler {
-    /// The number of marks.
+    /// Number of marks in the scheduler.
     fn len(&self) -> usize {
         usize::from(self.first != NONE) + (self.len - 1) + self.far.len()
     }
@@ -14,15 +14,15 @@ impl Scheduler {
 fn the_earliest_of_random_changes_is_the_minimum() {
     for seed in 0..60 {
         let mut rng = Seed::new(seed, 0).stream("agenda");
-        // Some numbers of sources fit the list and some do not.
+        // The marks of some numbers of sources fit in the sorted list, and those of others do not.
         let sources = 1 + rng.below(100) as usize;
-        // Some events are spread over a long time; others happen at the same instants.
+        // In some runs events are spread over a long time; in others many are at the same instant.
         let span = [50, 1_000_000][seed as usize % 2];
         let mut scheduler = Scheduler::new(sources);
         let mut model = vec![EventKey::NONE; sources];
         let mut now = 0;
         for sequence in 0..3000 {
-            // Half of the changes are of the source whose event is next, as in a world.
+            // Half of the changes are made to the source whose event is next, as in a world.
             let source = match scheduler.earliest() {
                 Some((at, source)) if rng.below(2) == 0 => {
                     now = at;
@@ -57,7 +57,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
     }
 }
 
-/// The mark of an event of a steady source.
+/// Mark of an event of a steady source.
 fn mark_of(source: usize, key: EventKey) -> EventKey {
     let sequence = key.number >> SOURCE_BITS;
     match key {
@@ -71,7 +71,7 @@ fn steady_sources_stand_in_order_among_the_others() {
     for seed in 0..60 {
         let mut rng = Seed::new(seed, 0).stream("agenda");
         let sources = 2 + rng.below(100) as usize;
-        // The first of them are steady.
+        // The first `steady` sources are steady.
         let mut steady = rng.below(sources as u64) as usize;
         let span = [50, 1_000_000][seed as usize % 2];
         let mut scheduler = Scheduler::new(sources);
@@ -141,7 +141,7 @@ fn a_deadline_put_off_leaves_one_mark() {
     scheduler.set(1, EventKey::new(1_000, 1));
     for put_off in 2..1_000 {
         scheduler.set(1, EventKey::new(1_000 + put_off, put_off));
-        // A deadline that is temporarily earlier leaves no second mark.
+        // A deadline that is moved forward and back again leaves no second mark.
         scheduler.set(1, EventKey::new(500, put_off));
         scheduler.set(1, EventKey::new(1_000 + put_off, put_off));
     }

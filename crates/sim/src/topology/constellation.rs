@@ -1,10 +1,11 @@
-//! Constellations of a topology: satellites and stations as moving nodes, the links between
-//! satellites, and one transmitter at each node for all of its ground links.
+//! Constellations of a topology: satellites and ground stations as moving nodes, and the links
+//! between them.
 //!
-//! A link between satellites is an ordinary link with a delay that follows its length. Ground links
-//! are not listed: a satellite has one interface to all stations, and a station one to all
-//! satellites of a constellation; the route of a packet determines its receiver. Such an interface
-//! is a link that ends at its own node. Its forward direction is the transmitter.
+//! A link between satellites is an ordinary link whose delay follows its length. Ground links are
+//! not listed individually. A satellite has one interface to all stations, and a station has one
+//! interface to all satellites of a constellation; the route of a packet determines its receiver.
+//! Such an interface is represented by a link that ends at its own node. The forward direction of
+//! this link is the transmitter.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,37 +23,38 @@ use crate::packet::Packet;
 use crate::propagation::Propagation;
 use crate::rng::Rng;
 
-/// The policy by which a station selects satellites in reach.
+/// Policy by which a station selects among the satellites in reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroundPolicy {
-    /// Any satellite, according to the routes.
+    /// Any satellite, as the routes require.
     Any,
-    /// The nearest satellite.
+    /// Always the nearest satellite.
     Nearest,
-    /// One satellite until it is out of reach, then the satellite that will be in reach longest.
+    /// One satellite until it is out of reach, and then the satellite that will be in reach
+    /// longest.
     Longest,
 }
 
-/// The treatment of packets during a handover.
+/// Treatment of packets during a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handover {
-    /// Packets are queued in the transmitter.
+    /// Packets wait in the transmitter.
     Hold,
-    /// Packets are dropped on arrival at the transmitter.
+    /// Packets that arrive at the transmitter are dropped.
     Drop,
 }
 
-/// Times at which stations change to another satellite, with a policy of one satellite.
+/// Times at which stations may change to another satellite, for policies of one satellite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandoverTimes {
-    /// The times, ascending.
+    /// Times in nanoseconds, in ascending order.
     pub times: Vec<Nanos>,
-    /// The period after which they repeat.
+    /// Period in nanoseconds after which the times repeat; `None`: they do not repeat.
     pub repeat: Option<Nanos>,
 }
 
 impl HandoverTimes {
-    /// The last of the times up to `now`; 0 if there is none.
+    /// Latest of the times up to `now`; 0 if there is none.
     pub(crate) fn last(&self, now: Nanos) -> Nanos {
         let before = |now: Nanos| {
             let passed = self.times.partition_point(|time| *time <= now);
@@ -72,63 +74,65 @@ impl HandoverTimes {
     }
 }
 
-/// The access of stations to satellites.
+/// Configuration of the stations' access to satellites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroundAccess {
     /// The selection policy.
     pub policy: GroundPolicy,
-    /// Times at which stations change to another satellite; `None`: the policy determines them.
+    /// Times at which stations change to another satellite; `None`: the policy determines the
+    /// times.
     pub times: Option<HandoverTimes>,
-    /// Interfaces of each station. Interface j uses the satellites whose number modulo this is j,
-    /// so that the paths of a station share no satellite in its reach.
+    /// Number of interfaces of each station. Interface j uses the satellites whose number modulo
+    /// this value is j, so that the paths of a station use different satellites.
     pub interfaces: usize,
-    /// Rates of stations by elevation, ascending. Empty: the rate of the link at any elevation.
+    /// Rates of the transmitters of stations by elevation, in ascending order. Empty: the rate of
+    /// the link at every elevation.
     pub up: Vec<ElevationStep>,
-    /// The stations that a satellite serves have equal shares of the rate up. Needs a policy of one
-    /// satellite.
+    /// Whether the stations that a satellite serves have equal shares of the uplink rate. Requires
+    /// a policy of one satellite.
     pub shared: bool,
-    /// As `up`, of satellites to stations.
+    /// Like `up`, for the transmitters of satellites.
     pub down: Vec<ElevationStep>,
-    /// Duration of a handover, with a policy of one satellite.
+    /// Duration of a handover in nanoseconds, for policies of one satellite.
     pub gap: Nanos,
     /// The treatment of packets during a handover.
     pub handover: Handover,
 }
 
-/// A constellation with its stations.
+/// A constellation with its ground stations.
 #[derive(Debug)]
 pub struct ConstellationConfig {
     /// Name of the constellation, and prefix of its links: `NAME-isl[0]`, `NAME-up[0]`,
     /// `NAME-down[0]`.
     pub name: String,
-    /// The satellites.
+    /// The satellites and their orbits.
     pub shells: Shells,
-    /// The nodes of the satellites, in the order of numbers.
+    /// Nodes of the satellites, in the order of satellite numbers.
     pub satellites: Vec<NodeId>,
-    /// The nodes of stations and their places.
+    /// Nodes of the stations with their places.
     pub stations: Vec<(NodeId, Place)>,
-    /// Time 0 of the world, relative to the epoch.
+    /// Time after the epoch at which simulated time 0 lies, nanoseconds.
     pub start: Nanos,
     /// The access of stations to satellites.
     pub access: GroundAccess,
 }
 
-/// The links of a constellation by their class.
+/// Links of a constellation, by class.
 #[derive(Clone, Debug, Default)]
 pub struct ConstellationLinks {
-    /// Between satellites, in the order of [`Shells::isls`].
+    /// Links between satellites, in the order of [`Shells::isls`].
     pub isl: Vec<LinkId>,
-    /// From each interface of a station to the satellites: the first of each station, then the
-    /// second of each, and so on.
+    /// Links from the interfaces of stations to the satellites: the first interface of each
+    /// station, then the second of each, and so on.
     pub up: Vec<LinkId>,
-    /// From each satellite to the stations.
+    /// Links from each satellite to the stations.
     pub down: Vec<LinkId>,
 }
 
-/// A class of links.
+/// Class of the links of a constellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkClass {
-    /// Between satellites.
+    /// Between two satellites.
     Isl,
     /// From a station to the satellites.
     Up,
@@ -140,7 +144,7 @@ impl LinkClass {
     /// All classes.
     pub const ALL: [LinkClass; 3] = [LinkClass::Isl, LinkClass::Up, LinkClass::Down];
 
-    /// `isl`, `up` or `down`.
+    /// Name of the class: `isl`, `up` or `down`.
     pub const fn name(self) -> &'static str {
         match self {
             LinkClass::Isl => "isl",
@@ -150,26 +154,27 @@ impl LinkClass {
     }
 }
 
-/// A constellation in a topology.
+/// A constellation in a topology, with its links.
 #[derive(Debug)]
 pub(crate) struct Constellation {
     pub motion: Rc<RefCell<Ephemeris>>,
     pub satellites: Vec<NodeId>,
-    /// The nodes of stations, repeated for each of their interfaces.
+    /// Nodes of the stations, repeated for each of their interfaces.
     pub stations: Vec<NodeId>,
-    /// The satellites at the ends of each ISL.
+    /// Indices of the satellites at the ends of each inter-satellite link.
     pub isls: Vec<[usize; 2]>,
     pub links: ConstellationLinks,
     pub access: GroundAccess,
 }
 
 impl Constellation {
-    /// The interface of a satellite to the stations.
+    /// Interface of a satellite to the stations.
     pub fn down(&self, satellite: usize) -> u32 {
         self.links.down[satellite].0 * 2
     }
 
-    /// Whether a link belongs to the constellation. Its links were added consecutively.
+    /// Whether a link belongs to the constellation. A comparison with the first and last link is
+    /// sufficient, because the links were added consecutively.
     pub fn has(&self, link: LinkId) -> bool {
         let all = [&self.links.isl, &self.links.up, &self.links.down];
         all.into_iter().any(|class| spans(class, link))
@@ -180,14 +185,14 @@ impl Constellation {
         spans(&self.links.isl, link)
     }
 
-    /// The number of a station's interface among those of the station.
+    /// Index of an interface among the interfaces of its station.
     pub fn slot(&self, station: usize) -> usize {
         let interfaces = self.access.interfaces.max(1);
         station / (self.stations.len() / interfaces).max(1)
     }
 
-    /// The number of the interface of a station that a ground link belongs to: its own, or that
-    /// which uses its satellite.
+    /// Index of the station interface to which a ground link belongs: its own index, or that of the
+    /// interface that uses its satellite.
     pub fn slot_of(&self, link: LinkId) -> Option<usize> {
         let index = |class: &[LinkId]| {
             let first = class.first()?;
@@ -198,21 +203,21 @@ impl Constellation {
         index(&self.links.up).map(|it| self.slot(it)).or_else(down)
     }
 
-    /// The interface of a station to the satellites.
+    /// Interface of a station to the satellites.
     pub fn up(&self, station: usize) -> u32 {
         self.links.up[station].0 * 2
     }
 }
 
-/// Whether a link is in a range of links that were added consecutively.
+/// Whether `link` is in `class`, whose links were added consecutively.
 fn spans(class: &[LinkId], link: LinkId) -> bool {
     let ends = class.first().zip(class.last());
     ends.is_some_and(|(first, last)| (*first..=*last).contains(&link))
 }
 
 impl Topology {
-    /// Adds the links of a constellation, each with the configuration that `direction` returns for
-    /// its class; their propagation is set here.
+    /// Adds the links of a constellation. `direction` returns the configuration for each class of
+    /// links; this function sets their propagation model.
     ///
     /// # Errors
     /// The errors of [`Topology::add_link`] and of `direction`.
@@ -272,7 +277,7 @@ impl Topology {
         ] {
             for (index, &node) in nodes.iter().enumerate() {
                 let (receiver, (steps, shared)) = match class {
-                    // Links from satellites have the numbers after the links from stations.
+                    // The transmitters of satellites are numbered after those of stations.
                     LinkClass::Up => (
                         Receiver {
                             link: first_up + stations.len(),
@@ -325,30 +330,30 @@ impl Topology {
     }
 }
 
-/// The far end of a beam.
+/// Far end of a body's transmissions.
 #[derive(Clone, Copy, Debug)]
 enum Far {
-    /// Always this body.
+    /// Always the same body.
     Body(u32),
-    /// The receiver of the packet.
+    /// The receiver that the packet specifies.
     Receiver(Receiver),
 }
 
-/// The propagation delay of the packets that a body sends.
+/// Propagation model of the packets that one satellite or station sends.
 struct Beam {
     motion: Rc<RefCell<Ephemeris>>,
     from: u32,
     far: Far,
-    /// The delays to the most recent receivers.
+    /// Cached delays to the most recent receivers.
     known: Vec<(u32, Segment)>,
-    /// Bits per second, if the rate is constant over time, and its shares.
+    /// Rate in bits per second, if it is constant over time, with its shares.
     rate: Option<(u64, RateShares)>,
-    /// The time at which the last packet left that was delayed by a handover, directly or
-    /// indirectly.
+    /// Departure time of the last packet that waited for a handover, or for such a packet.
     left: Nanos,
 }
 
-/// Cache size, because a satellite sends to few stations at a time.
+/// Maximum number of cached delays. It is small, because a satellite sends to few stations at a
+/// time.
 const MAX_KNOWN: usize = 8;
 
 impl Beam {
@@ -368,8 +373,9 @@ impl Beam {
         delay
     }
 
-    /// The departure time of a packet to a body whose last bit would leave at `at`, but which must
-    /// wait for a station in a handover. Delayed packets leave at the rate of the transmitter.
+    /// Departure time of a packet to the body `to`. The last bit would leave at `at`, but the
+    /// packet must wait for `wait` nanoseconds because of a handover. Delayed packets then leave at
+    /// the rate of the transmitter.
     fn leaves(&mut self, at: Nanos, wait: Nanos, (packet, to): (&Packet, u32)) -> Nanos {
         if wait == 0 && self.left <= at {
             return at;
@@ -384,7 +390,8 @@ impl Beam {
         self.left
     }
 
-    /// The time for which a packet must wait for a station in a handover.
+    /// Time in nanoseconds for which a packet to the body `to` must wait, because its station is in
+    /// a handover.
     fn wait(&self, to: u32, at: Nanos) -> Nanos {
         let motion = self.motion.borrow();
         let first = motion.shells().len() as u32;

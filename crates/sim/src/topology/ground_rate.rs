@@ -1,5 +1,5 @@
 //! Rates of ground links that depend on the elevation of the satellite, or on the number of
-//! stations that the satellite serves.
+//! stations that share it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,16 +13,16 @@ use crate::queue::timed::{PacketTiming, TimedQueue, Transmission};
 use crate::queue::{QueueDiscipline, QueuedPacket};
 use crate::rng::Rng;
 
-/// The least elevation of a rate, and the rate as a share of that of the link.
+/// Minimum elevation at which a rate applies, and the rate as a share of the link's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElevationStep {
-    /// Degrees.
+    /// Minimum elevation, degrees.
     pub elevation: f64,
-    /// Above 0, at most 1.
+    /// Share of the link's rate, above 0 and at most 1.
     pub share: f64,
 }
 
-/// The receivers of packets: links and bodies are numbered from these on.
+/// Numbers of the first link and the first body among the receivers of packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Receiver {
     pub link: usize,
@@ -30,22 +30,22 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// The body that receives a packet.
+    /// Body that receives a packet; `None` if the packet specifies no receiver.
     pub fn body(self, packet: &Packet) -> Option<u32> {
         let known = packet.receiver != NO_RECEIVER;
         known.then(|| (packet.receiver as usize / 2 - self.link + self.body) as u32)
     }
 }
 
-/// The shares of the rate of a body's transmitter.
+/// Shares of the transmitter's rate that apply to the receivers of one body.
 #[derive(Clone, Debug)]
 pub(super) struct RateShares {
     motion: Rc<RefCell<Ephemeris>>,
-    /// The body that sends.
+    /// Number of the sending body.
     from: u32,
-    /// Sines of the least elevations, ascending, and shares.
+    /// Steps in ascending order: sine of the minimum elevation, and share.
     steps: Rc<[(f64, f64)]>,
-    /// The stations of a satellite have equal shares.
+    /// Whether the stations of a satellite have equal shares.
     shared: bool,
 }
 
@@ -64,13 +64,13 @@ impl RateShares {
         }
     }
 
-    /// Whether each share is the whole rate.
+    /// Whether every receiver gets the whole rate.
     pub fn are_whole(&self) -> bool {
         self.steps.is_empty() && !self.shared
     }
 
-    /// The share for a receiver. Below the first elevation, the share of the first elevation
-    /// applies.
+    /// Share of the rate for the receiver `to`. Below the first elevation the share of the first
+    /// step applies.
     pub fn share(&self, to: u32, now: Nanos) -> f64 {
         let mut motion = self.motion.borrow_mut();
         let first = motion.shells().len() as u32;
@@ -91,7 +91,7 @@ impl RateShares {
     }
 }
 
-/// Packets are sent at the share of the rate that their receiver determines.
+/// Packet timing in which the receiver of a packet determines the rate.
 #[derive(Debug)]
 pub(super) struct ByReceiver {
     shares: RateShares,
@@ -99,10 +99,10 @@ pub(super) struct ByReceiver {
 }
 
 impl ByReceiver {
-    /// A queue with the limit of `queue`.
+    /// Creates a queue with the limit of `queue` and rates by receiver.
     ///
     /// # Errors
-    /// [`BuildError::Parameters`] if that is not a drop-tail queue.
+    /// [`BuildError::Parameters`] if `queue` is not a drop-tail queue.
     pub fn queue(
         queue: &dyn QueueDiscipline,
         shares: RateShares,

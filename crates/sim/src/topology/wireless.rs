@@ -1,10 +1,9 @@
-//! Wireless media of a topology: their stations, the positions of stations, and the links between
-//! them.
+//! Wireless media of a topology: their stations with positions, and the links between stations.
 //!
-//! A wireless link joins two stations of one medium as a wire would join their nodes: it has an
-//! interface, and addresses, at each end, and packets are routed over it. All links of a medium
-//! share the channel and each station's interface queue. A station that is an end of every link of
-//! the medium, and also has wired links, is an access point.
+//! A wireless link joins two stations of one medium like a wired link: it has an interface with
+//! addresses at each end, and packets are routed over it. All links of a medium share the channel,
+//! and all links of a station share its interface queue. A station that is at one end of every link
+//! of the medium, and also has wired links, is an access point.
 
 use super::Topology;
 use crate::error::BuildError;
@@ -12,12 +11,12 @@ use crate::ids::{LinkId, MediumId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
 use crate::wifi::{Parameters, Position};
 
-/// An 802.11 medium without its stations.
+/// Configuration of an 802.11 medium, without its stations.
 #[derive(Clone, Debug)]
 pub struct MediumConfig {
-    /// Name, unique among media; also the name of the random stream of the backoffs.
+    /// Name, unique among media; also the name of the random stream of its backoffs.
     pub name: String,
-    /// The parameters shared by all its stations.
+    /// Parameters shared by all stations of the medium.
     pub parameters: Parameters,
 }
 
@@ -25,15 +24,15 @@ pub struct MediumConfig {
 #[derive(Debug)]
 pub(crate) struct WirelessMedium {
     pub config: MediumConfig,
-    /// In the order of their station numbers.
+    /// Nodes and positions of the stations, in the order of their station numbers.
     pub stations: Vec<(NodeId, Position)>,
 }
 
-/// The wireless part of a topology.
+/// Wireless media and links of a topology.
 #[derive(Debug, Default)]
 pub(crate) struct Wireless {
     pub media: Vec<WirelessMedium>,
-    /// The wireless links and their media.
+    /// Wireless links with their media.
     pub links: Vec<(LinkId, MediumId)>,
 }
 
@@ -67,7 +66,7 @@ impl Topology {
         Ok(MediumId(media.len() as u32 - 1))
     }
 
-    /// Makes a node a station of a medium.
+    /// Makes a node a station of a medium, at the given position.
     ///
     /// # Errors
     /// [`BuildError::UnknownMedium`], [`BuildError::UnknownNode`], [`BuildError::StationTwice`].
@@ -113,7 +112,7 @@ impl Topology {
                 });
             }
         }
-        // Rate, delay and queue are those of the medium; the values of the link are not used.
+        // Rate, delay and queue are those of the medium, so the values given here are not used.
         let link = self.add_link(LinkConfig {
             name: name.into(),
             between,
@@ -124,7 +123,7 @@ impl Topology {
         Ok(link)
     }
 
-    /// The medium with this name.
+    /// The medium named `name`.
     pub fn medium(&self, name: &str) -> Option<MediumId> {
         let mut media = self.wireless.media.iter();
         let index = media.position(|air| air.config.name == name)?;

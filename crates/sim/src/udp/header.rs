@@ -10,19 +10,19 @@ use crate::ip::{UDP, fold, sum};
 /// Size of the header, bytes.
 pub(super) const HEADER: usize = 8;
 
-/// The checksum of the pseudo header of a datagram of `len` bytes.
+/// Checksum of the pseudo header for a datagram of `len` bytes.
 pub(super) fn pseudo_header(source: IpAddr, destination: IpAddr, len: usize) -> u16 {
     let address = |address: IpAddr, so_far| match address {
         IpAddr::V4(address) => sum(&address.octets(), so_far),
         IpAddr::V6(address) => sum(&address.octets(), so_far),
     };
     let addresses = address(destination, address(source, 0));
-    // Protocol and length are separate words in both families.
+    // In both address families the pseudo header contains protocol and length as separate words.
     fold(u64::from(addresses) + u64::from(UDP) + len as u64)
 }
 
-/// Appends a header, the stamp, and zeros up to `payload` bytes. The zeros do not contribute to the
-/// checksum, so they are not read.
+/// Appends a header, the stamp, and zero bytes up to a payload of `payload` bytes. The checksum
+/// skips the zero bytes, because they do not change it.
 pub(super) fn write(
     out: &mut BytesMut,
     path: Path,
@@ -49,7 +49,7 @@ pub(super) fn write(
     out.put_bytes(0, len - head_len);
 }
 
-/// Whether `datagram`, received on `path`, is complete and its checksum correct.
+/// Whether `datagram`, received on `path`, is complete and has a correct checksum.
 pub(super) fn verify(path: Path, datagram: &[u8]) -> bool {
     let Some(header) = datagram.first_chunk::<HEADER>() else {
         return false;

@@ -1,4 +1,5 @@
-//! UDP agents for cross traffic: real headers (RFC 768), numbered and stamped datagrams.
+//! UDP agents for cross traffic: datagrams with real headers (RFC 768), sequence numbers and time
+//! stamps.
 
 mod header;
 mod sink;
@@ -8,8 +9,8 @@ pub mod tunnel;
 pub use sink::{UdpSink, UdpSinkStats};
 pub use source::{UdpSource, UdpSourceConfig};
 
-/// Bytes before the padding of each datagram: its sequence number and its sending time, 8 bytes
-/// each.
+/// Length of the stamp at the start of each payload, bytes: 8 for the sequence number and 8 for the
+/// sending time.
 const STAMP: usize = 16;
 
 #[cfg(test)]

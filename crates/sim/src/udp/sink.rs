@@ -1,4 +1,4 @@
-//! A UDP receiver that measures the received datagrams.
+//! UDP receiver that counts datagrams and measures their delays.
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -13,22 +13,22 @@ use crate::agent::Agent;
 pub struct UdpSinkStats {
     /// Datagrams with a correct checksum, including duplicates.
     pub received: u64,
-    /// Payload of the received packets, bytes.
+    /// Payload bytes of the received datagrams.
     pub bytes: u64,
     /// Datagrams with a wrong checksum or length.
     pub corrupted: u64,
-    /// Datagrams that arrived after one with a higher number, including duplicates.
+    /// Datagrams that arrived after a datagram with a higher number, including duplicates.
     pub late: u64,
-    /// The highest number received plus one; without duplicates, the difference to `received` is
-    /// the number of lost datagrams.
+    /// Highest sequence number received plus one. Without duplicates, the difference to `received`
+    /// is the number of lost datagrams.
     pub expected: u64,
-    /// Sum of the one-way delays, nanoseconds.
+    /// Sum of the one-way delays of stamped datagrams, nanoseconds.
     pub delay_sum: u128,
-    /// Shortest one-way delay; [`Nanos::MAX`] before the first datagram.
+    /// Shortest one-way delay, nanoseconds; [`Nanos::MAX`] before the first datagram.
     pub delay_min: Nanos,
-    /// Longest one-way delay.
+    /// Longest one-way delay, nanoseconds.
     pub delay_max: Nanos,
-    /// Datagrams with a stamp, and therefore with a known delay.
+    /// Datagrams with a stamp, whose delay is therefore known.
     pub stamped: u64,
 }
 
@@ -39,14 +39,14 @@ impl UdpSinkStats {
     }
 }
 
-/// Counts datagrams and measures their one-way delay.
+/// UDP receiver that counts datagrams and measures their one-way delays.
 #[derive(Clone, Debug)]
 pub struct UdpSink {
     stats: UdpSinkStats,
 }
 
 impl UdpSink {
-    /// A sink with all counters at 0.
+    /// Creates a sink with all counters at 0.
     pub fn new() -> Self {
         Self {
             stats: UdpSinkStats {
@@ -56,7 +56,7 @@ impl UdpSink {
         }
     }
 
-    /// The statistics so far.
+    /// Statistics of the datagrams received so far.
     pub fn stats(&self) -> &UdpSinkStats {
         &self.stats
     }

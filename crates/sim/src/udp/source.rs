@@ -1,4 +1,4 @@
-//! A UDP sender.
+//! UDP sender for cross traffic.
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
@@ -10,7 +10,7 @@ use crate::workload::{Offer, Workload};
 /// Addresses and ports of a [`UdpSource`].
 #[derive(Clone, Copy, Debug)]
 pub struct UdpSourceConfig {
-    /// Source and destination address.
+    /// Source and destination addresses.
     pub path: Path,
     /// Source port.
     pub source_port: u16,
@@ -18,9 +18,9 @@ pub struct UdpSourceConfig {
     pub destination_port: u16,
 }
 
-/// Sends each message of its workload immediately as one datagram of at most 65,507 bytes, without
-/// any window. The workload should have a rate, because a bulk workload would send without end at
-/// one instant.
+/// UDP sender that sends each message of its workload immediately, as one datagram of at most
+/// 65,507 bytes. It has no window. The workload should have a rate, because a bulk workload would
+/// send endlessly at one instant.
 pub struct UdpSource {
     config: UdpSourceConfig,
     ecn: Ecn,
@@ -31,11 +31,11 @@ pub struct UdpSource {
     sent_bytes: u64,
 }
 
-/// Maximum payload of a datagram over IPv4.
+/// Maximum payload of a datagram over IPv4, bytes.
 const MAX_PAYLOAD: usize = 65_507;
 
 impl UdpSource {
-    /// A source that sends `workload`.
+    /// Creates a source that sends `workload`.
     pub fn new(config: UdpSourceConfig, workload: impl Workload + 'static) -> Self {
         Self {
             config,
@@ -48,20 +48,20 @@ impl UdpSource {
         }
     }
 
-    /// Sets the ECN field of its datagrams (RFC 3168 §5). The source receives no feedback about
-    /// marks and does not slow down.
+    /// Sets the ECN field of the datagrams (RFC 3168 §5). The source gets no feedback about marks,
+    /// and does not slow down.
     #[must_use]
     pub fn with_ecn(mut self, ecn: Ecn) -> Self {
         self.ecn = ecn;
         self
     }
 
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Payload bytes sent.
+    /// Number of payload bytes sent.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
@@ -118,7 +118,7 @@ impl Agent for UdpSource {
                 self.next = Some(next);
                 None
             }
-            // Datagrams are not answered.
+            // The source sends no more until the workload has a message.
             Offer::Waiting | Offer::Done => {
                 self.next = None;
                 None

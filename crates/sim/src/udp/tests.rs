@@ -1,4 +1,5 @@
-//! The UDP header compared with a known datagram, and the agents over a link that corrupts packets.
+//! Tests of the UDP header against a known datagram, and of the agents over a link that corrupts
+//! packets.
 
 use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
@@ -19,8 +20,9 @@ fn path(local: &str, remote: &str) -> Path {
 
 #[test]
 fn the_checksum_of_a_datagram_worked_out_by_hand() {
-    // Pseudo header 10.0.0.1, 10.0.0.2, 17, 24: 0a00+0001+0a00+0002+0011+0018 = 142c.
-    // Header 1234, 5678, 0018, 0: 68c4. Number 1 and time 2: 0003. Sum 7cf3, complement 830c.
+    // Pseudo header 10.0.0.1, 10.0.0.2, 17, 24: 0a00+0001+0a00+0002+0011+0018 = 142c. The words of
+    // the header are 1234, 5678, 0018 and 0, with the sum 68c4. Sequence number 1 and time 2
+    // add 0003. The sum is 7cf3, and its complement 830c.
     let mut out = BytesMut::new();
     header::write(
         &mut out,
@@ -81,7 +83,7 @@ fn every_flipped_bit_is_noticed_and_delays_are_measured() {
         corruption,
         ..Impairments::default()
     };
-    // 128 bytes on the wire: 1.024 ms.
+    // A datagram has 128 bytes on the wire, which take 1.024 ms.
     let forward = DirectionConfig::new(1_000_000, 4_000_000).with_impairments(impairments);
     let config = LinkConfig {
         name: "link".into(),
@@ -97,7 +99,8 @@ fn every_flipped_bit_is_noticed_and_delays_are_measured() {
         destination_port: 2,
     };
     let mut world = World::new(topology, Seed::new(2, 0)).unwrap();
-    // Binds every port of b, so that the checksum must detect a flipped port.
+    // The sink receives on every port of b, so only the checksum can detect a flipped bit in a
+    // port.
     let everything = crate::Binding {
         address: None,
         port: None,

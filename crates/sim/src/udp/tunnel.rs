@@ -1,4 +1,4 @@
-//! UDP encapsulation of another protocol.
+//! UDP encapsulation of another protocol, such as SCTP (RFC 6951).
 
 use anabranch_transport::Path;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -6,18 +6,18 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use super::header::{self, HEADER};
 use crate::ip::sum;
 
-/// Size of the UDP header, for encapsulated protocols.
+/// Size of the UDP header before the encapsulated packet, bytes.
 pub const TUNNEL_HEADER: usize = HEADER;
 
-/// Appends a header. The caller must append the payload, then call [`set_length`], and then
-/// [`seal`] if checksums are computed.
+/// Appends a UDP header with these ports (source first). The caller must append the payload and
+/// then call [`set_length`]; if checksums are computed, it must finally call [`seal`].
 pub fn open(out: &mut BytesMut, ports: [u16; 2]) {
     out.put_u16(ports[0]);
     out.put_u16(ports[1]);
     out.put_u32(0);
 }
 
-/// Writes the length of the whole datagram into its header.
+/// Writes the length of `datagram` into its UDP header.
 pub fn set_length(datagram: &mut [u8]) {
     let length = datagram.len() as u16;
     if let Some(field) = datagram.get_mut(4..6) {
@@ -25,8 +25,8 @@ pub fn set_length(datagram: &mut [u8]) {
     }
 }
 
-/// Computes the checksum of the whole datagram. Without this call the field is 0, which means no
-/// checksum.
+/// Computes the checksum of `datagram` and writes it into the UDP header. Without this call the
+/// field is 0, which means no checksum.
 pub fn seal(path: Path, datagram: &mut [u8]) {
     let pseudo = header::pseudo_header(path.local, path.remote, datagram.len());
     let checksum = !sum(datagram, pseudo);
@@ -37,8 +37,8 @@ pub fn seal(path: Path, datagram: &mut [u8]) {
     }
 }
 
-/// The ports of a datagram (source first) and its payload; `None` if it is damaged. With `checked`
-/// a datagram over IPv6 must have a checksum.
+/// Splits a datagram into its ports (source first) and its payload; `None` if the datagram is
+/// damaged. If `checked` is set, a datagram over IPv6 must have a checksum.
 pub fn unwrap(path: Path, mut datagram: Bytes, checked: bool) -> Option<([u16; 2], Bytes)> {
     let sound = match checked {
         true => header::verify(path, &datagram),

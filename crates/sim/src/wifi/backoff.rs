@@ -1,4 +1,5 @@
-//! Backoff of a station: number of idle slots left, and the contention window of the next draw.
+//! Backoff of a station: the number of idle slots left, and the contention window for the next
+//! draw.
 
 use anabranch_transport::Nanos;
 use rand_core::RngCore;
@@ -9,8 +10,8 @@ use super::parameters::{BackoffRange, Parameters};
 
 /// Contention window and backoff counter (IEEE 802.11-1999 §9.2.4, §9.2.5.2).
 ///
-/// Slots are not simulated one by one: the start of counting is recorded while the medium is idle,
-/// and the elapsed slots are computed when a carrier interrupts the count.
+/// Slots are not simulated individually: the time at which counting starts is recorded, and the
+/// elapsed slots are computed when a carrier interrupts the count.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
     window: u32,
@@ -23,9 +24,9 @@ pub(super) struct Backoff {
 /// Effect of a carrier on the backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupted {
-    /// The last slot ends before the station can detect the carrier, so that it transmits.
+    /// The last slot ends before the station can detect the carrier, so the station transmits.
     TooLate,
-    /// The count is frozen.
+    /// The count is frozen until the medium is idle again.
     Frozen,
     /// No slots were being counted.
     Idle,
@@ -42,7 +43,7 @@ impl Backoff {
         }
     }
 
-    /// Whether a drawn backoff has not expired at `now`.
+    /// Whether a backoff was drawn whose slots have not elapsed at `now`.
     pub(super) fn in_progress(&self, now: Nanos, parameters: &Parameters) -> bool {
         self.drawn
             && self
@@ -50,12 +51,12 @@ impl Backoff {
                 .is_none_or(|from| from + self.span(parameters) > now)
     }
 
-    /// Whether a backoff was drawn that no transmission has used.
+    /// Whether a backoff was drawn that has not yet been followed by a transmission.
     pub(super) fn is_drawn(&self) -> bool {
         self.drawn
     }
 
-    /// Whether slots are being counted, or will be from a known time.
+    /// Whether the time is known from which slots are counted.
     pub(super) fn is_counting(&self) -> bool {
         self.counting_from.is_some()
     }
@@ -71,7 +72,7 @@ impl Backoff {
         self.counting_from = None;
     }
 
-    /// Discards the backoff.
+    /// Discards the drawn backoff.
     pub(super) fn clear(&mut self) {
         self.slots = 0;
         self.drawn = false;
@@ -83,14 +84,13 @@ impl Backoff {
         self.counting_from = None;
     }
 
-    /// The medium is idle: slots are counted from `from` on, unless counting has already started.
-    /// Returns the end of the last slot.
+    /// Counts slots from `from` on, because the medium is idle, unless counting has already
+    /// started. Returns the time at which the last slot ends.
     pub(super) fn count_from(&mut self, from: Nanos, parameters: &Parameters) -> Nanos {
         *self.counting_from.get_or_insert(from) + self.span(parameters)
     }
 
-    /// A carrier begins at `now`, at a station that has (`pending`) or does not have a frame to
-    /// transmit.
+    /// Handles a carrier that begins at `now`. `pending`: the station has a frame to transmit.
     pub(super) fn interrupt(
         &mut self,
         now: Nanos,
@@ -114,12 +114,12 @@ impl Backoff {
         Interrupted::Frozen
     }
 
-    /// An attempt failed: doubles the window, up to `cw_max`.
+    /// Doubles the contention window after a failed attempt, up to `cw_max`.
     pub(super) fn widen(&mut self, parameters: &Parameters) {
         self.window = (self.window * 2 + 1).min(parameters.cw_max);
     }
 
-    /// A packet was delivered or dropped: resets the window to `cw_min`.
+    /// Resets the contention window to `cw_min`, because a packet was delivered or dropped.
     pub(super) fn reset(&mut self, parameters: &Parameters) {
         self.window = parameters.cw_min;
     }
@@ -129,11 +129,11 @@ impl Backoff {
     }
 }
 
-/// Random stream of the backoffs of `station`. State and increment are both scattered, because
-/// generators whose increments differ by little are shifted copies of one sequence, and stations
-/// would draw the same values.
+/// Random stream of the backoffs of `station`. State and increment of the generator are both
+/// scattered. Generators whose increments differ by little produce shifted copies of one sequence,
+/// so stations would draw the same values.
 pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
-    // SplitMix64.
+    // Output function of SplitMix64.
     let scatter = |value: u64| {
         let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -146,7 +146,7 @@ pub(super) fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
 
 /// Uniform integer from 0 to `bound - 1`; `bound` must not be 0.
 fn below(rng: &mut Pcg32, bound: u32) -> u32 {
-    // Lemire's multiplication; the few low products that would favour some results are rejected.
+    // Lemire's multiplication method; the few low products that would bias the result are rejected.
     let unfair = bound.wrapping_neg() % bound;
     loop {
         let product = u64::from(rng.next_u32()) * u64::from(bound);

@@ -1,8 +1,8 @@
 //! Distributed coordination function: the state machine of one station (IEEE 802.11-1999 §9.2).
 //!
-//! The medium passes it the events of its receiver and the expiry of its deadline, and it returns
-//! frames to transmit. The state machine has no access to other stations and packets; the
-//! [`Medium`](super::Medium) transports the frames.
+//! The medium passes it the events of the station's receiver and the expiry of its deadline; the
+//! state machine returns frames to transmit. The state machine has no access to other stations and
+//! packets; the [`Medium`](super::Medium) transports the frames.
 
 mod exchange;
 
@@ -17,7 +17,7 @@ use super::phy::{Timing, duration_field};
 
 pub(super) use exchange::Exchange;
 
-/// "No deadline."
+/// Value of a deadline that is not set.
 pub(super) const NO_DEADLINE: Nanos = Nanos::MAX;
 
 /// Parameters of the medium, and the times derived from them.
@@ -30,18 +30,17 @@ pub(super) struct Rules {
 /// State of a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// Contending for the medium if it has a packet, and listening.
+    /// Listening, and contending for the medium if the station has a packet.
     Contending,
-    /// Transmits this response SIFS after the frame that requested it, regardless of the medium
-    /// (§9.2.8).
+    /// Waiting for SIFS to transmit this response, regardless of the medium (§9.2.8).
     Responding(Frame),
-    /// Transmits or has transmitted an RTS or a data frame, and waits for the CTS or the ACK.
+    /// Transmitting an RTS or a data frame, or waiting for the CTS or ACK that follows it.
     Awaiting(FrameKind),
-    /// The timeout has expired, but a frame is being received that may be the response.
+    /// Receiving a frame that may be the response, although the timeout has already expired.
     AwaitingEnd(FrameKind),
 }
 
-/// Packet being transmitted, as the state machine knows it.
+/// The state machine's record of the packet being transmitted.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     to: StationId,
@@ -51,7 +50,7 @@ struct Outgoing {
     retry: bool,
 }
 
-/// Outcome of the packet being transmitted.
+/// Final outcome of the packet being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finished {
     /// The ACK arrived.
@@ -60,23 +59,23 @@ pub(super) enum Finished {
     GivenUp(DropReason),
 }
 
-/// Outcome of a deadline.
+/// Action of a station when its deadline expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expired {
-    /// The station transmits.
+    /// The station transmits this frame.
     Transmit(Frame),
-    /// An attempt failed; `Some` if it was the last.
+    /// A transmission attempt failed; `Some` if it was the last attempt for the packet.
     Failed(Option<Finished>),
-    /// The decision is pending.
+    /// The station waits for the end of the frame that it is receiving.
     Waiting,
 }
 
-/// Outcome of a decoded frame.
+/// Effects of a decoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Decoded {
-    /// The frame carries a packet that this station has not received before.
+    /// Whether the frame carries a packet that this station has not received before.
     pub(super) fresh: bool,
-    /// The frame completed the packet that this station is transmitting.
+    /// Outcome of the packet that this station is transmitting, if the frame completed it.
     pub(super) finished: Option<Finished>,
 }
 
@@ -90,14 +89,14 @@ pub(super) struct Dcf {
     short_retries: u32,
     long_retries: u32,
     next_sequence: u16,
-    /// Last sequence number received from each station.
+    /// Last sequence number received from each station; `None` before the first.
     last_heard: Vec<Option<u16>>,
     carrier: bool,
     idle_since: Nanos,
-    /// DIFS, or EIFS after an error, from `idle_since`.
+    /// Required idle time after `idle_since`: DIFS, or EIFS after an error.
     gap: Nanos,
     nav_until: Nanos,
-    /// No slot is counted before this time: DIFS after this station's own transmissions and
+    /// Time before which no slot is counted: DIFS after this station's own transmissions and
     /// timeouts.
     hold_until: Nanos,
     transmitting_until: Nanos,
@@ -127,7 +126,7 @@ impl Dcf {
         }
     }
 
-    /// Time at which [`expire`](Self::expire) is due.
+    /// Time at which [`expire`](Self::expire) must be called.
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
@@ -137,8 +136,8 @@ impl Dcf {
         self.head.map(|head| head.sequence)
     }
 
-    /// Sets the next packet, of `bytes`, for `to`. No other packet may be in transmission, and a
-    /// call of [`arm`](Self::arm) must follow.
+    /// Sets the next packet to transmit, of `bytes` bytes to `to`. No other packet may be in
+    /// transmission, and the caller must call [`arm`](Self::arm) afterwards.
     pub(super) fn offer(&mut self, now: Nanos, to: StationId, bytes: u32, rules: &Rules) {
         let Rules { parameters, timing } = rules;
         self.head = Some(Outgoing {
@@ -165,7 +164,7 @@ impl Dcf {
         }
     }
 
-    /// Recomputes the deadline. Must be called after all methods except
+    /// Recomputes the deadline. The caller must call it after every method except
     /// [`carrier_begins`](Self::carrier_begins).
     pub(super) fn arm(&mut self, now: Nanos, rules: &Rules) {
         if self.activity != Activity::Contending {
@@ -185,7 +184,7 @@ impl Dcf {
         }
     }
 
-    /// The first signal reaches the antenna of a station that detected none.
+    /// Handles a signal that reaches the antenna while no other signal is present.
     pub(super) fn carrier_begins(&mut self, now: Nanos, rules: &Rules) {
         self.carrier = true;
         self.gap = rules.timing.difs;
@@ -198,20 +197,21 @@ impl Dcf {
         }
         if pending && !self.backoff.is_drawn() {
             // The station would have transmitted without a backoff after DIFS, but the medium did
-            // not stay idle that long (§9.2.5.1).
+            // not stay idle for this time (§9.2.5.1).
             self.backoff.draw(&rules.parameters);
         }
         self.deadline = NO_DEADLINE;
     }
 
-    /// The last signal leaves the antenna. The result of the frame must be reported before this
-    /// call, and [`arm`](Self::arm) must be called afterwards.
+    /// Handles the end of the last signal at the antenna. The caller must report the result of the
+    /// frame before this call, and call [`arm`](Self::arm) afterwards.
     pub(super) fn carrier_ends(&mut self, now: Nanos) {
         self.carrier = false;
         self.idle_since = now;
     }
 
-    /// The deadline has expired. `following`: the receiver is receiving a frame.
+    /// Handles the expiry of the deadline. `following`: the receiver is currently receiving a
+    /// frame.
     pub(super) fn expire(&mut self, now: Nanos, following: bool, rules: &Rules) -> Expired {
         match self.activity {
             Activity::Contending => match self.head {
@@ -236,7 +236,7 @@ impl Dcf {
         }
     }
 
-    /// A frame that ends at `now` was decoded.
+    /// Handles a decoded frame that ends at `now`.
     pub(super) fn decoded(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> Decoded {
         self.gap = rules.timing.difs; // an earlier error no longer counts (§9.2.3.4)
         let mine = frame.to == self.me;
@@ -249,8 +249,7 @@ impl Dcf {
                 outcome.finished = self.answered(now, kind, rules);
                 return outcome;
             }
-            // Any other frame that is received instead of the response means that there is no
-            // response (§9.2.8).
+            // If any other frame is received at this time, the response is missing (§9.2.8).
             outcome.finished = self.fail(now, rules);
         }
         if mine && self.activity == Activity::Contending {
@@ -259,7 +258,7 @@ impl Dcf {
         outcome
     }
 
-    /// A frame that ends at `now` was detected and could not be decoded.
+    /// Handles a frame that ends at `now` and was detected but not decoded.
     pub(super) fn spoiled(&mut self, now: Nanos, rules: &Rules) {
         self.stats.spoiled += 1;
         match rules.parameters.after_error {
@@ -270,8 +269,8 @@ impl Dcf {
         }
     }
 
-    /// The receiver is no longer receiving a frame: a response that was still possible will not
-    /// arrive.
+    /// Handles the end of reception without a decoded frame: a response that was still possible
+    /// will not arrive.
     pub(super) fn nothing_followed(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         match self.activity {
             Activity::AwaitingEnd(_) => self.fail(now, rules),
@@ -279,7 +278,7 @@ impl Dcf {
         }
     }
 
-    /// Starts a frame exchange for the packet.
+    /// Starts a frame exchange for the packet. Returns its first frame, an RTS or the data frame.
     fn open(&mut self, now: Nanos, head: Outgoing, rules: &Rules) -> Frame {
         let Timing { rts, cts, ack, .. } = rules.timing;
         let sifs = rules.parameters.sifs;
@@ -314,7 +313,7 @@ impl Dcf {
         }
     }
 
-    /// Enters the state of a station whose transmission of `frame` starts now.
+    /// Sets the state of the station whose transmission of `frame` starts now.
     fn transmit(&mut self, now: Nanos, frame: &Frame, rules: &Rules) {
         let Timing {
             difs,
@@ -344,7 +343,7 @@ impl Dcf {
         }
     }
 
-    /// The awaited response arrived.
+    /// Handles the arrival of the awaited response.
     fn answered(&mut self, now: Nanos, kind: FrameKind, rules: &Rules) -> Option<Finished> {
         if kind == FrameKind::Cts {
             self.short_retries = 0;
@@ -357,7 +356,7 @@ impl Dcf {
         self.finish(now, Finished::Confirmed, rules)
     }
 
-    /// The awaited response did not arrive (§9.2.5.3).
+    /// Handles a missing response (§9.2.5.3).
     fn fail(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         let parameters = &rules.parameters;
         let rts_failed = matches!(
@@ -395,7 +394,8 @@ impl Dcf {
         None
     }
 
-    /// The packet is finished; a backoff follows whether or not there is another packet (§9.2.5.2).
+    /// Ends the transmission of the packet. A backoff follows whether or not there is another
+    /// packet (§9.2.5.2).
     fn finish(&mut self, now: Nanos, finished: Finished, rules: &Rules) -> Option<Finished> {
         self.activity = Activity::Contending;
         self.head = None;
@@ -411,8 +411,8 @@ impl Dcf {
         self.hold_until = self.hold_until.max(now + rules.timing.difs);
     }
 
-    /// A frame is addressed to this station, which is free to respond. Returns whether it carries a
-    /// packet not received before.
+    /// Handles a frame that is addressed to this station, which is free to respond. Returns whether
+    /// the frame carries a packet that was not received before.
     fn addressed(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> bool {
         let Timing { cts, ack, .. } = rules.timing;
         let answer = |kind, air_time, duration| Frame {
@@ -429,7 +429,7 @@ impl Dcf {
                 self.respond(now, answer(FrameKind::Ack, ack, 0), rules);
                 self.is_fresh(frame)
             }
-            // §9.2.5.7: no CTS should be sent while the NAV reserves the medium for another
+            // §9.2.5.7: a station must not send a CTS while its NAV reserves the medium for another
             // station.
             FrameKind::Rts if self.nav_until <= now => {
                 let rest = frame.duration.saturating_sub(rules.parameters.sifs + cts);
@@ -449,7 +449,8 @@ impl Dcf {
         self.deadline = now + rules.parameters.sifs;
     }
 
-    /// Whether a data frame is not a repetition of the previous one of its sender (§9.2.9).
+    /// Whether a data frame differs from the previous one of its sender, so that it is not a retry
+    /// (§9.2.9).
     fn is_fresh(&mut self, frame: &Frame) -> bool {
         let index = frame.from.index();
         if self.last_heard.len() <= index {

@@ -1,5 +1,6 @@
-//! Pending events of a medium: the deadlines of stations, and the edges of signals at antennas. The
-//! earliest of each is cached, because every event reads it and few change it.
+//! Pending events of a medium: deadlines of stations, and signal edges at antennas. The earliest
+//! deadline and the earliest edge are cached, because every event reads them and few events change
+//! them.
 
 use anabranch_transport::Nanos;
 
@@ -7,8 +8,8 @@ use super::dcf::NO_DEADLINE;
 use super::frame::Frame;
 use super::phy::TransmissionId;
 
-/// A frame on the air. The signal of a frame begins at one listener after the other, and ends in
-/// the same order.
+/// A frame on the air. Its signal begins at one listener after the other, in the order of delay,
+/// and ends in the same order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transmission {
     pub id: TransmissionId,
@@ -16,15 +17,15 @@ pub(super) struct Transmission {
     pub start: Nanos,
     pub begun: usize,
     pub ended: usize,
-    /// Time of its next edge at a listener.
+    /// Time of the transmission's next edge at a listener.
     pub next: Nanos,
 }
 
-/// Deadlines of the stations.
+/// Deadlines of all stations.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     of: Vec<Nanos>,
-    /// Earliest deadline and its station; the first of several with the same deadline.
+    /// Earliest deadline and its station; of several equal deadlines, that of the first station.
     pub earliest: (Nanos, usize),
 }
 
@@ -59,13 +60,14 @@ impl Deadlines {
         }
     }
 
-    /// Sets the deadline of a station; [`look`](Self::look) must follow.
+    /// Sets the deadline of a station without updating `earliest`; the caller must call
+    /// [`look`](Self::look) afterwards.
     #[inline]
     pub fn put(&mut self, station: usize, deadline: Nanos) {
         self.of[station] = deadline;
     }
 
-    /// Recomputes the earliest deadline.
+    /// Updates `earliest` from all deadlines.
     #[inline]
     pub fn look(&mut self) {
         self.earliest = earliest(self.of.iter().copied());
@@ -76,7 +78,8 @@ impl Deadlines {
 #[derive(Debug)]
 pub(super) struct Air {
     pub transmissions: Vec<Transmission>,
-    /// Earliest edge and the index of its transmission; the older of two at the same time.
+    /// Time of the earliest edge and the index of its transmission; of several at the same time,
+    /// the oldest transmission.
     pub earliest: (Nanos, usize),
 }
 
@@ -97,7 +100,7 @@ impl Air {
         self.transmissions.push(transmission);
     }
 
-    /// The next edge of a transmission is at `next`; `None` removes it.
+    /// Sets the time of a transmission's next edge; `None` removes the transmission.
     #[inline]
     pub fn go_on(&mut self, index: usize, next: Option<Nanos>) {
         match next {
@@ -108,7 +111,7 @@ impl Air {
     }
 }
 
-/// First of the earliest times and its index; [`NO_DEADLINE`] if there are none.
+/// Earliest of `times` and its index (the first of several); [`NO_DEADLINE`] if there are none.
 #[inline]
 fn earliest(times: impl Iterator<Item = Nanos>) -> (Nanos, usize) {
     let mut earliest = (NO_DEADLINE, 0);

@@ -1,8 +1,8 @@
-//! Frames on the air.
+//! MAC frames of an 802.11 medium.
 
 use anabranch_transport::Nanos;
 
-/// Number of a station of a medium, in order of creation.
+/// Number of a station of a medium, in order of creation, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u16);
 
@@ -17,42 +17,44 @@ impl StationId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
-/// Frame types.
+/// Types of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// Request to send.
     Rts,
     /// Clear to send.
     Cts,
-    /// Data frame, with a packet.
+    /// Data frame, which carries a packet.
     Data,
     /// Acknowledgement.
     Ack,
 }
 
-/// A frame without its packet, which remains with the sender until a station has received it.
+/// A frame, without the packet that it carries; the packet stays with the sender until it is
+/// delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Frame type.
     pub kind: FrameKind,
-    /// Sender.
+    /// Sending station.
     pub from: StationId,
-    /// Receiver.
+    /// Receiving station.
     pub to: StationId,
-    /// Air time.
+    /// Air time, nanoseconds.
     pub air_time: Nanos,
-    /// Duration field: remaining time of the exchange after this frame (IEEE 802.11-1999 §7.1.3.2).
+    /// Duration field, nanoseconds: the remaining time of the exchange after this frame (IEEE
+    /// 802.11-1999 §7.1.3.2).
     pub duration: Nanos,
     /// Sequence number of a data frame, 0 to 4095; 0 in other frames.
     pub sequence: u16,
-    /// A data frame that was sent before with the same sequence number.
+    /// Whether the data frame was sent before with the same sequence number.
     pub retry: bool,
 }
 
 /// A transmitted frame, for traces and captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTrace {
-    /// Time at which its first bit left the antenna.
+    /// Time at which the frame's first bit left the antenna, nanoseconds.
     pub at: Nanos,
     /// Frame.
     pub frame: Frame,

@@ -1,4 +1,4 @@
-//! Accounting of packets and of the frames of each station.
+//! Counters of packets, and of the frames of each station.
 
 use super::frame::{Frame, FrameKind};
 use super::phy::SignalStart;
@@ -11,8 +11,8 @@ pub enum DropReason {
     QueueFull,
     /// The packet exceeds the maximum length of a frame.
     TooLong,
-    /// `short_retry_limit` transmissions of the RTS, or of a data frame without RTS, received no
-    /// answer.
+    /// `short_retry_limit` transmissions of an RTS, or of a data frame without RTS, received no
+    /// response.
     ShortRetryLimit,
     /// `long_retry_limit` transmissions of the data frame, each after a CTS, received no ACK.
     LongRetryLimit,
@@ -33,14 +33,14 @@ impl DropReason {
 pub struct Ledger {
     /// Packets passed to the medium.
     pub offered: u64,
-    /// Packets that their receiver has, each counted once.
+    /// Packets that arrived at their receiver; each counts once.
     pub delivered: u64,
     /// Packets dropped, by reason, in the order of [`DropReason::ALL`].
     pub dropped: [u64; DropReason::ALL.len()],
     /// Packets in a queue or on the air.
     pub waiting: u64,
-    /// Packets that the sender dropped although they had been delivered, because every ACK was
-    /// lost; included in `delivered`.
+    /// Packets that the sender dropped although they had arrived, because every ACK was lost;
+    /// included in `delivered`.
     pub delivered_unconfirmed: u64,
 }
 
@@ -50,7 +50,7 @@ impl Ledger {
         self.dropped[reason as usize]
     }
 
-    /// Whether packets are conserved.
+    /// Whether the counts satisfy the conservation of packets.
     pub fn is_balanced(&self) -> bool {
         self.offered == self.delivered + self.dropped.iter().sum::<u64>() + self.waiting
     }
@@ -59,31 +59,32 @@ impl Ledger {
 /// Frames sent and received by one station.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// RTS sent.
+    /// RTS frames sent.
     pub rts_sent: u64,
-    /// CTS sent.
+    /// CTS frames sent.
     pub cts_sent: u64,
     /// Data frames sent, including retries.
     pub data_sent: u64,
-    /// Data frames sent again.
+    /// Data frames sent with the retry flag.
     pub retries: u64,
-    /// ACKs sent.
+    /// ACK frames sent.
     pub acks_sent: u64,
     /// Packets whose ACK arrived.
     pub confirmed: u64,
-    /// RTS without a CTS.
+    /// RTS frames to which no CTS was received.
     pub cts_missing: u64,
-    /// Data frames without an ACK.
+    /// Data frames to which no ACK was received.
     pub ack_missing: u64,
-    /// Data frames received again, acknowledged and discarded.
+    /// Data frames that were received again; they are acknowledged and discarded.
     pub duplicates: u64,
-    /// Frames detected and not decoded.
+    /// Frames that were detected but not decoded.
     pub spoiled: u64,
-    /// Signals that overlapped and destroyed another frame, or could not be separated from it.
+    /// Signals that overlapped another frame so that both were lost, or that could not be separated
+    /// from it.
     pub collisions: u64,
-    /// Signals that a much stronger frame survived (capture).
+    /// Signals during which a much stronger frame was still decoded (capture).
     pub captures: u64,
-    /// Signals too weak to decode.
+    /// Signals that were too weak to decode.
     pub weak: u64,
     /// Signals that arrived while this station transmitted.
     pub while_transmitting: u64,

@@ -1,4 +1,4 @@
-//! The shared medium: stations, transmissions on the air, and the outcomes of packets.
+//! Shared medium: stations, transmissions on the air, and the outcomes of packets.
 
 mod lookahead;
 mod single_domain;
@@ -19,35 +19,35 @@ use super::parameters::{ParameterError, Parameters};
 use super::phy::{Receiver, SignalEnd, Timing, TransmissionId};
 use super::propagation::{Position, propagation_delay};
 
-/// A packet that has reached its receiver.
+/// A packet that has arrived at its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// Arrival time of its last bit.
+    /// Arrival time of the packet's last bit, nanoseconds.
     pub at: Nanos,
-    /// Sender.
+    /// Sending station.
     pub from: StationId,
-    /// Receiver.
+    /// Receiving station.
     pub to: StationId,
     /// Length in bytes, without frame headers.
     pub bytes: u32,
-    /// Packet.
+    /// The packet.
     pub payload: P,
 }
 
 /// A packet that was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped<P> {
-    /// Time of the drop.
+    /// Time of the drop, nanoseconds.
     pub at: Nanos,
-    /// Sender, which dropped it.
+    /// Sending station, which dropped the packet.
     pub from: StationId,
     /// Intended receiver.
     pub to: StationId,
     /// Length in bytes, without frame headers.
     pub bytes: u32,
-    /// Reason.
+    /// Reason of the drop.
     pub reason: DropReason,
-    /// Packet.
+    /// The packet.
     pub payload: P,
 }
 
@@ -56,13 +56,13 @@ pub struct Dropped<P> {
 pub enum Outcome<P> {
     /// The packet arrived.
     Delivered(Delivery<P>),
-    /// The packet was dropped after it had been queued. ([`Medium::enqueue`] returns the packets
-    /// that it refuses.)
+    /// The packet was dropped after it had been queued. Packets that [`Medium::enqueue`] refuses
+    /// are returned by that function and have no outcome.
     Dropped(Dropped<P>),
 }
 
-/// A packet in the queue of a station. The payload is removed at delivery; the rest remains until
-/// the sender receives the ACK.
+/// A packet in the queue of a station. Its payload is removed at delivery; the other fields remain
+/// until the sender receives the ACK.
 #[derive(Debug)]
 struct QueuedPacket<P> {
     to: StationId,
@@ -70,7 +70,7 @@ struct QueuedPacket<P> {
     payload: Option<P>,
 }
 
-/// A station that can detect the transmissions of another.
+/// A station that can detect the transmissions of another station.
 #[derive(Clone, Copy, Debug)]
 struct Listener {
     station: StationId,
@@ -85,14 +85,14 @@ struct Station<P> {
     dcf: Dcf,
     receiver: Receiver,
     queue: VecDeque<QueuedPacket<P>>,
-    /// By delay, then by station.
+    /// Stations that detect this station's transmissions, sorted by delay and then by station.
     listeners: Vec<Listener>,
 }
 
 /// An 802.11 medium, shared by stations that do not move; generic over the packet type.
 ///
-/// The driver calls [`advance`](Self::advance) with a time not after
-/// [`next_event`](Self::next_event), passes packets to [`enqueue`](Self::enqueue), and drains
+/// The driver must call [`advance`](Self::advance) no later than at
+/// [`next_event`](Self::next_event). It passes packets to [`enqueue`](Self::enqueue), and drains
 /// [`poll_outcome`](Self::poll_outcome).
 #[derive(Debug)]
 pub struct Medium<P> {
@@ -109,24 +109,24 @@ pub struct Medium<P> {
     ledger: Ledger,
     outcomes: VecDeque<Outcome<P>>,
     frame_traces: Option<Vec<FrameTrace>>,
-    /// Propagation between all stations, if all hear each other; computed when the first packet
-    /// arrives.
+    /// Propagation between all stations, if every station hears all others; computed when the first
+    /// packet arrives.
     mesh: Option<SingleDomain>,
-    /// Number of stations that have a packet.
+    /// Number of stations that have a packet to send.
     backlogged: usize,
-    /// A frame that has begun at all stations and is not stored on the air, because it is the only
-    /// frame.
+    /// The only frame on the air, if it has begun at all stations and is held. It is not in `air`
+    /// then.
     held: Option<LoneFrame>,
     /// Whether a frame may currently be held.
     holding: bool,
-    /// The exchange that the earliest deadline will start, if it is known and certain.
+    /// The exchange that will start at the earliest deadline, if it is known and certain.
     foreseen: Option<Exchange>,
 }
 
 impl<P> Medium<P> {
     /// Creates a medium without stations. `seed` is a draw from the medium's random stream. The
-    /// backoffs of each station have a stream derived from it and from the number of the station,
-    /// so that another station does not change the draws of the others.
+    /// backoff stream of each station is derived from `seed` and the number of the station, so that
+    /// adding a station does not change the draws of the others.
     ///
     /// # Errors
     /// [`ParameterError`] if `parameters` are inconsistent.
@@ -160,7 +160,7 @@ impl<P> Medium<P> {
     ///
     /// # Errors
     /// [`ParameterError::Position`] if the position is not finite, [`ParameterError::Stations`] if
-    /// there are 65535, [`ParameterError::Late`] after the first packet.
+    /// there are already 65535 stations, [`ParameterError::Late`] after the first packet.
     pub fn add_station(
         &mut self,
         position: Position,
@@ -211,14 +211,14 @@ impl<P> Medium<P> {
         Ok(id)
     }
 
-    /// Advances to `now`, and queues a packet of `bytes` for `to` at `station`.
+    /// Advances to `now`, and queues a packet of `bytes` bytes at `station` for the station `to`.
     ///
     /// # Errors
-    /// Returns the packet if the queue is full or the packet is too long. The drop is counted in
-    /// the ledger, and is not an outcome.
+    /// The packet and the reason, if the queue is full or the packet is too long. The ledger counts
+    /// the drop; no outcome is reported for it.
     ///
     /// # Panics
-    /// If one of the two is not a station of this medium, or if they are equal.
+    /// If `station` or `to` is not a station of this medium, or if they are equal.
     pub fn enqueue(
         &mut self,
         now: Nanos,
@@ -271,7 +271,7 @@ impl<P> Medium<P> {
         Ok(())
     }
 
-    /// Time of the next event, if no packet is enqueued before.
+    /// Time of the next event if no packet is enqueued before; `None` if there is none.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         debug_assert!(
@@ -282,8 +282,8 @@ impl<P> Medium<P> {
         (at != NO_DEADLINE).then_some(at)
     }
 
-    /// Processes all events up to and including `now`; outcomes can then be read by
-    /// [`poll_outcome`](Self::poll_outcome).
+    /// Processes all events up to and including `now`; [`poll_outcome`](Self::poll_outcome) then
+    /// returns their outcomes.
     pub fn advance(&mut self, now: Nanos) {
         self.let_go();
         self.run_until(now);
@@ -296,10 +296,10 @@ impl<P> Medium<P> {
         self.now = self.now.max(now);
     }
 
-    /// Like [`advance`](Self::advance), if no packet is enqueued after `now` and before `end`. A
-    /// frame that begins may then already have been processed at all its listeners if this happens
-    /// before `end`. Outcomes may therefore be reported late, but by less than the delay of the
-    /// link layer.
+    /// Like [`advance`](Self::advance), if it is certain that no packet is enqueued after `now` and
+    /// before `end`. A frame that begins may then be processed at all its listeners in advance, if
+    /// this is complete before `end`. Outcomes may therefore be reported late, but by less than the
+    /// delay of the link layer.
     pub fn advance_ahead(&mut self, now: Nanos, end: Nanos) {
         self.now = self.now.max(now);
         while self.earliest() <= now && self.earliest() != NO_DEADLINE {
@@ -307,8 +307,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Like [`advance_ahead`](Self::advance_ahead), processes one instant after the other before
-    /// `end`, until there is an outcome.
+    /// Like [`advance_ahead`](Self::advance_ahead), but processes one instant after the other,
+    /// until `end` or until there is an outcome.
     pub fn advance_quietly(&mut self, end: Nanos) {
         loop {
             let next = self.earliest();
@@ -319,7 +319,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Last instant that was processed, and number of instants with events.
+    /// Last instant that was processed, and the number of instants with events so far.
     pub fn reached(&self) -> (Nanos, u64) {
         (self.now, self.instants)
     }
@@ -330,8 +330,8 @@ impl<P> Medium<P> {
         self.deadlines.earliest.0.min(self.air.earliest.0)
     }
 
-    /// Processes the next event, which must exist, and the events before `limit` that follow from
-    /// it deterministically.
+    /// Processes the next event, which must exist, and the events before `limit` that necessarily
+    /// follow from it.
     #[inline(always)] // Inlined at both call sites, which process one event after the other.
     fn pass_next(&mut self, limit: Nanos) {
         if self.held.is_some() {
@@ -339,8 +339,8 @@ impl<P> Medium<P> {
         }
         let (deadline, station) = self.deadlines.earliest;
         let (edge, index) = self.air.earliest;
-        // The edge of a signal precedes a deadline at the same time: an ACK that arrives at the
-        // timeout is in time.
+        // A signal edge precedes a deadline at the same time, so that an ACK that arrives exactly
+        // at the timeout is in time.
         if edge <= deadline {
             self.foreseen = None;
             self.reach(edge);
@@ -352,7 +352,7 @@ impl<P> Medium<P> {
         self.events += 1;
     }
 
-    /// Records that an event occurs at `now`.
+    /// Advances the current time to `now`, at which an event occurs.
     #[inline]
     fn reach(&mut self, now: Nanos) {
         if now > self.now {
@@ -361,7 +361,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Next packet that was delivered or dropped, in the order of time.
+    /// Outcome of the next packet that was delivered or dropped, in the order of time.
     pub fn poll_outcome(&mut self) -> Option<Outcome<P>> {
         self.outcomes.pop_front()
     }
@@ -371,7 +371,7 @@ impl<P> Medium<P> {
         !self.outcomes.is_empty()
     }
 
-    /// Starts or stops the recording of all frames.
+    /// Starts or stops recording all frames.
     pub fn observe(&mut self, on: bool) {
         self.frame_traces = on.then(Vec::new);
     }
@@ -383,12 +383,12 @@ impl<P> Medium<P> {
             .flat_map(|frame_traces| frame_traces.drain(..))
     }
 
-    /// Accounting of all packets.
+    /// Packet counts of the medium.
     pub fn ledger(&self) -> Ledger {
         self.ledger
     }
 
-    /// Frames sent and received by `station`.
+    /// Frame counts of `station`.
     pub fn stats(&self, station: StationId) -> StationStats {
         self.stations[station.index()].dcf.stats
     }
@@ -419,7 +419,7 @@ impl<P> Medium<P> {
         &self.rules.timing
     }
 
-    /// Recomputes the deadline of `station` and updates the earliest deadline.
+    /// Recomputes the deadline of `station`, and updates the earliest deadline.
     #[inline]
     fn rearm(&mut self, station: StationId, now: Nanos) {
         let dcf = &mut self.stations[station.index()].dcf;
@@ -427,7 +427,7 @@ impl<P> Medium<P> {
         self.deadlines.set(station.index(), dcf.deadline());
     }
 
-    /// The deadline of `station` has expired.
+    /// Handles the expired deadline of `station`.
     fn expire(&mut self, now: Nanos, station: StationId, limit: Nanos) {
         if self.pass_exchange(now, station, limit) {
             return;
@@ -453,15 +453,15 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Processes the next edge of a transmission, at its next listener.
+    /// Processes the next edge of a transmission, which is at its next listener.
     fn pass_edge(&mut self, now: Nanos, index: usize) {
         let transmission = &mut self.air.transmissions[index];
         let Transmission { id, frame, .. } = *transmission;
         let (start, end) = (transmission.start, transmission.start + frame.air_time);
         let listeners = &self.stations[frame.from.index()].listeners[..];
         let begins = |begun: usize| listeners.get(begun).map(|it| start + it.delay);
-        // A frame that is shorter than the difference of two delays may begin here before it has
-        // ended at another listener.
+        // A frame that is shorter than the difference of two delays may end at a near listener
+        // before it begins at a far one.
         let beginning = begins(transmission.begun) == Some(now);
         let listener = if beginning {
             transmission.begun += 1;
@@ -503,8 +503,8 @@ impl<P> Medium<P> {
         self.heard(now, station, (ending, following), frame);
     }
 
-    /// A frame has ended at `station` with this result; `following`: the receiver is following
-    /// another frame.
+    /// Handles the end of a frame at `station` with the given result. `following`: the receiver is
+    /// following another frame.
     fn heard(
         &mut self,
         now: Nanos,
@@ -536,7 +536,7 @@ impl<P> Medium<P> {
         }
     }
 
-    /// The packet of a data frame has arrived.
+    /// Reports the packet of a data frame as delivered.
     fn deliver(&mut self, now: Nanos, [from, to]: [StationId; 2], sequence: u16) {
         let sender = &mut self.stations[from.index()];
         if sender.dcf.sequence_on_its_way() != Some(sequence) {

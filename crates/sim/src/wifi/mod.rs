@@ -1,18 +1,18 @@
-//! An 802.11 medium: stations that may or may not hear each other and share the medium by DCF.
+//! An 802.11 medium, which stations share by DCF. Stations need not hear each other.
 //!
-//! The model depends on time, geometry and packet lengths only, and not on the surrounding world.
-//! Its modules, from the antenna upwards:
+//! The model depends only on time, geometry and packet lengths, and not on the network around it.
+//! The modules, from the antenna upwards:
 //!
 //! - [`propagation`]: received power and delay;
-//! - [`phy`]: air times, and a receiver that follows one signal, loses it to others, or captures
-//!   it;
+//! - [`phy`]: air times, and a receiver that follows one signal, and may lose it to other signals
+//!   or capture it;
 //! - `backoff` and `dcf`: channel access, retries and NAV of a station;
 //! - [`medium`]: transports signals between stations, and packets to their receivers;
-//! - [`parameters`]: all numbers, as data, in two named sets;
-//! - [`ledger`]: accounting of packets and frames.
+//! - [`parameters`]: all numeric parameters, with two named sets;
+//! - [`ledger`]: counters of packets and frames.
 //!
 //! Collisions, hidden stations and captures are not modelled separately, because they result from
-//! the times at which stations hear each other.
+//! the times at which signals reach the stations.
 //!
 //! Broadcast, fragmentation, management frames, power save, rate adaptation, mobility and bit
 //! errors are not implemented, because no reproduced result needs them. A frame that is strong

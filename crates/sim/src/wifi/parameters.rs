@@ -1,4 +1,4 @@
-//! Parameters of a wireless medium, with two named sets.
+//! Parameters of a wireless medium, and two named sets of them.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
@@ -6,33 +6,34 @@ use thiserror::Error;
 
 use super::propagation::{Propagation, Radio};
 
-/// Time that a sender waits for a CTS or an ACK.
+/// Time for which a sender waits for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseTimeout {
     /// Until the PLCP header of the response should have arrived: SIFS + slot + preamble and header
     /// (IEEE 802.11-2007 §9.2.5.7, §9.2.8).
     Header,
-    /// Until the whole response should have arrived: SIFS + its air time + this slack.
+    /// Until the whole response should have arrived: SIFS + its air time + this slack, nanoseconds.
     WholeFrame(Nanos),
 }
 
-/// Behaviour of a station after a frame that it detected and could not decode.
+/// Behaviour of a station after a frame that it detected but could not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
-    /// The station waits for EIFS in place of DIFS, until it decodes a frame (IEEE 802.11-1999
+    /// The station waits for EIFS and not for DIFS, until it decodes a frame (IEEE 802.11-1999
     /// §9.2.3.4).
     EifsInsteadOfDifs,
     /// The station sets its NAV to EIFS, so that it always waits for EIFS and DIFS.
     EifsThenDifs,
 }
 
-/// Access of a frame that finds an idle medium and no backoff in progress.
+/// Access to the medium for a frame that arrives while the medium is idle and no backoff is in
+/// progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleAccess {
-    /// When the medium has been idle for DIFS, which may already be the case (IEEE 802.11-1999
-    /// §9.2.5.1).
+    /// The frame is sent when the medium has been idle for DIFS, which may already be the case
+    /// (IEEE 802.11-1999 §9.2.5.1).
     Immediate,
-    /// After DIFS from its arrival and a backoff drawn for it.
+    /// The frame is sent DIFS after its arrival, plus a backoff that is drawn for it.
     Backoff,
 }
 
@@ -41,7 +42,7 @@ pub enum IdleAccess {
 pub enum BackoffRange {
     /// 0 to CW, both included (IEEE 802.11-1999 §9.2.4).
     ThroughWindow,
-    /// 0 to CW - 1.
+    /// 0 to CW - 1, both included.
     BelowWindow,
 }
 
@@ -49,40 +50,41 @@ pub enum BackoffRange {
 /// [`Parameters::ieee80211b`] and [`Parameters::rafiq2007`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Slot time of the backoff.
+    /// Slot time of the backoff, nanoseconds.
     pub slot: Nanos,
-    /// Gap before a CTS, an ACK, or the data frame after a CTS.
+    /// SIFS, nanoseconds: the gap before a CTS, an ACK, or the data frame after a CTS.
     pub sifs: Nanos,
-    /// Time that a carrier must last before a station detects it (clear channel assessment).
-    /// Stations whose backoffs end within this time of each other transmit together, so that this
-    /// time, rather than the propagation delay, makes a slot one instant. The value must be less
-    /// than a slot.
+    /// Time that a carrier must last before a station detects it (clear channel assessment),
+    /// nanoseconds. Stations whose backoffs end within this time of each other transmit together.
+    /// It must be less than a slot.
     pub cca_time: Nanos,
     /// Minimum contention window, slots.
     pub cw_min: u32,
     /// Maximum contention window, slots.
     pub cw_max: u32,
-    /// Range of the draw of a backoff.
+    /// Range of the uniform draw of a backoff.
     pub backoff_range: BackoffRange,
-    /// Access of a frame that finds the medium idle.
+    /// Access for a frame that arrives while the medium is idle.
     pub idle_access: IdleAccess,
     /// Behaviour of a station after an undecodable frame.
     pub after_error: AfterError,
-    /// Time that a sender waits for a response.
+    /// Time for which a sender waits for a response.
     pub response_timeout: ResponseTimeout,
-    /// PLCP preamble, bits.
+    /// Length of the PLCP preamble, bits.
     pub preamble_bits: u32,
-    /// PLCP header, bits.
+    /// Length of the PLCP header, bits.
     pub plcp_header_bits: u32,
-    /// Rate of preamble and header, bits/s.
+    /// Rate of PLCP preamble and header, bits/s.
     pub plcp_rate: u64,
     /// Rate of data frames after the PLCP header, bits/s.
     pub data_rate: u64,
     /// Rate of RTS, CTS and ACK after the PLCP header, bits/s.
     pub basic_rate: u64,
-    /// The part of a frame after the PLCP header lasts a multiple of this time, rounded up.
+    /// The duration of the frame after the PLCP header is rounded up to a multiple of this time,
+    /// nanoseconds.
     pub air_time_unit: Nanos,
-    /// Bytes that a data frame adds to the packet: MAC header, FCS, and LLC with SNAP if present.
+    /// Bytes that a data frame adds to the packet: MAC header, FCS, and LLC and SNAP headers if
+    /// present.
     pub data_overhead: u32,
     /// Length of an RTS, bytes.
     pub rts_bytes: u32,
@@ -90,39 +92,39 @@ pub struct Parameters {
     pub cts_bytes: u32,
     /// Length of an ACK, bytes.
     pub ack_bytes: u32,
-    /// Data frames longer than this (bytes, including their overhead) are announced by RTS; 0
-    /// announces all.
+    /// Length of a data frame in bytes (including its overhead) above which it is preceded by RTS;
+    /// 0: every data frame.
     pub rts_threshold: u32,
-    /// Attempts for an RTS, and for a data frame sent without one.
+    /// Maximum number of attempts for an RTS, and for a data frame without RTS.
     pub short_retry_limit: u32,
-    /// Attempts for a data frame sent after RTS and CTS.
+    /// Maximum number of attempts for a data frame after RTS and CTS.
     pub long_retry_limit: u32,
     /// Maximum length of a packet, bytes.
     pub longest_packet: u32,
     /// Maximum number of packets at a station, including the one being transmitted; further packets
     /// are dropped.
     pub queue_limit: usize,
-    /// Time that the layer above spends on each packet, before the packet joins the interface queue
-    /// and again after it has arrived. The [`Medium`](super::Medium) itself does not wait for it,
-    /// but the link of a world does. The medium derives from it how late an outcome may be
-    /// reported.
+    /// Processing time of the layer above for each packet, nanoseconds: before the packet joins the
+    /// interface queue, and again after it has arrived. The [`Medium`](super::Medium) itself does
+    /// not delay packets by it, but the wireless link of a world does. The medium derives from it
+    /// by how much an outcome may be reported late.
     pub link_layer_delay: Nanos,
-    /// Bytes that the routing of a station adds to every packet that it originates, up to the
-    /// destination. Like `link_layer_delay` it is applied by the link of a world.
+    /// Bytes that the routing of a station adds to every packet that it originates, on all links up
+    /// to the destination. Like `link_layer_delay`, it is applied by the wireless link of a world.
     pub routing_header: u32,
-    /// Antennas and thresholds.
+    /// Antennas, transmit power, and thresholds of receivers.
     pub radio: Radio,
 }
 
 impl Parameters {
-    /// IEEE 802.11b at 11 Mb/s with the long preamble, and the defaults of the MIB of IEEE
-    /// 802.11-1999 and -2007.
+    /// IEEE 802.11b at 11 Mb/s with the long preamble, and the MIB defaults of IEEE 802.11-1999 and
+    /// -2007.
     ///
-    /// The standard leaves the following open, and this set defines it: 100 mW on channel 6;
-    /// antennas of gain 1 at 1.5 m above flat ground; frames are decoded from -76 dBm, the
-    /// sensitivity that §18.4.8.1 requires at 11 Mb/s; a carrier is detected from -80 dBm, which
-    /// §15.4.8.1 requires at 2 Mb/s, because the preamble is sent at an even lower rate; capture
-    /// from 10 dB; 50 packets.
+    /// The standard does not define the following, so this set does: 100 mW on channel 6; antennas
+    /// of gain 1 at 1.5 m above flat ground; frames are decoded from -76 dBm, the sensitivity that
+    /// §18.4.8.1 requires at 11 Mb/s; a carrier is detected from -80 dBm, which §15.4.8.1 requires
+    /// at 2 Mb/s, because the preamble is sent at an even lower rate; capture from 10 dB; 50
+    /// packets.
     pub const fn ieee80211b() -> Self {
         Self {
             slot: 20 * MICROSECOND,
@@ -139,9 +141,9 @@ impl Parameters {
             plcp_rate: 1_000_000,
             data_rate: 11_000_000,
             basic_rate: 1_000_000,
-            // §18.3.4: TXTIME takes the ceiling in microseconds.
+            // §18.3.4: TXTIME is rounded up to whole microseconds.
             air_time_unit: MICROSECOND,
-            // Header of three addresses 24, FCS 4, LLC 3 and SNAP 5.
+            // A MAC header with three addresses has 24 bytes, FCS 4, LLC 3 and SNAP 5.
             data_overhead: 36,
             rts_bytes: 20,
             cts_bytes: 14,
@@ -149,7 +151,7 @@ impl Parameters {
             rts_threshold: 2347,
             short_retry_limit: 7,
             long_retry_limit: 4,
-            // An MSDU of 2304 bytes minus LLC and SNAP.
+            // The maximum MSDU of 2304 bytes, minus LLC and SNAP.
             longest_packet: 2296,
             queue_limit: 50,
             link_layer_delay: 0,
@@ -169,14 +171,14 @@ impl Parameters {
         }
     }
 
-    /// The listing in Appendix 8.1 of Rafiq's thesis (2007), and the defaults of ns-2.35 for all
-    /// other values, because the thesis used its predecessor.
+    /// The parameters listed in Appendix 8.1 of Rafiq's thesis (2007). All other values are the
+    /// defaults of ns-2.35, because the thesis used its predecessor.
     ///
-    /// From the listing: slot, SIFS, preamble, PLCP header and its rate, data and basic rate (all
-    /// as in 802.11b), 2.4 GHz, 33.96 mW, both thresholds -82 dBm, two-ray ground, 50 packets. The
-    /// scan has lost the underscore of some names (`Pt`, `RXThresh`); if the listing had lost it
-    /// too, ns-2 would have used 281.8 mW and 3.652e-10 W. No reception depends on this at the
-    /// distances of the thesis (84 m and 191 m).
+    /// Taken from the listing: slot, SIFS, preamble, PLCP header and its rate, data and basic rate
+    /// (all as in 802.11b), 2.4 GHz, 33.96 mW, both thresholds -82 dBm, two-ray ground, 50 packets.
+    /// In the scan, some names lack their underscore (`Pt`, `RXThresh`); if the original listing
+    /// lacked it too, ns-2 used 281.8 mW and 3.652e-10 W. At the distances of the thesis (84 m and
+    /// 191 m) no reception depends on this difference.
     ///
     /// Differences from 802.11b ([`Parameters::ieee80211b`]):
     ///
@@ -198,8 +200,8 @@ impl Parameters {
     /// The following behaviour of ns-2 is not modelled: a captured frame sets the NAV of the
     /// station that captures it; a station that sent a CTS waits for the data before it contends;
     /// an RTS is refused once more, at the moment of the CTS; retries of a data frame that was
-    /// dropped for lack of a CTS count against the next one. `tests/wifi_models.rs` shows how
-    /// closely the two agree nevertheless.
+    /// dropped because no CTS arrived count against the next data frame. `tests/wifi_models.rs`
+    /// shows how closely this model agrees with ns-2 nevertheless.
     ///
     /// The comment of the listing attributes the values to FHSS; they are those of DSSS (FHSS has
     /// 50 us slots and 28 us SIFS).
@@ -317,7 +319,7 @@ impl Parameters {
     }
 }
 
-/// Upper bound of counts and lengths, so that no time overflows.
+/// Upper bound of counts and lengths, so that sums of times never overflow.
 const LARGE: u32 = 1 << 16;
 
 impl Default for Parameters {
@@ -326,7 +328,7 @@ impl Default for Parameters {
     }
 }
 
-/// Reason for which a medium cannot be created.
+/// Reason why a medium cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
     /// The parameter must be a positive, finite number.
@@ -338,7 +340,7 @@ pub enum ParameterError {
     /// The position of a station is not finite.
     #[error("a station's position must be finite")]
     Position,
-    /// There are too many stations; the maximum is 65535.
+    /// The medium already has 65535 stations, the maximum.
     #[error("a medium has 65535 stations at most")]
     Stations,
     /// A station was added after the first packet.

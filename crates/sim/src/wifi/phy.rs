@@ -1,4 +1,4 @@
-//! Times of the physical layer, and a receiver of overlapping signals.
+//! Physical layer: air times, and a receiver of overlapping signals.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, SECOND};
@@ -6,12 +6,12 @@ use anabranch_transport::time::{MICROSECOND, SECOND};
 use super::parameters::{Parameters, ResponseTimeout};
 use super::propagation::Radio;
 
-/// All times derived from [`Parameters`].
+/// All times derived from [`Parameters`], nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Gap before a frame that starts an exchange: SIFS and two slots.
+    /// DIFS, the gap before a frame that starts an exchange: SIFS and two slots.
     pub difs: Nanos,
-    /// Gap after an error: SIFS, the air time of an ACK at the basic rate, and DIFS.
+    /// EIFS, the gap after an error: SIFS, the air time of an ACK at the basic rate, and DIFS.
     pub eifs: Nanos,
     /// Air time of PLCP preamble and header.
     pub plcp: Nanos,
@@ -21,14 +21,14 @@ pub struct Timing {
     pub cts: Nanos,
     /// Air time of an ACK.
     pub ack: Nanos,
-    /// CTS timeout, from the end of the RTS.
+    /// CTS timeout, counted from the end of the RTS.
     pub cts_timeout: Nanos,
-    /// ACK timeout, from the end of the data frame.
+    /// ACK timeout, counted from the end of the data frame.
     pub ack_timeout: Nanos,
 }
 
 impl Timing {
-    /// Times for `parameters`, which must be valid.
+    /// Computes the times for `parameters`, which must be valid.
     pub fn new(parameters: &Parameters) -> Self {
         let plcp = u64::from(parameters.preamble_bits + parameters.plcp_header_bits) * SECOND
             / parameters.plcp_rate;
@@ -54,7 +54,7 @@ impl Timing {
         }
     }
 
-    /// Air time of a data frame with a packet of `packet` bytes.
+    /// Air time of a data frame that carries a packet of `packet` bytes, nanoseconds.
     pub fn data(&self, parameters: &Parameters, packet: u32) -> Nanos {
         self.plcp
             + body(
@@ -65,14 +65,14 @@ impl Timing {
     }
 }
 
-/// Air time of the part of a frame after its PLCP header.
+/// Air time of the part of a frame after its PLCP header, nanoseconds.
 fn body(parameters: &Parameters, bytes: u32, rate: u64) -> Nanos {
     (u64::from(bytes) * 8 * SECOND)
         .div_ceil(rate)
         .next_multiple_of(parameters.air_time_unit)
 }
 
-/// `span` as the Duration field represents it: rounded up to a microsecond (IEEE 802.11-1999
+/// Value of the Duration field for `span`: rounded up to a whole microsecond (IEEE 802.11-1999
 /// §7.1.3.2, §9.2.5.4).
 pub fn duration_field(span: Nanos) -> Nanos {
     span.next_multiple_of(MICROSECOND)
@@ -86,12 +86,12 @@ pub type TransmissionId = u64;
 struct Signal {
     transmission: TransmissionId,
     power: f64,
-    /// Strong enough to detect, too weak to decode, and the station could otherwise have received
-    /// it.
+    /// Whether the signal is strong enough to detect but too weak to decode, at a station that
+    /// could otherwise have received it.
     weak: bool,
 }
 
-/// The frame that a receiver is following.
+/// The frame that a receiver is following, that is, trying to decode.
 #[derive(Clone, Copy, Debug)]
 struct Lock {
     transmission: TransmissionId,
@@ -99,33 +99,33 @@ struct Lock {
     spoiled: bool,
 }
 
-/// Effect of the beginning of a signal.
+/// Effect of the start of a signal on a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalStart {
-    /// The receiver follows it.
+    /// The receiver follows the new frame.
     Followed,
-    /// The frame is too weak to decode.
+    /// The new frame is too weak to decode.
     Weak,
-    /// The station was transmitting and could not receive it.
+    /// The station is transmitting and cannot receive the frame.
     WhileTransmitting,
-    /// The receiver continues with the previous frame, which is strong enough.
+    /// The receiver continues to follow the previous frame, which is strong enough.
     Captured,
-    /// The frame overlaps another frame, and both frames are lost.
+    /// The new frame overlaps another frame, and both frames are lost.
     Collided,
 }
 
-/// Effect of the end of a signal.
+/// Effect of the end of a signal on a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalEnd {
     /// The frame was decoded.
     Decoded,
     /// A frame was detected and could not be decoded.
     Spoiled,
-    /// The station only detected a carrier.
+    /// The station detected only a carrier.
     Ignored,
 }
 
-/// Receiver of one station: the signals at its antenna, and the signal that the receiver follows.
+/// Receiver of one station: all signals at its antenna, and the frame that it follows.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     signals: Vec<Signal>,
@@ -139,18 +139,18 @@ impl Receiver {
         !self.signals.is_empty()
     }
 
-    /// Whether a frame is being followed, even if it is already destroyed.
+    /// Whether the receiver follows a frame, even one that is already lost.
     pub fn is_following(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// Whether the station transmits at `now`, so that it cannot receive.
+    /// Whether the station is transmitting at `now`, so that it cannot receive.
     pub fn is_transmitting(&self, now: Nanos) -> bool {
         now < self.transmitting_until
     }
 
-    /// The station transmits until `until`, and loses the frame that it was following. Returns
-    /// whether there was one.
+    /// Marks the station as transmitting until `until`; it loses the frame that it was following.
+    /// Returns whether it was following a frame.
     pub fn transmit(&mut self, until: Nanos) -> bool {
         self.transmitting_until = until;
         for signal in &mut self.signals {
@@ -159,7 +159,8 @@ impl Receiver {
         self.lock.take().is_some()
     }
 
-    /// A signal of `power` watts, at least the carrier-sense threshold, reaches the antenna.
+    /// Handles the start of a signal of `power` watts, which is at least the carrier-sense
+    /// threshold.
     pub fn begin(
         &mut self,
         now: Nanos,
@@ -202,7 +203,7 @@ impl Receiver {
         arrival
     }
 
-    /// A signal leaves the antenna.
+    /// Handles the end of a signal.
     pub fn end(&mut self, transmission: TransmissionId) -> SignalEnd {
         let Some(index) = self
             .signals

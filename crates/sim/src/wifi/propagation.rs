@@ -1,6 +1,6 @@
-//! Received power and propagation delay.
+//! Radio propagation: received power and propagation delay.
 //!
-//! Powers are linear (watts) and computed by `+ - * /` and `sqrt` only, so that all machines agree
+//! Powers are linear (watts) and computed only by `+ - * /` and `sqrt`, so that all machines agree
 //! on which stations hear each other.
 
 use anabranch_transport::Nanos;
@@ -18,7 +18,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// The point `(x, y)`, in metres.
+    /// The position `(x, y)`, in metres.
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
@@ -30,7 +30,7 @@ impl Position {
     }
 }
 
-/// Propagation delay over `distance` metres, in nanoseconds, rounded down; 0.3 m take one.
+/// Propagation delay over `distance` metres in nanoseconds, rounded down; 0.3 m take 1 ns.
 pub fn propagation_delay(distance: f64) -> Nanos {
     (distance * 1e9 / SPEED_OF_LIGHT) as Nanos
 }
@@ -40,27 +40,27 @@ pub fn propagation_delay(distance: f64) -> Nanos {
 pub enum Propagation {
     /// Friis' equation: power decreases with the square of the distance.
     FreeSpace,
-    /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`, and beyond it the
-    /// fourth power of the distance, because the ray reflected by the ground increasingly cancels
-    /// the direct ray.
+    /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`. Beyond it, power
+    /// decreases with the fourth power of the distance, because the ray reflected by the ground
+    /// increasingly cancels the direct ray.
     #[default]
     TwoRayGround,
 }
 
-/// Antennas, transmitters and receivers, which are the same for all stations of a medium.
+/// Radio properties, which are the same for all stations of a medium.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
     /// Power fed to the antenna, watts.
     pub transmit_power: f64,
     /// Carrier frequency, hertz.
     pub frequency: f64,
-    /// A frame weaker than this (watts) cannot be decoded.
+    /// Power in watts below which a frame cannot be decoded.
     pub receive_threshold: f64,
-    /// A signal weaker than this (watts) is not detected: the medium appears idle, and no frame is
-    /// disturbed. Not above `receive_threshold`.
+    /// Power in watts below which a signal is not detected: the medium appears idle, and the signal
+    /// disturbs no frame. Must not be above `receive_threshold`.
     pub carrier_sense_threshold: f64,
-    /// A frame survives overlapping signals if its power is at least this many times their sum (a
-    /// ratio, not dB).
+    /// Minimum ratio (not in dB) of a frame's power to the sum of overlapping signals at which the
+    /// frame is still decoded.
     pub capture_ratio: f64,
     /// Gain of the transmitting antenna, a ratio.
     pub transmit_gain: f64,
@@ -75,7 +75,8 @@ pub struct Radio {
 }
 
 impl Radio {
-    /// Whether a frame received with `power` watts can be decoded if no other signal overlaps it.
+    /// Whether a frame received with `power` watts can be decoded while no other signal overlaps
+    /// it.
     pub fn decodes(&self, power: f64) -> bool {
         power >= self.receive_threshold
     }
@@ -90,8 +91,9 @@ impl Radio {
         4.0 * std::f64::consts::PI * self.antenna_height * self.antenna_height / self.wavelength()
     }
 
-    /// Received power in watts over `distance` metres. It is limited to the power sent, because
-    /// Friis' equation does not hold in the near field, where it would give a gain.
+    /// Received power in watts at a distance of `distance` metres. It is limited to the power sent,
+    /// because Friis' equation does not hold in the near field, for which it would result in a
+    /// gain.
     pub fn received_power(&self, distance: f64) -> f64 {
         let sent = self.transmit_power * self.transmit_gain * self.receive_gain / self.system_loss;
         let square = distance * distance;
@@ -126,8 +128,8 @@ mod tests {
 
     #[test]
     fn friis_by_hand() {
-        // Rafiq's access point to his first node: (1, 2) to (80, 30), 83.815 m. lambda = 0.124914
-        // m, (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
+        // From Rafiq's access point at (1, 2) to his first node at (80, 30) the distance is 83.815
+        // m. With lambda = 0.124914 m, (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
         let radio = Parameters::rafiq2007().radio;
         let distance = Position::new(1.0, 2.0).distance(Position::new(80.0, 30.0));
         close(distance, 83.815);
@@ -139,7 +141,7 @@ mod tests {
     fn two_rays_take_over_beyond_the_crossover() {
         let mut radio = Parameters::rafiq2007().radio;
         close(radio.crossover_distance(), 226.35);
-        // h^4 / d^4 at 400 m: 5.0625 / 2.56e10 = 1.97754e-10.
+        // At 400 m, h^4 / d^4 = 5.0625 / 2.56e10 = 1.97754e-10.
         close(radio.received_power(400.0), 3.3962527e-2 * 1.97754e-10);
         radio.propagation = Propagation::FreeSpace;
         close(radio.received_power(400.0), 3.3962527e-2 * 6.1755e-10);

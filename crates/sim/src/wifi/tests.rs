@@ -1,4 +1,4 @@
-//! Tests of the medium, frame by frame.
+//! Tests of the medium that compare single frames with their computed times.
 
 mod conservation;
 mod exchange;
@@ -12,7 +12,7 @@ use super::*;
 /// A microsecond.
 const US: Nanos = 1_000;
 
-/// A medium with stations at `places`; payloads are numbers.
+/// A medium with stations at `places`, whose packets are numbers.
 fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<StationId>) {
     let mut medium = Medium::new(parameters, 1).unwrap();
     let place = |(index, &(x, y)): (usize, &(f64, f64))| {
@@ -38,7 +38,7 @@ fn told(medium: &mut Medium<u32>) -> Vec<SentFrame> {
         .collect()
 }
 
-/// Runs until there is no further event, and returns the outcomes of the packets.
+/// Runs until no event is left, and returns the outcomes of the packets.
 fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
     while let Some(at) = medium.next_event() {
         medium.advance(at);
@@ -46,7 +46,7 @@ fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
     std::iter::from_fn(|| medium.poll_outcome()).collect()
 }
 
-/// The delivered payloads, with their times.
+/// The delivered packets, with their times.
 fn delivered(outcomes: &[Outcome<u32>]) -> Vec<(Nanos, u32)> {
     let delivery = |outcome: &Outcome<u32>| match outcome {
         Outcome::Delivered(delivery) => Some((delivery.at, delivery.payload)),

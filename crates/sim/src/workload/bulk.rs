@@ -1,4 +1,4 @@
-//! Bulk data: as much as the transport accepts, like ns-2's FTP.
+//! Bulk workload: as much data as the transport accepts, like ns-2's FTP.
 
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -10,10 +10,10 @@ kind! {
     struct BulkConfig {
         /// Size of a message (SCTP) or of a write (TCP). Default: a message that fills a packet.
         message: Option<usize> = none, SIZE;
-        /// Total size. Default: unlimited.
+        /// Total size of the data. Default: unlimited.
         total: Option<u64> = none, SIZE;
     }
-    /// A greedy sender, which always has data to send.
+    /// Greedy sender that always has data to send.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "bulk", |config, context: Context| {
         let message = config.message.unwrap_or(context.packet);
         Ok(Box::new(match config.total {
@@ -23,7 +23,7 @@ kind! {
     };
 }
 
-/// Messages of constant size without pauses.
+/// Workload of messages of constant size without pauses.
 #[derive(Clone, Debug)]
 pub struct Bulk {
     message: usize,
@@ -31,7 +31,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// Messages of `message` bytes without end.
+    /// Messages of `message` bytes without a limit.
     pub const fn endless(message: usize) -> Self {
         Self {
             message,

@@ -14,7 +14,7 @@ kind! {
         /// Total number of messages. Default: unlimited.
         count: Option<u64> = none, COUNT;
     }
-    /// Messages at a constant rate.
+    /// Messages of constant size at a constant rate.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "cbr", |config, _| {
         let cbr = Cbr::new(config.rate, config.message)?;
         Ok(Box::new(match config.count {
@@ -24,18 +24,18 @@ kind! {
     };
 }
 
-/// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the
-/// nanosecond each time, so that rounding errors do not accumulate.
+/// Workload of constant bit rate. Message `n` is due `n` intervals after the first, rounded down to
+/// the nanosecond each time, so that rounding errors do not accumulate.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     pace: Pace,
     begin: Option<Nanos>,
-    /// Number of messages offered.
+    /// Number of messages offered so far.
     offered: u64,
     messages: Option<u64>,
 }
 
-/// Size of the messages and their rate.
+/// Pace of a workload: the size of its messages and their rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     rate: u64,
@@ -53,13 +53,13 @@ impl Pace {
         Ok(Self { rate, message })
     }
 
-    /// Time from the first message until message number `n` is due.
+    /// Time in nanoseconds from the first message until message number `n` is due.
     pub fn after(self, n: u64) -> Nanos {
         let bits = u128::from(n) * self.message as u128 * 8;
         Nanos::try_from(bits * 1_000_000_000 / u128::from(self.rate)).unwrap_or(Nanos::MAX)
     }
 
-    /// The facts of a workload that offers messages at this pace.
+    /// Static properties of a workload that offers messages at this pace.
     pub fn facts(self) -> Facts {
         Facts {
             sizes: [self.message as u64; 2],
@@ -70,10 +70,10 @@ impl Pace {
 }
 
 impl Cbr {
-    /// `rate` bits per second in messages of `message` bytes; the first is offered immediately.
+    /// Messages of `message` bytes at `rate` bits per second; the first is offered immediately.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if one of them is 0.
+    /// [`BuildError::Workload`] if `rate` or `message` is 0.
     pub fn new(rate: u64, message: usize) -> Result<Self, BuildError> {
         Ok(Self {
             pace: Pace::new(rate, message)?,

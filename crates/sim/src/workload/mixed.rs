@@ -1,4 +1,5 @@
-//! A mix of small and large messages, each class with its own interval and its own streams.
+//! Mixed workload: small and large messages, each class with a separate interval and separate
+//! streams.
 
 use anabranch_settings::{Kind, KindEntry, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -17,7 +18,7 @@ kind! {
         large: usize, SIZE;
         /// Time from one large message to the next.
         large_every: Nanos, INTERVAL;
-        /// Number of streams for large messages, which take streams 1, 2, ... in turn.
+        /// Number of streams for large messages, which use streams 1, 2, ... round robin.
         large_streams: u16 = 1, Kind::count(1, 65_534);
     }
     idle {
@@ -26,9 +27,8 @@ kind! {
             format!("over {}, which has one stream", context.carrier.title),
         );
     }
-    /// Small messages on stream 0, and large messages on the following streams, round robin. Each
-    /// class has a constant interval, and the first messages of both classes are sent at the same
-    /// time.
+    /// Small messages on stream 0, and large messages round robin on the following streams. Each
+    /// class has a constant interval; the first messages of both classes are sent at the same time.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "mixed", |config, _| {
         let small = Class::new(config.small, config.small_every);
         let large = Class::new(config.large, config.large_every);
@@ -36,7 +36,7 @@ kind! {
     };
 }
 
-/// Messages of one size at a constant interval.
+/// Class of messages with one size and a constant interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
     size: usize,
@@ -54,13 +54,13 @@ impl Class {
         }
     }
 
-    /// Time from the first message until the next one is due.
+    /// Time in nanoseconds from the first message of the class until the next one is due.
     fn due(&self) -> Nanos {
         self.every.saturating_mul(self.offered)
     }
 }
 
-/// A mix of small and large messages.
+/// Workload that mixes small and large messages.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     small: Class,
@@ -70,7 +70,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// Small messages on stream 0, large ones on streams 1 to `large_streams` in round-robin order.
+    /// Small messages on stream 0, and large messages round robin on streams 1 to `large_streams`.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if a size, an interval or the number of streams is 0.
@@ -92,10 +92,10 @@ impl Mixed {
         })
     }
 
-    /// The mean time between two messages of any class.
+    /// Mean time between two messages of any class, nanoseconds.
     fn gap(&self) -> Nanos {
         let [small, large] = [self.small.every, self.large.every].map(u128::from);
-        // The result is at most the shorter interval.
+        // The result is at most the shorter interval, so it fits into `Nanos`.
         (small * large / (small + large).max(1)) as Nanos
     }
 }

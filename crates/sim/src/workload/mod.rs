@@ -1,7 +1,7 @@
-//! Workloads: the messages that an application offers, and their times. Workloads are independent
-//! of transports; an adapter polls the workload and feeds a transport.
+//! Workloads: the messages that an application offers, and the times at which it offers them.
+//! Workloads are independent of transports; an adapter polls the workload and feeds a transport.
 //!
-//! A workload is one file, which contains its declaration, and one line in [`KINDS`].
+//! To add a workload, write one file with its declaration, and add one line to [`KINDS`].
 
 mod bulk;
 mod cbr;
@@ -48,23 +48,23 @@ pub fn kinds() -> Registry<BoxedWorkload, Context> {
 /// Inputs for building a workload, in addition to its parameters.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// The workload's random stream.
+    /// Random stream of the workload.
     pub rng: Rng,
-    /// Size of a message that fills a packet of its transport, bytes.
+    /// Size of a message that fills a packet of the transport, bytes.
     pub packet: usize,
-    /// Properties of the transport.
+    /// Capabilities of the transport that carries the workload.
     pub carrier: TransportCapabilities,
 }
 
-/// Capabilities of a transport, because some parameters of workloads have no effect over some
-/// transports.
+/// Capabilities of a transport. Some parameters of workloads have no effect over transports without
+/// them.
 #[derive(Clone, Debug)]
 pub struct TransportCapabilities {
     /// Name of the transport in error messages.
     pub title: String,
-    /// The transport preserves message boundaries.
+    /// Whether the transport preserves message boundaries.
     pub messages: bool,
-    /// The transport has a single stream.
+    /// Whether the transport has only a single stream.
     pub one_stream: bool,
 }
 
@@ -83,7 +83,8 @@ impl Context {
         }
     }
 
-    /// The reason why the largest message of a transfer has no effect, if it has none.
+    /// The reason why the maximum message size of a transfer has no effect, if the transport does
+    /// not preserve messages.
     fn no_messages(&self) -> Option<String> {
         let TransportCapabilities {
             title, messages, ..
@@ -94,13 +95,13 @@ impl Context {
 }
 
 impl Default for Context {
-    /// For a workload that is only inspected and never run.
+    /// Context of a workload that is only inspected and never run.
     fn default() -> Self {
         Self::new(Seed::default().stream("workload"), 1460)
     }
 }
 
-/// The parameters that the workloads share.
+/// Parameters and value kinds that the workloads share.
 const MESSAGE: Setting = Setting::new("message", " Size of a message.", SIZE);
 const SIZE: Kind = Kind::bytes(1, 1 << 40);
 const RATE: Setting = Setting::new(
@@ -109,26 +110,28 @@ const RATE: Setting = Setting::new(
     Kind::rate(1, 1_000_000_000_000),
 );
 const COUNT: Kind = Kind::count(1, u64::MAX);
-/// A time above 0, and one that may be 0.
+/// Value kinds of a time above 0, and of a time that may be 0.
 const INTERVAL: Kind = Kind::duration(1, Nanos::MAX);
 const PAUSE: Kind = Kind::duration(0, Nanos::MAX);
 
-/// A message or a transfer. A transport may carry it in any number of pieces.
+/// A message or a transfer that a workload offers. A transport may carry it in any number of
+/// pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Size, bytes.
+    /// Size of the message, bytes.
     pub size: usize,
-    /// The stream on which it should be sent; `None`: the adapter chooses. Transports without
-    /// streams ignore it.
+    /// Stream on which the message should be sent; `None`: the adapter chooses the stream.
+    /// Transports without streams ignore it.
     pub stream: Option<u16>,
-    /// The time at which it was due. The message may be taken later, if the transport has no buffer
-    /// space at that time. `None`: the time at which it is taken.
+    /// Time at which the message was due, nanoseconds. A transport without buffer space at that
+    /// time takes it later. `None`: the message is due when it is taken.
     pub due: Option<Nanos>,
-    /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
-    /// single piece.
+    /// Maximum size of the pieces in bytes, over a transport that preserves message boundaries;
+    /// `None`: a single piece.
     pub piece: Option<usize>,
-    /// Size of the answer that the receiver sends when it has received the whole message. The
-    /// workload is notified of the last byte of the answer by [`Workload::answered`].
+    /// Size of the answer in bytes that the receiver sends after it has received the whole message;
+    /// `None`: no answer. When the last byte of the answer arrives, the adapter calls
+    /// [`Workload::answered`].
     pub answer: Option<usize>,
 }
 
@@ -152,16 +155,16 @@ impl Message {
     }
 }
 
-/// The result of polling a workload.
+/// Result of polling a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// A message, which is removed from the workload.
+    /// A message, which is thereby removed from the workload.
     Now(Message),
-    /// No message before this time.
+    /// The next message is due at this time, nanoseconds.
     At(Nanos),
-    /// No message before an answer has arrived: see [`Workload::answered`].
+    /// The next message is due only after an answer: see [`Workload::answered`].
     Waiting,
-    /// No more messages.
+    /// The workload has ended.
     Done,
 }
 
@@ -170,24 +173,24 @@ pub enum Offer {
 pub struct Facts {
     /// Minimum and maximum message size, bytes.
     pub sizes: [u64; 2],
-    /// Maximum size of the pieces over a transport that preserves message boundaries; `None`: a
-    /// single piece.
+    /// Maximum size of the pieces in bytes, over a transport that preserves message boundaries;
+    /// `None`: a single piece.
     pub piece: Option<u64>,
-    /// The workload offers messages at times that do not depend on the transport. Otherwise a
-    /// transport with a window should pace it.
+    /// Whether the workload offers messages at times that do not depend on the transport. Otherwise
+    /// the transport needs a window, which limits the rate.
     pub paced: bool,
-    /// The workload never ends.
+    /// Whether the workload never ends.
     pub endless: bool,
-    /// The messages of the flow are answered, so the transport must carry data in both directions.
+    /// Whether the messages are answered, so that the transport must carry data in both directions.
     pub answered: bool,
-    /// The mean time between two messages, nanoseconds, if it is known.
+    /// Mean time between two messages, nanoseconds, if it is known.
     pub gap: Option<Nanos>,
-    /// Maximum number of messages, if the workload ends by itself.
+    /// Maximum number of messages, if the workload ends.
     pub messages: Option<u64>,
 }
 
 impl Default for Facts {
-    /// Messages of any size, offered by the workload's own clock.
+    /// Properties of a paced workload with messages of any size.
     fn default() -> Self {
         Self {
             sizes: [1, 1],
@@ -202,29 +205,30 @@ impl Default for Facts {
 }
 
 impl Facts {
-    /// Minimum and maximum size of the pieces over a transport that preserves message boundaries,
-    /// bytes; the last piece of a transfer may be smaller.
+    /// Minimum and maximum size of the pieces in bytes, over a transport that preserves message
+    /// boundaries. The last piece of a transfer may be smaller.
     pub fn pieces(&self) -> [u64; 2] {
         let most = self.piece.unwrap_or(u64::MAX);
         self.sizes.map(|size| size.min(most))
     }
 }
 
-/// A source of messages.
+/// A source of messages for a transport.
 ///
-/// The adapter should call [`Workload::next`] while the transport has buffer space; each `Now`
-/// returns a message. A workload keeps its own time: a message for which the transport had no space
-/// when it was due is offered late, at the next call. Time begins at the first call.
+/// The adapter should call [`Workload::next`] while the transport has buffer space; each
+/// [`Offer::Now`] contains a message. A workload has its own schedule: if the transport has no
+/// space when a message is due, the message is offered late, at the next call. The schedule starts
+/// at the first call.
 pub trait Workload {
     /// Polls the workload at `now`.
     fn next(&mut self, now: Nanos) -> Offer;
 
-    /// The last byte of an answer arrived.
+    /// Called when the last byte of an answer arrives.
     fn answered(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// Static properties of the workload.
+    /// Static properties of the workload, which must not change during a run.
     fn facts(&self) -> Facts {
         Facts::default()
     }

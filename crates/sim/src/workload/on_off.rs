@@ -1,4 +1,4 @@
-//! Bursts at a constant rate, separated by pauses.
+//! On-off workload: bursts at a constant rate, separated by pauses.
 
 use anabranch_settings::{Kind, KindEntry, kind};
 use anabranch_transport::Nanos;
@@ -19,10 +19,11 @@ kind! {
         on: Nanos, INTERVAL;
         /// Length of an off period; the mean if `exponential`.
         off: Nanos, PAUSE;
-        /// Periods are exponentially distributed. Off: constant.
+        /// Draw the lengths of periods from exponential distributions. Off: the lengths are
+        /// constant.
         exponential: bool = false, Kind::Flag;
     }
-    /// A constant rate in on periods, no data in off periods.
+    /// A constant rate in on periods, and no data in off periods.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "on-off", |config, context: Context| {
         let [on, off] = [config.on, config.off].map(|it| Span::new(it, config.exponential));
         let source = OnOff::new(config.rate, config.message, on, off, context.rng);
@@ -30,17 +31,17 @@ kind! {
     };
 }
 
-/// Duration of a burst or of a pause.
+/// Distribution of the duration of a burst or a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span {
-    /// Constant.
+    /// Constant duration, nanoseconds.
     Fixed(Nanos),
-    /// Exponentially distributed with this mean.
+    /// Exponential distribution with this mean, nanoseconds.
     Exponential(Nanos),
 }
 
 impl Span {
-    /// A constant duration, or a random duration with this mean.
+    /// A constant duration of `mean`, or an exponential distribution with this mean.
     pub(super) fn new(mean: Nanos, exponential: bool) -> Self {
         match exponential {
             true => Span::Exponential(mean),
@@ -62,24 +63,23 @@ impl Span {
     }
 }
 
-/// A source that alternates between on and off; it begins with on.
+/// Workload that alternates between on and off periods, and begins with an on period.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     pace: Pace,
     on: Span,
     off: Span,
     rng: Rng,
-    /// The current or next burst: its begin, its end, and the number of its messages that were
-    /// offered.
+    /// The current or next burst: its start, its end, and the number of messages offered in it.
     burst: Option<(Nanos, Nanos, u64)>,
 }
 
 impl OnOff {
-    /// During a burst, `rate` bits per second in messages of `message` bytes, the first at the
-    /// beginning of the burst. `rng` draws the durations.
+    /// During a burst, messages of `message` bytes are offered at `rate` bits per second, the first
+    /// at the start of the burst. The durations are drawn from `rng`.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if the rate, the size or the mean burst is 0.
+    /// [`BuildError::Workload`] if the rate, the message size or the mean burst is 0.
     pub fn new(
         rate: u64,
         message: usize,
@@ -100,7 +100,7 @@ impl OnOff {
     }
 
     fn burst_from(&mut self, begin: Nanos) -> (Nanos, Nanos, u64) {
-        // A burst of length 0 would never make progress.
+        // At least 1 ns, because time would not advance with bursts of length 0.
         let length = self.on.draw(&mut self.rng).max(1);
         (begin, begin.saturating_add(length), 0)
     }
@@ -134,7 +134,7 @@ impl Workload for OnOff {
 
     fn facts(&self) -> Facts {
         let facts = self.pace.facts();
-        // No message is offered in off periods.
+        // The mean gap also includes the off periods, in which no message is offered.
         let [on, off] = [self.on, self.off].map(|span| u128::from(span.mean()));
         let gap = u128::from(facts.gap.unwrap_or(0).max(1)) * (on + off) / on.max(1);
         Facts {

@@ -1,4 +1,5 @@
-//! A client that sends a request, waits for the response, pauses, and sends the next request.
+//! Request-response workload: a client sends a request, waits for the response, pauses, and sends
+//! the next request.
 
 use anabranch_settings::{Kind, KindEntry, NestedKind, idle_if, kind};
 use anabranch_transport::Nanos;
@@ -18,8 +19,8 @@ kind! {
         response: NestedKind, size::SIZES;
         /// Time between an answer and the next request; the mean if `exponential`.
         think: Nanos = "0 s", PAUSE;
-        /// The times between an answer and the next request are exponentially distributed. Off:
-        /// constant.
+        /// Draw the times between an answer and the next request from an exponential distribution.
+        /// Off: the times are constant.
         exponential: bool = false, Kind::Flag;
         /// Total number of requests. Default: unlimited.
         count: Option<u64> = none, COUNT;
@@ -33,8 +34,8 @@ kind! {
         message: |_, context: &Context| context.no_messages();
     }
     /// The source sends a request, the sink answers when the request is complete, and the source
-    /// waits (`think`) before the next one. There is one request at a time. A transfer is a request
-    /// with its answer. Needs a transport that carries data in both directions.
+    /// waits for `think` before the next request. There is one request at a time. A transfer is a
+    /// request with its answer. Requires a transport that carries data in both directions.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "request-response", |config, context: Context| {
         let sizes = [size::make(&config.request)?, size::make(&config.response)?];
         let think = Span::new(config.think, config.exponential);
@@ -47,9 +48,9 @@ kind! {
     };
 }
 
-/// A closed loop of requests and responses.
+/// Workload of requests and responses in a closed loop: one request at a time.
 pub struct RequestResponse {
-    /// Sizes of requests and of responses.
+    /// Size distributions of requests and of responses.
     sizes: [Box<dyn Sizes>; 2],
     think: Span,
     piece: usize,
@@ -58,24 +59,24 @@ pub struct RequestResponse {
     state: State,
 }
 
-/// State of the client.
+/// State of the client between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The next request can be sent.
     Ready,
-    /// A request was sent and its response is not complete.
+    /// A request was sent, and its response is not complete.
     Waiting,
-    /// The next request is due at this time.
+    /// The client pauses; the next request is due at this time.
     Thinking(Nanos),
 }
 
 impl RequestResponse {
-    /// Requests and responses of `sizes`, with a pause between a response and the next request.
-    /// `rng` draws all three.
+    /// Requests and responses with the size distributions `sizes`, and a pause after each response.
+    /// Sizes and pauses are drawn from `rng`.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if `piece`, the maximum size of messages that carry part of a
-    /// request or a response, is 0.
+    /// [`BuildError::Workload`] if `piece`, the maximum size of the messages that carry parts of a
+    /// request or response, is 0.
     pub fn new(
         sizes: [Box<dyn Sizes>; 2],
         think: Span,

@@ -1,12 +1,12 @@
-//! The offers of each workload, compared with times computed by hand.
+//! Tests of the offers of each workload, with times computed by hand.
 
 use super::*;
 use crate::rng::Seed;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Polls the workload at the times that it returns, and records the sizes with the times at which
-/// they were offered.
+/// Polls the workload at the times that it returns. Records the size of each message and the time
+/// at which it was offered.
 fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, usize)> {
     let (mut now, mut offers) = (begin, Vec::new());
     loop {
@@ -37,7 +37,7 @@ fn bulk_ends_with_its_last_byte() {
 
 #[test]
 fn cbr_keeps_its_rate_without_drift() {
-    // 3 messages of 125 bytes per second do not divide a second evenly.
+    // The interval of 3 messages of 125 bytes per second is not a whole number of nanoseconds.
     let mut cbr = Cbr::new(3000, 125).unwrap();
     let times: Vec<Nanos> = offers(&mut cbr, 10, 10 + 2 * SECOND)
         .iter()
@@ -68,7 +68,7 @@ fn cbr_offers_late_messages_that_were_not_polled_in_time() {
 #[test]
 fn on_off_with_fixed_spans_repeats() {
     let (on, off) = (Span::Fixed(250), Span::Fixed(1000));
-    // A message of 100 bytes every 100 ns: three in a burst, at 0, 100 and 200.
+    // Messages of 100 bytes are 100 ns apart, so each burst has three, at 0, 100 and 200.
     let rng = Seed::default().stream("on-off");
     let mut source = OnOff::new(8_000_000_000, 100, on, off, rng).unwrap();
     let times: Vec<Nanos> = offers(&mut source, 0, 2600).iter().map(|o| o.0).collect();
@@ -84,8 +84,9 @@ fn on_off_with_exponential_spans_has_its_mean_rate() {
     let rng = Seed::new(3, 0).stream("on-off");
     let mut source = OnOff::new(80_000, 100, on, off, rng).unwrap();
     let sent = offers(&mut source, 0, 20_000 * SECOND).len() as f64;
-    // On for a quarter of the time at 100 messages per second, plus half a message per burst
-    // because each begins with one: 10,000 bursts of 50 messages on average.
+    // The source is on for a quarter of the time, at 100 messages per second. Each burst begins
+    // with a message, which adds half a message per burst: 10,000 bursts of 50.5 messages on
+    // average.
     let expected = 10_000.0 * (50.0 + 0.5);
     assert!((sent / expected - 1.0).abs() < 0.04, "{sent}");
     let rng = Seed::default().stream("x");
@@ -155,9 +156,9 @@ fn poisson_arrivals_come_at_their_mean_rate_and_in_bursts() {
         .iter()
         .map(|offer| offer.0)
         .collect();
-    // 20,000 expected, three standard deviations are 424.
+    // 20,000 messages are expected; three standard deviations are 424.
     assert!((19_576..20_424).contains(&times.len()), "{}", times.len());
-    // Gaps below the mean: 1 - 1/e = 0.632.
+    // A gap is below the mean with a probability of 1 - 1/e = 0.632.
     let short = times.windows(2).filter(|pair| pair[1] - pair[0] < SECOND);
     let share = short.count() as f64 / times.len() as f64;
     assert!((share - 0.632).abs() < 0.011, "{share}");
@@ -182,7 +183,7 @@ fn a_request_waits_for_the_answer_to_the_one_before() {
     assert_eq!([client.next(5), client.next(90)], [Offer::Waiting; 2]);
     client.answered(100);
     assert_eq!(client.next(100), Offer::At(130));
-    // An unexpected answer has no effect.
+    // An answer without a pending request has no effect.
     client.answered(110);
     assert_eq!(client.next(140), asked(130));
     assert_eq!(

@@ -10,12 +10,12 @@ use crate::error::BuildError;
 kind! {
     /// The parameter of [`Trace`].
     struct TraceConfig {
-        /// The messages, in order of time.
+        /// Messages of the trace, in the order of time.
         messages: Vec<TraceEntry>, Kind::List(&TraceEntry::KIND);
     }
-    /// A list of messages. A spec may name a `file` instead: lines `time,size` or
-    /// `time,size,stream`, in seconds from the flow's start and in bytes, unless a title line gives
-    /// other units, or a Parquet file (`.parquet`) with these columns.
+    /// Trace: a list of messages with their times. In a spec, `file` may name a file instead: lines
+    /// `time,size` or `time,size,stream`, in seconds from the flow's start and in bytes, unless a
+    /// title line gives other units; or a Parquet file (`.parquet`) with these columns.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "trace", |config, _| {
         let entries = config.messages;
         let mut pairs = entries.windows(2);
@@ -34,16 +34,16 @@ table! {
     /// One message of a trace.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TraceEntry {
-        /// Time after the flow's start.
+        /// Time of the message after the start of the flow.
         at: Nanos, PAUSE;
-        /// Size of the message.
+        /// Size of the message in bytes.
         size: usize, SIZE;
         /// Stream of the message.
         stream: u16 = 0, Kind::count(0, u16::MAX as u64);
     }
 }
 
-/// The messages of a trace, in order.
+/// Workload that offers the messages of a trace, in order.
 #[derive(Clone, Debug)]
 pub struct Trace {
     entries: Vec<TraceEntry>,
@@ -52,10 +52,11 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Offers these messages.
+    /// Offers the given messages.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if they are not in the order of time or one is empty.
+    /// [`BuildError::Workload`] if the messages are not in the order of time or one of them is
+    /// empty.
     pub fn new(entries: Vec<TraceEntry>) -> Result<Self, BuildError> {
         if !entries.is_sorted_by_key(|entry| entry.at) {
             return Err(BuildError::Workload("a trace in the order of time"));

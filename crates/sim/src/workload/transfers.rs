@@ -1,4 +1,4 @@
-//! Transfers that arrive independently of the completion of earlier ones (open loop).
+//! Open-loop workload: transfers that arrive whether or not earlier ones are complete.
 
 use anabranch_settings::{KindEntry, NestedKind, Setting, Value, kind, spelled};
 use anabranch_transport::Nanos;
@@ -8,7 +8,7 @@ use super::{BoxedWorkload, COUNT, Context, Facts, INTERVAL, Message, Offer, SIZE
 use crate::error::BuildError;
 use crate::rng::Rng;
 
-/// Distribution of the gaps between arrivals.
+/// Distribution of the times between arrivals.
 enum Gaps {
     Poisson,
     Fixed,
@@ -18,7 +18,7 @@ spelled!(Gaps: Gaps::Poisson = "poisson", Gaps::Fixed = "fixed");
 kind! {
     /// The parameters of [`Transfers`].
     struct TransfersConfig {
-        /// Times between arrivals: `poisson`: exponentially distributed; `fixed`: constant.
+        /// Times between arrivals. `poisson`: exponentially distributed; `fixed`: constant.
         arrivals: Gaps = "poisson", Gaps::KIND;
         /// Mean time between two arrivals.
         every: Nanos, INTERVAL;
@@ -31,10 +31,10 @@ kind! {
     idle {
         message: |_, context: &Context| context.no_messages();
     }
-    /// Transfers that arrive at given times, whether or not earlier ones are complete, as pages of
+    /// Transfers that arrive whether or not earlier ones are complete, for example the pages of
     /// many users over one connection. The first arrives after one interval. Over SCTP a transfer
-    /// is sent in messages of at most `message`, all on one stream: its number modulo the number of
-    /// streams.
+    /// is sent in messages of at most `message` bytes, all on one stream: the number of the
+    /// transfer modulo the number of streams.
     pub(super) static ENTRY: KindEntry<BoxedWorkload, Context> = "transfers", |config, context: Context| {
         let arrivals = Arrivals {
             gaps: Span::new(config.every, matches!(config.arrivals, Gaps::Poisson)),
@@ -46,7 +46,7 @@ kind! {
     };
 }
 
-/// Maximum size of the messages that carry parts of a transfer.
+/// The `message` parameter: maximum size of the messages that carry parts of a transfer.
 pub(super) const MAX_MESSAGE: Setting = Setting::new(
     "message",
     " Over SCTP: largest message that carries part of a transfer. Default: a message that fills a packet.",
@@ -54,32 +54,32 @@ pub(super) const MAX_MESSAGE: Setting = Setting::new(
 )
 .optional();
 
-/// Times and number of arrivals.
+/// Arrival process of transfers: times and number.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals {
-    /// The gaps between arrivals.
+    /// Distribution of the times between arrivals.
     pub gaps: Span,
     /// Number of arrivals; `None`: unlimited.
     pub count: Option<u64>,
 }
 
-/// An open loop of transfers.
+/// Workload of transfers in an open loop.
 pub struct Transfers {
     arrivals: Arrivals,
     sizes: Box<dyn Sizes>,
     piece: usize,
     rng: Rng,
-    /// Time of the next arrival.
+    /// Time of the next arrival, nanoseconds; `None` before the first call.
     due: Option<Nanos>,
     offered: u64,
 }
 
 impl Transfers {
-    /// Transfers of `sizes`, in messages of at most `piece` bytes over a transport with messages.
-    /// `rng` draws gaps and sizes.
+    /// Transfers with the size distribution `sizes`. Over a transport that preserves messages they
+    /// are sent in messages of at most `piece` bytes. Arrival times and sizes are drawn from `rng`.
     ///
     /// # Errors
-    /// [`BuildError::Workload`] if the mean gap or the piece is 0.
+    /// [`BuildError::Workload`] if the mean time between arrivals or `piece` is 0.
     pub fn new(
         arrivals: Arrivals,
         sizes: Box<dyn Sizes>,

@@ -1,4 +1,4 @@
-//! Input and output of agents: the packets that they receive and send, and their alarms.
+//! Input and output of agents: delivery of arriving packets, sending, and alarms.
 
 use anabranch_transport::{Nanos, Path, Transmit};
 use bytes::{Buf, Bytes};
@@ -11,8 +11,8 @@ use crate::ip::HOP_LIMIT;
 use crate::network::Network;
 use crate::packet::{DropReason, Packet, Parcel};
 
-/// Maximum number of packets that an agent may send at one wake-up; above it the world reports it
-/// as stalled.
+/// Maximum number of packets that an agent may send at one wake-up; beyond it the world reports the
+/// agent as stalled.
 const MAX_PACKETS: u32 = 1 << 20;
 
 /// Delivers a packet that has arrived at a node to its agent, which must then be driven.
@@ -55,7 +55,7 @@ pub(super) fn deliver<'a>(
     Some(slot)
 }
 
-/// The packet matches no agent.
+/// Handles a packet that matches no agent: it leaves the world or is dropped.
 #[cold]
 #[inline(never)]
 fn leave<'a>(
@@ -68,8 +68,8 @@ fn leave<'a>(
     None
 }
 
-/// Sends the packets of an agent and sets its alarm, by the contract of transports. `false` if it
-/// sends without end.
+/// Sends the packets of an agent and sets its alarm, as the contract of transports specifies.
+/// Returns false if the agent sends endlessly.
 #[inline(always)] // Called in the event loop, and once for the others.
 pub(super) fn drive(
     network: &mut Network,
@@ -78,7 +78,7 @@ pub(super) fn drive(
     slot: &mut AgentSlot,
 ) -> bool {
     let mut left = MAX_PACKETS;
-    // The packet is not copied.
+    // The agent writes into the arena, so the packet is not copied.
     while let Some(transmit) = &slot.agent.poll_transmit(now, arena.buffer()) {
         let bytes = arena.take();
         debug_assert_eq!(bytes.len(), transmit.len);
@@ -89,7 +89,7 @@ pub(super) fn drive(
             return false;
         }
     }
-    // The agent has started, because it was driven.
+    // The agent has started, because it has been driven.
     let at = slot.deadline_once_started();
     let at = at.map(|deadline| deadline.max(now));
     network

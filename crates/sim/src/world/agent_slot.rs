@@ -1,4 +1,4 @@
-//! An agent of a world, with related state of the world.
+//! Agent slot: an agent of a world, and the state that the world keeps for it.
 
 use anabranch_transport::{Nanos, Path};
 
@@ -6,36 +6,37 @@ use crate::agent::Agent;
 use crate::ids::NodeId;
 use crate::network::{Departure, Network};
 
-/// Maximum number of wake-ups of an agent at one instant; above it the world reports it as stalled.
+/// Maximum number of wake-ups of an agent at one instant; beyond it the world reports the agent as
+/// stalled.
 const MAX_WAKES: u32 = 100_000;
-/// Maximum number of paths of an agent for which the departure is cached.
+/// Maximum number of paths of an agent for which the route is cached.
 const MAX_PATHS: usize = 64;
 
-/// An agent and the related state of the world.
+/// An agent, and the state that the world keeps for it.
 pub(super) struct AgentSlot {
     pub agent: Box<dyn Agent>,
-    /// Index among the event sources.
+    /// Index of the agent among the event sources.
     pub source: usize,
     pub node: NodeId,
     pub protocol: u8,
-    /// `None` once it has started.
+    /// Start time, nanoseconds; `None` after the agent has started.
     pub start: Option<Nanos>,
-    /// The time of its start or of its stop, whichever is next. [`Nanos::MAX`] once it has stopped,
-    /// or if it never does.
+    /// Time of the agent's start or stop, whichever is next, nanoseconds. [`Nanos::MAX`] after the
+    /// stop, or if there is none.
     pub turn: Nanos,
     pub stop: Nanos,
-    /// The agent receives the packets that pass through its node.
+    /// Whether the agent is a proxy, which receives the packets that pass through its node.
     pub transit: bool,
-    /// Resolved paths on which it has sent. The list is short, so a linear search is faster than a
-    /// map.
+    /// Cached routes of the paths on which the agent has sent. The list is short, so a linear
+    /// search is faster than a map.
     pub paths: Vec<(Path, Option<Departure>)>,
     pub woken: Nanos,
-    /// Wake-ups at the instant `woken`.
+    /// Number of wake-ups at the instant `woken`.
     pub wakes: u32,
 }
 
 impl AgentSlot {
-    /// The time at which the agent must be woken next.
+    /// Time at which the agent must be woken next; `None`: never.
     pub fn deadline(&self) -> Option<Nanos> {
         self.start.or_else(|| self.deadline_once_started())
     }
@@ -49,20 +50,21 @@ impl AgentSlot {
         }
     }
 
-    /// Wakes the agent, which must then be driven; `false` if it has stalled.
+    /// Wakes the agent, which must then be driven. Returns false if the agent has stalled.
     #[inline(always)] // Called once, in the event loop.
     pub fn wake(&mut self, now: Nanos) -> bool {
         if self.stalls(now) {
             return false;
         }
-        // If neither the start nor the stop is due, the timeout is due.
+        // If neither the start nor the stop is due, the agent's timeout is due.
         if self.turn > now || self.change(now) {
             self.agent.handle_timeout(now);
         }
         true
     }
 
-    /// Starts or stops the agent, as is due at `now`; returns whether its timeout is also due.
+    /// Starts or stops the agent, whichever is due at `now`. Returns whether its timeout is also
+    /// due.
     #[cold]
     pub fn change(&mut self, now: Nanos) -> bool {
         if self.start.take().is_some() {
@@ -76,7 +78,7 @@ impl AgentSlot {
         self.agent.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Whether the agent is woken too often at one instant.
+    /// Whether the agent has been woken too often at the instant `now`.
     pub fn stalls(&mut self, now: Nanos) -> bool {
         if self.woken != now {
             self.woken = now;
@@ -86,7 +88,7 @@ impl AgentSlot {
         self.wakes > MAX_WAKES
     }
 
-    /// Index in [`AgentSlot::paths`] of the departure of packets on `path`.
+    /// Index in [`AgentSlot::paths`] of the route for `path`.
     #[inline(always)] // Called once, where a packet is sent.
     pub fn way(&mut self, network: &mut Network, path: &Path) -> usize {
         match self.paths.iter().position(|(known, _)| known == path) {
@@ -95,7 +97,7 @@ impl AgentSlot {
         }
     }
 
-    /// Resolves a path and adds it to the cache; returns its index.
+    /// Resolves the route of a path and adds it to the cache. Returns its index.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, network: &mut Network, path: &Path) -> usize {

@@ -1,4 +1,4 @@
-//! Ingress and egress of external packets.
+//! Ingress and egress of external packets in a world.
 
 use std::net::IpAddr;
 
@@ -13,8 +13,8 @@ use crate::ip::{Complaint, Header};
 use crate::packet::{DropReason, NO_RECEIVER, Packet};
 
 impl World {
-    /// Opens `node` to the outside: datagrams that [entered](World::enter) at other nodes and are
-    /// addressed to `node` leave the world at `node`, unless they match an agent.
+    /// Opens `node` for egress. Datagrams that [entered](World::enter) at other nodes and are
+    /// addressed to `node` leave the world there, unless they match an agent.
     ///
     /// # Errors
     /// [`BuildError::UnknownNode`].
@@ -29,8 +29,8 @@ impl World {
     }
 
     /// Sends a whole external IP datagram from `node` at the current time. Links carry it with its
-    /// real size, and routers decrement its time to live and send ICMP errors as RFC 1812 and RFC
-    /// 4443 specify. If it matches an agent, the agent receives its payload.
+    /// real size. Routers decrement its time to live and send ICMP errors as RFC 1812 and RFC 4443
+    /// specify. If the datagram matches an agent, the agent receives its payload.
     ///
     /// # Errors
     /// [`RejectedDatagram`]: the datagram is not accepted and was not sent.
@@ -81,7 +81,7 @@ impl World {
         Ok(())
     }
 
-    /// The current maximum packet size of the first links of `node`, bytes including the IP header;
+    /// Largest MTU of the links of `node` at the current time, in bytes including the IP header;
     /// `None`: unlimited.
     pub fn largest_packet(&self, node: NodeId) -> Option<usize> {
         let network = &self.network;
@@ -90,13 +90,13 @@ impl World {
         mtus.max().filter(|&mtu| mtu != usize::MAX)
     }
 
-    /// The next datagram that left the world, in the order of time.
+    /// Next datagram that left the world, in the order of time.
     pub fn poll_egress(&mut self) -> Option<EgressDatagram> {
         self.network.external.egress.pop_front()
     }
 }
 
-/// Whether packets to `address` stay on the first link.
+/// Whether packets to `address` must not be forwarded beyond the first link.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(it) => {

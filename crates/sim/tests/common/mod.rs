@@ -12,14 +12,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 pub const MS: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000_000_000;
-/// A protocol number for experiments (RFC 3692).
+/// IP protocol number for experiments (RFC 3692).
 pub const PROTOCOL: u8 = 253;
 pub const PORT: u16 = 7;
 
-/// Sends numbered packets at given times.
+/// Agent that sends numbered packets at given times.
 pub struct Sender {
     pub path: Path,
-    /// Times and payload sizes (at least 12), in the order of time.
+    /// Times in nanoseconds and payload sizes (at least 12 bytes), in the order of time.
     pub plan: VecDeque<(Nanos, usize)>,
     pub number: u64,
     /// Whether IP may fragment the packets.
@@ -65,7 +65,7 @@ impl Agent for Sender {
     }
 }
 
-/// Records the packets that arrive: time, number, size and path.
+/// Agent that records arriving packets: time, number, size and path.
 #[derive(Default)]
 pub struct Sink {
     pub arrivals: Vec<(Nanos, u64)>,
@@ -183,7 +183,7 @@ impl Line {
         &self.sink().arrivals
     }
 
-    /// The numbers that arrived, in order of arrival.
+    /// Numbers of the packets that arrived, in the order of arrival.
     pub fn numbers(&self) -> Vec<u64> {
         self.arrivals().iter().map(|(_, number)| *number).collect()
     }

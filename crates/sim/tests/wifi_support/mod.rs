@@ -1,23 +1,23 @@
-//! Models of 802.11 from the literature, and a saturated medium for comparison. Shared by tests and
-//! the example.
+//! Models of 802.11 from the literature, and a saturated medium for comparison with them. Tests and
+//! the example share this module.
 
 use anabranch_sim::wifi::{
     Ledger, MacAddress, Medium, Outcome, Parameters, Position, StationId, StationStats, Timing,
 };
 
-/// Bytes of IP and UDP headers in a packet.
+/// Size of the IP and UDP headers of a packet, bytes.
 pub const UDP_IP: u32 = 28;
 
-/// G. Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", JSAC
-/// 18(3), 2000: the throughput of `n` saturated stations, in bit/s of `useful` bytes per packet of
-/// `packet` bytes.
+/// Throughput of `n` saturated stations according to G. Bianchi, "Performance analysis of the IEEE
+/// 802.11 distributed coordination function", JSAC 18(3), 2000, in bit/s of `useful` bytes per
+/// packet of `packet` bytes.
 ///
-/// The paper's fixed point and its equation (13), with basic or RTS/CTS access according to the
-/// parameters. The paper's T_c ends with DIFS, because it does not model EIFS; here a station that
-/// hears a collision waits EIFS, so T_c is the frame and EIFS. (A colliding station does not hear
-/// the collision and waits for its timeout and DIFS, which is less by an ACK without its PLCP
-/// header less a slot, 92 us, in the standard's set, and 4 us more in `rafiq2007`; the model has
-/// one T_c for all.) The number of retries is unlimited in the model.
+/// Solves the paper's fixed point and its equation (13), with basic or RTS/CTS access according to
+/// the parameters. In the paper T_c ends with DIFS, because EIFS is not modelled. Here T_c is the
+/// frame and EIFS, because a station that hears a collision waits for EIFS. (A colliding station
+/// does not hear the collision and waits for its timeout and DIFS, which is less by an ACK without
+/// its PLCP header less a slot, 92 us, in the standard's set, and 4 us more in `rafiq2007`; the
+/// model has one T_c for all.) The number of retries is unlimited in the model.
 pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64 {
     let timing = Timing::new(parameters);
     let (w, m) = windows(parameters);
@@ -45,8 +45,8 @@ pub fn bianchi(parameters: &Parameters, n: u32, packet: u32, useful: u32) -> f64
     one * f64::from(useful) * 8e9 / ((1.0 - any) * slot + one * success + (any - one) * failure)
 }
 
-/// The closed formula for one station that always has a packet (Jun, Peddabachigari and Sichitiu,
-/// NCA 2003): DIFS, the mean of the first backoff, and a successful exchange.
+/// Closed formula for the throughput of one station that always has a packet (Jun, Peddabachigari
+/// and Sichitiu, NCA 2003): DIFS, the mean of the first backoff, and a successful exchange.
 pub fn largest_rate(parameters: &Parameters, packet: u32, useful: u32) -> f64 {
     let timing = Timing::new(parameters);
     let (w, _) = windows(parameters);
@@ -54,7 +54,7 @@ pub fn largest_rate(parameters: &Parameters, packet: u32, useful: u32) -> f64 {
     f64::from(useful) * 8e9 / (success + (w - 1.0) / 2.0 * parameters.slot as f64)
 }
 
-/// W, the number of values of the first backoff, and m, the maximum number of doublings.
+/// W, the number of possible values of the first backoff, and m, the maximum number of doublings.
 fn windows(parameters: &Parameters) -> (f64, u32) {
     let excluded = parameters.backoff_range == anabranch_sim::wifi::BackoffRange::BelowWindow;
     let w = parameters.cw_min + u32::from(!excluded);
@@ -64,7 +64,8 @@ fn windows(parameters: &Parameters) -> (f64, u32) {
     )
 }
 
-/// Nanoseconds of a successful exchange and of a collision, each including the following gap.
+/// Durations in nanoseconds of a successful exchange and of a collision, each including the gap
+/// after it.
 fn exchanges(parameters: &Parameters, timing: &Timing, packet: u32) -> (f64, f64) {
     let data = timing.data(parameters, packet);
     let basic = data + parameters.sifs + timing.ack + timing.difs;
@@ -101,13 +102,13 @@ pub const CIRCLE: [(f64, f64); 12] = [
 pub struct Saturated {
     /// Packets delivered after the warm-up, by sender.
     pub delivered: Vec<u64>,
-    /// Seconds after the warm-up.
+    /// Measured time after the warm-up, seconds.
     pub seconds: f64,
-    /// Packet accounting of the whole run.
+    /// Packet counts of the whole run.
     pub ledger: Ledger,
-    /// Statistics of each sender, then of the receiver.
+    /// Frame statistics of each sender, and then of the receiver.
     pub stats: Vec<StationStats>,
-    /// Events handled.
+    /// Number of events processed.
     pub events: u64,
 }
 
@@ -118,8 +119,8 @@ impl Saturated {
     }
 }
 
-/// Senders at `places` that always have a packet of `packet` bytes for a receiver at the origin,
-/// for `seconds` after a warm-up of one second.
+/// Runs senders at `places` that always have a packet of `packet` bytes for a receiver at the
+/// origin, for `seconds` after a warm-up of one second.
 pub fn saturate(
     parameters: Parameters,
     places: &[(f64, f64)],

@@ -11,12 +11,12 @@ use crate::rng::Seed;
 const MS: Nanos = MILLISECOND;
 const PAYLOAD: usize = 1480;
 
-/// A queue under test: packets are numbered in the order of arrival.
+/// A CoDel queue under test; packets are numbered in the order of arrival.
 struct Bench {
     codel: CoDel,
     ecn: Ecn,
     came: u64,
-    /// Time and number of the packets.
+    /// Times and numbers of the dropped packets, and of the marked packets.
     dropped: Vec<(Nanos, u64)>,
     marked: Vec<(Nanos, u64)>,
 }
@@ -80,7 +80,7 @@ impl Bench {
         }
     }
 
-    /// Dequeues at each of `times`; returns the numbers of the packets.
+    /// Dequeues at each of `times`. Returns the numbers of the dequeued packets.
     fn go(&mut self, times: impl IntoIterator<Item = Nanos>) -> Vec<Option<u64>> {
         let mut out = Vec::new();
         for now in times {
@@ -102,10 +102,11 @@ fn every_10_ms(end: Nanos) -> impl Iterator<Item = Nanos> {
     (0..end / (10 * MS)).map(|n| n * 10 * MS)
 }
 
-/// 100 packets at 0, one of them sent every 10 ms. The sojourn time is above 5 ms from 10 ms on,
-/// hence for an interval at 110 ms, when number 11 is at the head. The next ones are dropped after
-/// 100, 100/sqrt 2 = 70.7, 57.7, 50 ms: at 210, 280.7, 338.4 and 388.4 ms, that is at the first
-/// call of the transmitter after each of these times. Each drop advances the head by one.
+/// 100 packets arrive at 0 ms, and one is sent every 10 ms. The sojourn time is above 5 ms from 10
+/// ms on, so at 110 ms, with packet 11 at the head, it has been above for an interval. The
+/// following drops are 100, 100/sqrt 2 = 70.7, 57.7 and 50 ms apart: at 210, 280.7, 338.4 and 388.4
+/// ms. Each occurs at the first call of the transmitter after this time. Each drop advances the
+/// head by one.
 #[test]
 fn packets_of_a_standing_queue_go_by_the_square_root_law() {
     let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
@@ -118,7 +119,7 @@ fn packets_of_a_standing_queue_go_by_the_square_root_law() {
     assert_eq!(out[11], Some(12), "the next one in its place");
 }
 
-/// The same with marks: no packet is dropped, so that the head at n x 10 ms is number n.
+/// Like the test above, with marks: no packet is dropped, so the head at n x 10 ms is packet n.
 #[test]
 fn packets_that_can_be_marked_are_not_dropped() {
     let config = CoDelConfig {
@@ -132,14 +133,14 @@ fn packets_that_can_be_marked_are_not_dropped() {
     let expected = [(110, 11), (210, 21), (290, 29), (340, 34), (390, 39)];
     assert_eq!(bench.marked, expected.map(|(at, id)| (at * MS, id)));
     assert_eq!(bench.dropped, []);
-    // If the sender does not use ECN, they are dropped.
+    // Packets of senders without ECN are dropped.
     let mut bench = Bench::new(config, Ecn::NotEct);
     bench.come(0, 100);
     bench.go(every_10_ms(400 * MS));
     assert_eq!((bench.dropped.len(), bench.marked.len()), (5, 0));
 }
 
-/// A burst that is drained within an interval causes no drop, independent of its length in packets.
+/// A burst that drains within an interval causes no drop, whatever its length in packets.
 #[test]
 fn a_burst_is_let_pass() {
     let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
@@ -149,8 +150,8 @@ fn a_burst_is_let_pass() {
     assert_eq!(bench.dropped, []);
 }
 
-/// A queue of one packet of the link's MTU is never dropped, independent of its sojourn time (RFC
-/// 8289 §4.4).
+/// A queue of one packet of the link's MTU is never dropped, whatever its sojourn time (RFC 8289
+/// §4.4).
 #[test]
 fn the_last_packet_is_never_dropped() {
     let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
@@ -160,14 +161,14 @@ fn the_last_packet_is_never_dropped() {
     assert_eq!(bench.dropped, []);
 }
 
-/// A drop state that begins within 16 intervals after one with 4 drops after the first continues
-/// with its drop rate: the second drop follows after 100/sqrt 4 = 50 ms, not 100.
+/// If a new drop state begins within 16 intervals after one with 4 further drops, it continues with
+/// the earlier drop rate: the second drop follows after 100/sqrt 4 = 50 ms and not after 100 ms.
 #[test]
 fn a_drop_state_that_comes_back_soon_goes_on_where_it_was() {
     for (pause, second) in [(0, 50), (16 * 100, 100)] {
         let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
         bench.come(0, 46);
-        // 41 times sent, 5 dropped: the queue is empty, which ends the state.
+        // After 41 sent and 5 dropped packets the queue is empty, which ends the drop state.
         assert_eq!(bench.go(every_10_ms(420 * MS)).last(), Some(&None));
         assert_eq!(bench.dropped.len(), 5);
         let begin = (420 + pause) * MS;
@@ -207,8 +208,8 @@ fn a_limit_drops_at_the_tail() {
     );
 }
 
-/// RFC 8289 §4.4: a queue of no more than one packet of the link's MTU is never too long,
-/// independent of its sojourn time.
+/// RFC 8289 §4.4: a queue of at most one packet of the link's MTU is never too long, whatever its
+/// sojourn time.
 #[test]
 fn one_packet_behind_the_head_is_no_queue() {
     for (standing, drops) in [(2, false), (3, true)] {

@@ -12,9 +12,9 @@ fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-12, "{found} {expected}");
 }
 
-/// Computed by hand with updates every 15 ms: 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 / 0.1 = 3. The
-/// delay rises from 0 to 35 ms: 0.15 x 0.02 + 3 x 0.035; the same delay again: 0.15 x 0.02 more. At
-/// 5 ms: 0.15 x -0.01 - 3 x 0.03.
+/// Computed by hand with updates every 15 ms; the gains are 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 /
+/// 0.1 = 3. The delay rises from 0 to 35 ms: 0.15 x 0.02 + 3 x 0.035. With the same delay again,
+/// 0.15 x 0.02 is added. At a delay of 5 ms: 0.15 x -0.01 - 3 x 0.03.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
@@ -29,19 +29,20 @@ fn an_update_is_what_it_is_by_hand() {
     assert_eq!(queue.probability, 0.0);
 }
 
-/// Thirty packets arrive at once: updates at 15, 30 and 45 ms see first packets with these sojourn
-/// times.
+/// Thirty packets arrive at once. The updates at 15, 30 and 45 ms use the sojourn times of the
+/// packets that are first in the queue then.
 #[test]
 fn the_delay_is_that_of_the_first_packet() {
     let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
     queue.probability = 0.1;
     queue.catch_up(46 * MS);
-    // Empty queue: 0.15 x -0.015, three times.
+    // The queue is empty, so each of three updates adds 0.15 x -0.015.
     close(queue.probability, 0.1 - 3.0 * 0.002_25);
     assert_eq!(queue.next_update, 60 * MS);
 }
 
-/// While both queues are busy the classic queue gets one byte in 16; a single busy queue gets all.
+/// While both queues have packets, the classic queue gets one byte in 16. A queue that is alone
+/// gets the whole link.
 #[test]
 fn the_scheduler_prefers_low_delay_and_starves_no_queue() {
     let mut it = bench(DualPi2Config {
@@ -61,8 +62,8 @@ fn the_scheduler_prefers_low_delay_and_starves_no_queue() {
     assert!(it.marked.is_empty() && it.dropped.is_empty());
 }
 
-/// A queue of more than two packets with a sojourn time of 1 ms is marked half of the time, at 1.2
-/// ms always; two packets are never marked.
+/// If the L queue has more than two packets, a packet with a sojourn time of 1 ms is marked with a
+/// likelihood of one half, and from 1.2 ms on always. With two packets none is marked.
 #[test]
 fn the_ramp_marks_by_the_time_waited() {
     let queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
@@ -79,8 +80,8 @@ fn the_ramp_marks_by_the_time_waited() {
     it.ecn = Ecn::Ect1;
     it.come(0, 10, 1);
     it.go([2 * MS; 10]);
-    // `recur`: the second packet is the first to be selected (1 is not above 1), and two packets
-    // are not a queue.
+    // The first packet is not selected, because its sum of 1 is not above 1 (`recur`); the last two
+    // are not, because two packets are too few.
     assert_eq!(it.marked, [1, 2, 3, 4, 5, 6, 7]);
     assert!(it.dropped.is_empty());
 }
@@ -99,12 +100,13 @@ fn held_at(probability: f64, ecn: Ecn) -> (usize, usize) {
     (it.marked.len(), it.dropped.len())
 }
 
-/// At a base probability of 10 % one in a hundred classic packets is dropped, and one in five L
-/// packets is marked; at 60 % L packets are dropped as often as classic ones (36 %), the other L
-/// packets are marked, and classic packets are no longer marked instead.
+/// At a base probability of 10 %, one in a hundred classic packets is dropped and one in five L
+/// packets is marked. At 60 %, L packets are dropped as often as classic ones (36 %), the other L
+/// packets are marked, and classic packets are always dropped and not marked.
 #[test]
 fn both_queues_are_judged_by_one_probability() {
-    // Exact up to one packet, because the accumulated likelihood is a sum of many rounded numbers.
+    // The counts may differ by one packet, because the accumulated likelihood is a sum of many
+    // rounded numbers.
     let ((none, dropped), (marked, no_drop)) = (held_at(0.1, Ecn::NotEct), held_at(0.1, Ecn::Ect0));
     assert_eq!((none, no_drop, dropped), (0, 0, marked));
     assert!((9..=10).contains(&dropped), "{dropped}");

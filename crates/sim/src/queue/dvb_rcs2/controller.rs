@@ -1,5 +1,5 @@
-//! The network control centre: requests under way to it, the capacity that each terminal has
-//! requested, and the slots of the superframes to come.
+//! Network control centre (NCC): requests in transit to it, the capacity that each terminal has
+//! requested, and the slot assignments of future superframes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use super::DvbRcs2Config;
 use super::terminal::Request;
 use crate::queue::Assignments;
 
-/// Consecutive slots of a superframe for one terminal.
+/// Consecutive slots of a superframe that are assigned to one terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotRun {
     pub terminal: usize,
-    /// The first slot.
+    /// Index of the first slot in its superframe.
     pub first: u64,
-    /// The number of slots, above 0.
+    /// Number of slots, at least 1.
     pub slots: u64,
-    /// The part of them that was requested by volume.
+    /// Number of these slots that were requested by volume.
     pub by_volume: u64,
 }
 
@@ -32,21 +32,23 @@ impl SlotRun {
     }
 }
 
-/// The requests of a terminal that have arrived.
+/// Requested capacity of one terminal, from the requests that have arrived.
 #[derive(Debug, Default)]
 struct Demand {
-    /// RBDC: bits per second.
+    /// RBDC: requested rate, bits per second.
     rate: u64,
-    /// Part of a slot that this rate has left over, in bits times nanoseconds.
+    /// Work of this rate that did not fill a slot and is carried over to the next superframe, in
+    /// bits times nanoseconds.
     left_over: u128,
-    /// Sending time of the request since which the rate is above 0, until it has had a slot.
+    /// Time at which the first request for a rate above 0 was sent; `None` after a slot was
+    /// assigned for it.
     rate_asked: Option<Nanos>,
-    /// VBDC: bytes that are not assigned, with the sending time of their request.
+    /// VBDC: requested bytes that are not assigned yet, each with the sending time of the request.
     volumes: VecDeque<(Nanos, u64)>,
     volume: u64,
 }
 
-/// Slots of each terminal in a superframe.
+/// Numbers of slots that are assigned to each terminal in a superframe.
 #[derive(Debug, Default)]
 struct Grants {
     slots: Vec<u64>,
@@ -56,17 +58,17 @@ struct Grants {
 #[derive(Debug)]
 pub(super) struct Controller {
     config: DvbRcs2Config,
-    /// Requests under way: number of the superframe from which on the NCC uses it, sending time,
-    /// terminal.
+    /// Requests in transit: number of the superframe from which on the NCC uses the request,
+    /// sending time, terminal, and request.
     requests: VecDeque<(u64, Nanos, usize, Request)>,
     demands: Vec<Demand>,
-    /// Assignments of the superframes to come, the first of which is the next, and whether any of
-    /// it was requested.
+    /// Assignments of the next superframes in order, each with a flag that is true if some of its
+    /// slots were requested.
     plans: VecDeque<(VecDeque<SlotRun>, bool)>,
     assignments: Assignments,
 }
 
-/// A second, for rates times nanoseconds.
+/// Nanoseconds per second, for products of rate and time.
 const SECOND: u128 = 1_000_000_000;
 
 impl Controller {
@@ -81,21 +83,22 @@ impl Controller {
         }
     }
 
-    /// Superframes after which a change is no longer visible in requests and assignments.
+    /// Number of superframes after which a change no longer affects requests and assignments.
     pub fn memory(&self) -> u64 {
         let config = &self.config;
         let under_way = config.request_superframes() + config.assignment_superframes();
         under_way + 2 * config.interval() + 2
     }
 
-    /// A terminal sends a request at `now`.
+    /// Sends a request of `terminal` at `now`.
     pub fn send(&mut self, now: Nanos, terminal: usize, request: Request) {
         let number = now / self.config.superframe + self.config.request_superframes();
         self.requests.push_back((number, now, terminal, request));
     }
 
-    /// At the beginning of superframe `number`: receives requests, assigns the slots of a later
-    /// superframe, and returns the assignment of this one, and whether anything is requested.
+    /// Processes the start of superframe `number`: receives requests, and assigns the slots of a
+    /// later superframe. Returns the assignment of superframe `number`, and whether any capacity is
+    /// requested.
     pub fn step(&mut self, number: u64, slots: u64) -> (VecDeque<SlotRun>, bool) {
         while let Some(&(from, sent, terminal, request)) = self.requests.front()
             && from <= number
@@ -104,7 +107,7 @@ impl Controller {
             self.receive(sent, terminal, request);
         }
         let ahead = self.config.assignment_superframes();
-        // Before the first assignment arrives, and after superframes were skipped, slots are
+        // Until the first assignment arrives, and after superframes were skipped, slots are
         // assigned without requests.
         while (self.plans.len() as u64) < ahead {
             let plan = self.unrequested_plan(number + self.plans.len() as u64, slots);
@@ -135,8 +138,9 @@ impl Controller {
         }
     }
 
-    /// Slots of `cra` of each terminal in superframe `number`: their number is the rate's over any
-    /// time, and the terminals do not all have theirs in the same superframe.
+    /// Number of CRA slots of `terminal` in the superframes `range`. On average they provide
+    /// exactly the rate `cra`; the terminals are offset, so that not all have a slot in the same
+    /// superframe.
     fn constant(&self, terminal: usize, range: Range<u64>) -> u64 {
         let config = &self.config;
         let whole = u128::from(config.slot) * 8 * SECOND;
@@ -146,7 +150,7 @@ impl Controller {
         (until(range.end) - until(range.start)) as u64
     }
 
-    /// The slots that are assigned without a request in a range of superframes.
+    /// Number of slots in the superframes `range` that are assigned without a request.
     pub fn unrequested(&self, range: Range<u64>, slots: u64) -> u64 {
         match self.config.fca {
             true => (range.end - range.start) * slots,
@@ -157,7 +161,7 @@ impl Controller {
         }
     }
 
-    /// Skips superframes without requests.
+    /// Skips the superframes `range`, in which nothing is requested.
     pub fn skip(&mut self, range: Range<u64>, slots: u64) {
         self.assignments.slots += self.unrequested(range, slots);
         self.plans.clear();
@@ -170,8 +174,8 @@ impl Controller {
         grants.runs()
     }
 
-    /// The assignment of superframe `number` by the requests that have arrived: CRA, then RBDC,
-    /// then VBDC, then FCA.
+    /// Assignment of superframe `number` for the requests that have arrived, and whether some of
+    /// its slots were requested. Slots are assigned in the order CRA, RBDC, VBDC, FCA.
     fn plan(&mut self, number: u64, slots: u64) -> (VecDeque<SlotRun>, bool) {
         let mut left = slots;
         let mut grants = self.constant_grants(number, &mut left);
@@ -241,7 +245,7 @@ impl Controller {
         }
     }
 
-    /// Shares the slots that are left among all terminals, if FCA is on.
+    /// Assigns the remaining slots to all terminals in equal shares, if FCA is enabled.
     fn share_rest(&self, number: u64, mut left: u64, grants: &mut Grants) {
         if !self.config.fca || left == 0 {
             return;
@@ -253,7 +257,8 @@ impl Controller {
         }
     }
 
-    /// Requests and their delays; the bytes are not filled in.
+    /// Numbers and delays of requests, and assigned slots. The byte counts are filled in by the
+    /// caller.
     pub fn assignments(&self) -> Assignments {
         self.assignments
     }
@@ -264,8 +269,8 @@ impl Demand {
         self.rate > 0 || self.volume > 0
     }
 
-    /// Assigns `bytes` to the oldest requests by volume. Returns the sending times of the requests
-    /// that are assigned completely.
+    /// Assigns `bytes` to the oldest volume requests. Returns the sending times of the requests
+    /// that are now assigned completely.
     fn take_volume(&mut self, mut bytes: u64) -> Vec<Nanos> {
         let mut complete = Vec::new();
         while let Some((sent, volume)) = self.volumes.front_mut()
@@ -284,7 +289,7 @@ impl Demand {
 }
 
 impl Grants {
-    /// The slots in the order of the terminals.
+    /// The assigned slots as runs, in the order of the terminals.
     fn runs(&self) -> VecDeque<SlotRun> {
         let mut first = 0;
         let both = self.slots.iter().zip(&self.by_volume).enumerate();
@@ -303,9 +308,9 @@ impl Grants {
     }
 }
 
-/// Shares `left` slots among terminals, whose demands are given: equally, except that no terminal
-/// gets more slots than its demand (max-min fair). Remaining slots, fewer than terminals, are
-/// assigned round robin, from the terminal `turn` on.
+/// Divides `left` slots equally among terminals, but no terminal gets more slots than it demands
+/// (max-min fair). The remainder, fewer slots than there are terminals, is assigned round robin
+/// from terminal `turn` on.
 fn share(left: &mut u64, mut wanted: Vec<u64>, turn: u64) -> Vec<u64> {
     let total: u64 = wanted.iter().sum();
     if total <= *left {
@@ -340,9 +345,9 @@ fn share(left: &mut u64, mut wanted: Vec<u64>, turn: u64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Computed by hand: 10 slots for demands of 2, 9, 1 and 7. Two slots each leave 3 slots (the
-    /// third terminal needs only one), then one slot each, and the last slot is assigned round
-    /// robin.
+    /// Computed by hand: 10 slots for the demands 2, 9, 1 and 7. In the first round each terminal
+    /// gets two slots, except for the third, which needs one. Of the 3 remaining slots, the second
+    /// and the fourth terminal get one each, and the last slot is assigned round robin.
     #[test]
     fn slots_are_shared_equally_up_to_the_request() {
         let shares = |left: u64, wanted: &[u64], turn| {

@@ -1,4 +1,4 @@
-//! A terminal: its queue, and the capacity that it requests.
+//! A terminal of capacity on demand: its queue, and the capacity that it requests.
 
 use std::collections::VecDeque;
 
@@ -10,35 +10,35 @@ use crate::queue::{Fifo, Occupancy, QueuedPacket};
 /// A request for capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// RBDC: bits per second, in place of the last requested rate.
+    /// RBDC: requested rate in bits per second, which replaces the last requested rate.
     pub rate: Option<u64>,
-    /// VBDC: bytes, in addition to those requested before.
+    /// VBDC: requested bytes, in addition to those requested before.
     pub volume: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Terminal {
     waiting: Fifo,
-    /// Bytes of the first packet that have been sent.
+    /// Bytes of the first packet that are already sent.
     sent: u64,
     /// Bytes that have arrived since the last request.
     arrived: u64,
-    /// Bytes that each of the last requests of a rate stands for, until they are sent.
+    /// Bytes that each rate request in transit will provide per interval.
     rates: VecDeque<u64>,
-    /// The last requested rate.
+    /// Last requested rate, bits per second.
     rate: u64,
-    /// Bytes requested by volume for which no slot has begun.
+    /// Bytes requested by volume whose slots have not begun yet.
     requested: u64,
-    /// Time between two requests.
+    /// Time between two requests, nanoseconds.
     interval: Nanos,
-    /// Bytes of `cra` in this time.
+    /// Bytes that `cra` provides in this time.
     constant: u64,
-    /// Maximum rate, and maximum volume; 0 for none.
+    /// Maximum rate in bits per second, and maximum volume in bytes; 0 disables such requests.
     rbdc: u64,
     vbdc: u64,
 }
 
-/// The bytes at `rate` bits per second in `time`.
+/// Number of bytes that `rate` bits per second transfer in `time` nanoseconds.
 fn bytes(rate: u64, time: Nanos) -> u64 {
     let bits = u128::from(rate) * u128::from(time) / 1_000_000_000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
@@ -72,8 +72,8 @@ impl Terminal {
         self.waiting.occupancy()
     }
 
-    /// Sends up to `room` bytes of the first packet, and reduces `room` by them. Returns the packet
-    /// if that was its end.
+    /// Sends up to `room` bytes of the first packet, and subtracts the sent bytes from `room`.
+    /// Returns the packet if its last byte was sent.
     pub fn take(&mut self, room: &mut u64) -> Option<QueuedPacket> {
         let left = self.waiting.front()?.size() as u64 - self.sent;
         let sent = left.min(*room);
@@ -91,12 +91,12 @@ impl Terminal {
         self.waiting.pop()
     }
 
-    /// Slots with `volume` bytes that were requested by volume begin.
+    /// Subtracts `volume` bytes from the requested volume, because their slots begin.
     pub fn assigned(&mut self, volume: u64) {
         self.requested = self.requested.saturating_sub(volume);
     }
 
-    /// The request of this moment, if any.
+    /// Request that the terminal sends now; `None` if it needs nothing.
     pub fn request(&mut self) -> Option<Request> {
         let queue = self.waiting.occupancy().bytes - self.sent;
         let covered: u64 = self.rates.iter().sum();
@@ -115,10 +115,11 @@ impl Terminal {
         (rate.is_some() || volume > 0).then_some(Request { rate, volume })
     }
 
-    /// The rate to request if earlier requests of a rate do not cover `uncovered` bytes of the
-    /// queue: these bytes, or those that arrived since the last request, within one interval, minus
-    /// the constant rate (SNS3, `SatRequestManager::DoRbdcLegacy`, with a gain of 1, without its
-    /// factor of 1.1 on the rate of arrival, and without the quantised values of the signalling).
+    /// Rate to request, in bits per second, if earlier rate requests do not cover `uncovered` bytes
+    /// of the queue. The rate sends these bytes, or those that arrived since the last request if
+    /// that is more, within one interval, minus the constant rate. This is
+    /// `SatRequestManager::DoRbdcLegacy` of SNS3 with a gain of 1, without its factor of 1.1 on the
+    /// arrival rate and without the quantised values of the signalling.
     fn needed_rate(&self, uncovered: u64) -> u64 {
         let needed = uncovered.max(self.arrived).saturating_sub(self.constant);
         let bits = u128::from(needed) * 8 * 1_000_000_000;
@@ -126,8 +127,8 @@ impl Terminal {
         rate.min(u128::from(self.rbdc)) as u64
     }
 
-    /// The volume to request if requests of a rate do not cover `uncovered` bytes of the queue:
-    /// these bytes, minus those requested by volume before, and minus those that the constant rate
+    /// Volume to request, in bytes, if rate requests do not cover `uncovered` bytes of the queue.
+    /// It is reduced by volumes that were requested before, and by the bytes that the constant rate
     /// sends until the next request.
     fn needed_volume(&self, uncovered: u64) -> u64 {
         let covered = self.requested.saturating_add(self.constant);

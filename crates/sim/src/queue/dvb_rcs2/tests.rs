@@ -3,8 +3,8 @@ use anabranch_transport::Ecn;
 use super::super::testing::{Bench, MS};
 use super::*;
 
-/// One terminal, superframes of 40 ms with 10 slots of 100 bytes (200 kbit/s), 4 ms each. A request
-/// takes 100 ms, an assignment 110 ms: three superframes each.
+/// One terminal and superframes of 40 ms, with 10 slots of 100 bytes and 4 ms each (200 kbit/s). A
+/// request takes 100 ms and an assignment 110 ms, which are three superframes each.
 const BASE: DvbRcs2Config = DvbRcs2Config {
     terminals: 1,
     superframe: 40 * MS,
@@ -28,7 +28,7 @@ fn queue(config: DvbRcs2Config) -> DvbRcs2 {
     queue
 }
 
-/// The times at which packets leave, up to `until`, in steps of 1 ms.
+/// Departure times and numbers of packets up to `until`, polled in steps of 1 ms.
 fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)> {
     let mut all = Vec::new();
     for at in (from..=until).step_by(MS as usize) {
@@ -39,7 +39,7 @@ fn departures(bench: &mut Bench, from: Nanos, until: Nanos) -> Vec<(Nanos, u64)>
     all
 }
 
-/// Without requests: 20 kbit/s are one slot of each superframe. A packet of 250 bytes takes three
+/// Without requests, 20 kbit/s are one slot per superframe. A packet of 250 bytes takes three
 /// slots.
 #[test]
 fn a_constant_rate_has_its_slots_without_a_request() {
@@ -57,23 +57,24 @@ fn a_constant_rate_has_its_slots_without_a_request() {
         departures(&mut bench, 10 * MS, 300 * MS),
         [(124, 0), (124, 1)]
     );
-    // After a long pause the same.
+    // After a long pause the slots have the same positions.
     bench.come_sized(1_000_000 * MS + 1, 1, 1, 80);
     let left = departures(&mut bench, 1_000_001 * MS, 1_000_100 * MS);
     assert_eq!(left, [(1_000_044, 2)]);
 }
 
-/// A packet of 250 bytes arrives at 10 ms. The request is sent at 40 ms, arrives at 140 ms, is used
-/// at 160 ms; the assignment leaves at 170 ms, arrives at 270 ms, and applies from 280 ms on: three
-/// slots, until 292 ms.
+/// A packet of 250 bytes arrives at 10 ms. The request is sent at 40 ms, arrives at 140 ms, and is
+/// used at 160 ms. The assignment is sent at 170 ms, arrives at 270 ms, and applies from 280 ms on:
+/// three slots, until 292 ms.
 #[test]
 fn a_volume_is_assigned_after_both_ways_over_the_satellite() {
     let config = DvbRcs2Config { vbdc: 1000, ..BASE };
     let mut bench = Bench::new(Box::new(queue(config)), Ecn::NotEct);
     bench.come_sized(10 * MS, 1, 1, 250);
     assert_eq!(departures(&mut bench, 10 * MS, 600 * MS), [(292, 0)]);
-    // The next request, at 800 ms, is for 1000 of 1500 bytes; one for the other 500 is sent when
-    // the slots of the first have begun: at 1080 ms, for the superframe at 1320 ms.
+    // The next request, at 800 ms, covers only 1000 of the 1500 bytes. The request for the other
+    // 500 bytes is sent when the slots of the first have begun, at 1080 ms, and receives slots in
+    // the superframe at 1320 ms.
     bench.come_sized(790 * MS, 5, 1, 300);
     let left = departures(&mut bench, 790 * MS, 2000 * MS);
     assert_eq!(
@@ -82,9 +83,9 @@ fn a_volume_is_assigned_after_both_ways_over_the_satellite() {
     );
 }
 
-/// 50 bytes each 20 ms: a rate of 20 kbit/s. The first request, at 40 ms, is for the two earlier
-/// packets, and its slot is at 280 ms; later superframes have one slot each, for the packets that
-/// arrived six superframes before.
+/// 50 bytes arrive every 20 ms, a rate of 20 kbit/s. The first request, at 40 ms, covers the two
+/// earlier packets, and its slot is at 280 ms. Each later superframe has one slot, for the packets
+/// that arrived six superframes before.
 #[test]
 fn a_rate_follows_the_arrivals_six_superframes_later() {
     let config = DvbRcs2Config {
@@ -103,8 +104,8 @@ fn a_rate_follows_the_arrivals_six_superframes_later() {
     assert_eq!(left, expected.collect::<Vec<_>>());
 }
 
-/// Two terminals want all of the link: each has five slots of a superframe, in the order of their
-/// numbers; so 500 bytes each in 40 ms.
+/// Two terminals both request the whole link. Each gets five slots per superframe, in the order of
+/// their numbers, which are 500 bytes each in 40 ms.
 #[test]
 fn terminals_share_what_they_ask_for() {
     let mut shared = queue(DvbRcs2Config {
@@ -141,7 +142,7 @@ fn terminals_share_what_they_ask_for() {
         "{runs:?}"
     );
     assert!(runs[10..].iter().all(Vec::is_empty), "{runs:?}");
-    // Both requests are complete with the superframe at 360 ms.
+    // The superframe at 360 ms completes both requests.
     let all = shared.controller.assignments();
     assert_eq!((all.requests, all.answered, all.slots), (2, 2, 40));
     assert_eq!(
@@ -150,8 +151,9 @@ fn terminals_share_what_they_ask_for() {
     );
 }
 
-/// The remaining slots of the superframe are shared among all terminals, and unused slots are lost:
-/// 250 bytes use three of the ten slots at 0 ms, and the fourth begins after the packet at 13 ms.
+/// The remaining slots of the superframe are assigned to the terminals in equal shares, and unused
+/// slots are lost. 250 bytes at 0 ms use three of the ten slots; the packet that arrives at 13 ms
+/// uses the next slot after that time.
 #[test]
 fn free_capacity_needs_no_request() {
     let config = DvbRcs2Config { fca: true, ..BASE };
@@ -164,7 +166,8 @@ fn free_capacity_needs_no_request() {
     let mut bench = Bench::new(Box::new(free), Ecn::NotEct);
     bench.come_sized(0, 1, 1, 250);
     bench.come_sized(13 * MS, 1, 1, 80);
-    // The first slot has begun before the packet: the packet uses the slots at 4, 8 and 12 ms.
+    // The first slot has begun before the packet arrives, so the packet uses the slots at 4, 8 and
+    // 12 ms.
     assert_eq!(departures(&mut bench, 0, 100 * MS), [(16, 0), (20, 1)]);
 }
 

@@ -1,24 +1,24 @@
-//! Tables of MODCODs: spectral efficiency in bits per symbol, and the least Es/N0 in dB for a
-//! quasi-error-free channel (a packet error rate of 10^-7 for S2, a FECFRAME error rate of 10^-5
-//! for S2X) with ideal demodulation over AWGN.
+//! Tables of MODCODs: spectral efficiency in bits per symbol, and the minimum Es/N0 in dB for a
+//! quasi-error-free channel with ideal demodulation over AWGN. Quasi-error-free is a packet error
+//! rate of 10^-7 for S2, and a FECFRAME error rate of 10^-5 for S2X.
 //!
 //! All rows of S2 agree with OpenSAND (`opensand-deploy/src/backend/backend.py`, efficiencies to
 //! 0.001), and those of S2X with saleos (`inputs.py`) and pylink
-//! (`pylink/tributaries/modulation.py`, which lacks QPSK 2/9). pylink has the efficiencies of EN
-//! 302 307-2 V1.1.1, which differ from V1.3.1 for 32APSK 2/3-L (3.289502) and 64APSK 5/6
-//! (4.933701). The rows of this table are those of V1.3.1. The efficiencies also follow from the
-//! lengths of the frames, which a test computes.
+//! (`pylink/tributaries/modulation.py`, which lacks QPSK 2/9). The efficiencies of pylink are those
+//! of EN 302 307-2 V1.1.1, which differ from V1.3.1 for 32APSK 2/3-L (3.289502) and 64APSK 5/6
+//! (4.933701). This table uses V1.3.1. The efficiencies also follow from the frame lengths, as a
+//! test verifies.
 
-/// A modulation and code rate.
+/// A MODCOD: a modulation with a code rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Modcod {
-    /// Bits per symbol.
+    /// Spectral efficiency, bits per symbol.
     pub efficiency: f64,
-    /// Least Es/N0, dB.
+    /// Minimum Es/N0, dB.
     pub least: f64,
 }
 
-/// Rows of a table: efficiency, least Es/N0.
+/// Rows of a table: efficiency in bits per symbol, and minimum Es/N0 in dB.
 type Rows = &'static [(f64, f64)];
 
 /// DVB-S2, normal FECFRAMEs without pilots (EN 302 307-1 table 13): QPSK 1/4 to 9/10, 8PSK 3/5 to
@@ -98,8 +98,8 @@ pub(super) const S2X: Rows = &[
     (5.900855, 19.57),
 ];
 
-/// The MODCODs of several tables, from the most robust to the fastest. A MODCOD is omitted if
-/// another MODCOD with the same or a lower minimum Es/N0 is faster.
+/// The MODCODs of `tables`, from the most robust to the fastest. A MODCOD is omitted if another
+/// MODCOD with the same or a lower minimum Es/N0 is faster.
 pub(super) fn fastest(tables: &[Rows]) -> Vec<Modcod> {
     let rows = tables.iter().copied().flatten();
     let mut all: Vec<Modcod> = rows

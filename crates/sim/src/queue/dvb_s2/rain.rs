@@ -1,16 +1,16 @@
-//! Rain attenuation over time (ITU-R P.1853-1 Annex 1 §2): a lognormal process with the memory of
-//! a first-order autoregression, minus an offset, and never below 0.
+//! Rain attenuation over time (ITU-R P.1853-1 Annex 1 §2): a lognormal process with the memory of a
+//! first-order autoregression, minus an offset, and at least 0.
 //!
-//! Compared with ITU-Rpy (`itur/models/itu1853.py`, class `_ITU1853_1`): the dynamics, the offset,
-//! the filter and the 200,000 discarded samples are the same. ITU-Rpy fits the mean and the
-//! deviation to the attenuation of ITU-R P.618, which here are settings. P.1853-2 (2019) is not
+//! Compared with ITU-Rpy (`itur/models/itu1853.py`, class `_ITU1853_1`), the dynamics, the offset,
+//! the filter and the number of discarded samples (200,000) are the same. ITU-Rpy fits the mean and
+//! the deviation to the attenuation of ITU-R P.618; here they are settings. P.1853-2 (2019) is not
 //! implemented.
 
 use anabranch_transport::Nanos;
 
 use crate::rng::Rng;
 
-/// The dynamics of the process, 1/s (P.1853-1 Annex 1 §2, step B).
+/// Rate at which the correlation of the process decays, 1/s (P.1853-1 Annex 1 §2, step B).
 const BETA: f64 = 2e-4;
 
 #[derive(Clone, Debug)]
@@ -18,16 +18,17 @@ pub(super) struct Rain {
     m: f64,
     sigma: f64,
     offset: f64,
-    /// Correlation of one sample with the next.
+    /// Correlation of two consecutive samples.
     rho: f64,
-    /// The Gaussian process; `None` before its first sample, which is drawn from its distribution
-    /// (the recommendation discards the first 200,000 samples instead).
+    /// Current value of the Gaussian process; `None` before its first sample. That sample is drawn
+    /// from the stationary distribution, whereas the recommendation discards the first 200,000
+    /// samples.
     x: Option<f64>,
 }
 
 impl Rain {
-    /// Rain for `share` of the time, above 0. ln(attenuation + offset) has this mean and standard
-    /// deviation.
+    /// Rain attenuation that is above 0 for the fraction `share` of the time. ln(attenuation +
+    /// offset) has this mean and standard deviation.
     pub fn new(share: f64, [m, sigma]: [f64; 2], interval: Nanos) -> Self {
         Self {
             m,
@@ -38,7 +39,7 @@ impl Rain {
         }
     }
 
-    /// The next sample, dB.
+    /// The next attenuation sample, dB.
     pub fn next(&mut self, rng: &mut Rng) -> f64 {
         let normal = rng.normal();
         let x = match self.x {
@@ -50,7 +51,8 @@ impl Rain {
     }
 }
 
-/// The number that a standard normal number exceeds with probability `share`: Q^-1 of P.1853-1.
+/// The value that a standard normal variable exceeds with the probability `share`: Q^-1 of
+/// P.1853-1.
 pub(super) fn upper_quantile(share: f64) -> f64 {
     let exceeds = |x: f64| 0.5 * libm::erfc(x / std::f64::consts::SQRT_2);
     let (mut low, mut high) = (-40.0, 40.0);

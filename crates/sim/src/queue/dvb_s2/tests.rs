@@ -4,8 +4,8 @@ use super::super::testing::{Bench, MS};
 use super::*;
 use crate::rng::Seed;
 
-/// Es/N0 12 dB at clear sky; with a margin of 1 dB that is 16APSK 3/4 (2.966728, 10.21 dB). The
-/// rate is such that a packet of 1500 bytes takes 10 ms with it.
+/// Es/N0 is 12 dB under clear sky; with a margin of 1 dB this selects 16APSK 3/4 (2.966728, 10.21
+/// dB). At the configured rate a packet of 1500 bytes then takes 10 ms.
 fn config(steps: &[(Nanos, f64)]) -> DvbS2Config {
     DvbS2Config {
         modcods: Table::S2,
@@ -30,7 +30,8 @@ fn bench(config: DvbS2Config) -> Bench {
     Bench::new(Box::new(queue), Ecn::NotEct)
 }
 
-/// Numbers and departures of 1500-byte packets that never run out, up to `until`, in microseconds.
+/// Departure times in microseconds and numbers of 1500-byte packets up to `until`; the queue never
+/// becomes empty.
 fn departures(bench: &mut Bench, until: Nanos) -> Vec<(Nanos, u64)> {
     bench.come(0, 400, 1);
     let mut all = Vec::new();
@@ -42,9 +43,9 @@ fn departures(bench: &mut Bench, until: Nanos) -> Vec<(Nanos, u64)> {
     all
 }
 
-/// From 100 ms on 3 dB less: 9 dB, below the 10.21 dB of 16APSK 3/4. Until 300 ms packets are sent
-/// with it and lost, 20 of them. Then 8 dB without the margin are 8PSK 3/4 (2.228124, 7.91 dB), and
-/// a packet takes 10 ms x 2.966728 / 2.228124 = 13.315 ms.
+/// From 100 ms on Es/N0 is 3 dB lower: 9 dB, which is below the 10.21 dB of 16APSK 3/4. The sender
+/// uses this MODCOD until 300 ms, so 20 packets are lost. Then 9 dB minus the margin select 8PSK
+/// 3/4 (2.228124, 7.91 dB), and a packet takes 10 ms x 2.966728 / 2.228124 = 13.315 ms.
 #[test]
 fn packets_are_lost_until_the_modcod_follows() {
     let mut bench = bench(config(&[(100 * MS, 3.0)]));
@@ -56,9 +57,9 @@ fn packets_are_lost_until_the_modcod_follows() {
     assert!((13_314..=13_316).contains(&slower), "{slower}");
 }
 
-/// The sender returns to the faster MODCOD only when Es/N0 exceeds the limit by the hysteresis:
-/// 10.21 + 1 + 0.5 dB are 11.71 dB, so the sender returns with 0.3 dB of attenuation, and not with
-/// 0.4 dB.
+/// The sender returns to the faster MODCOD only if Es/N0 exceeds its minimum by margin and
+/// hysteresis: 10.21 + 1 + 0.5 = 11.71 dB. It therefore returns at 0.28 dB of attenuation, and not
+/// at 0.4 dB.
 #[test]
 fn the_faster_modcod_needs_the_hysteresis() {
     for (attenuation, faster) in [(0.28, true), (0.4, false)] {
@@ -70,8 +71,8 @@ fn the_faster_modcod_needs_the_hysteresis() {
     }
 }
 
-/// Below the least value of all MODCODs (-2.35 dB) all packets are lost, at the lowest rate: a
-/// packet takes 10 ms x 2.966728 / 0.490243 = 60.5 ms.
+/// Below the minimum of all MODCODs (-2.35 dB) all packets are lost, at the lowest rate: a packet
+/// takes 10 ms x 2.966728 / 0.490243 = 60.5 ms.
 #[test]
 fn a_deep_fade_is_an_outage() {
     let mut bench = bench(config(&[(0, 20.0)]));
@@ -82,8 +83,8 @@ fn a_deep_fade_is_an_outage() {
 #[test]
 fn tables_have_their_rows() {
     let s2 = modcods::fastest(&[modcods::S2]);
-    // Of the 28 MODCODs of DVB-S2, six are omitted, because a faster MODCOD needs no more Es/N0:
-    // QPSK 8/9, 8PSK 5/6, 8/9 and 9/10, 16APSK 8/9 and 9/10.
+    // Six of the 28 MODCODs of DVB-S2 are omitted, because a faster MODCOD requires no higher
+    // Es/N0: QPSK 8/9, 8PSK 5/6, 8/9 and 9/10, 16APSK 8/9 and 9/10.
     assert_eq!((modcods::S2.len(), s2.len()), (28, 22));
     assert_eq!(choose(&s2, -10.0).efficiency, 0.490243);
     assert_eq!(choose(&s2, 5.5).efficiency, 1.779991);
@@ -94,10 +95,11 @@ fn tables_have_their_rows() {
     assert!(both.is_sorted_by(|a, b| a.least < b.least && a.efficiency < b.efficiency));
 }
 
-/// A frame carries the bits of its inner code, minus the parity of the outer code, minus 80 bits of
-/// header, in slots of 90 symbols and one slot of header. The outer code takes 192 bits, or 160
-/// with the codes 2/3 and 5/6 of DVB-S2, or 128 with 8/9 and 9/10 (gr-dvbs2,
-/// `bbheader_bb_impl.cc`). The 2/3 of 16APSK and 256APSK in DVB-S2X is another code, 20/30.
+/// The payload of a frame is the bits of its inner code, minus the parity bits of the outer code,
+/// minus a header of 80 bits. The frame is sent in slots of 90 symbols, plus one slot for the
+/// physical-layer header. The outer code takes 192 bits; with the codes 2/3 and 5/6 of DVB-S2 it
+/// takes 160, and with 8/9 and 9/10 it takes 128 (gr-dvbs2, `bbheader_bb_impl.cc`). In DVB-S2X, 2/3
+/// of 16APSK and 256APSK is another code, 20/30.
 #[test]
 fn efficiencies_follow_from_the_lengths_of_the_frames() {
     let efficiency = |bits: u64, (k, n): (u64, u64), parity: u64| {
@@ -161,15 +163,15 @@ fn efficiencies_follow_from_the_lengths_of_the_frames() {
     }
 }
 
-/// ITU-R P.1853: rain for 10 % of the time, and the attenuation that is exceeded for 1 % of the
-/// time is that of the lognormal distribution minus the offset. 40,000 hours.
+/// ITU-R P.1853: it rains for 10 % of the time, and the attenuation that is exceeded for 1 % of the
+/// time is that of the lognormal distribution minus the offset. The test simulates 40,000 hours.
 #[test]
 fn rain_has_its_distribution() {
     assert!((rain::upper_quantile(0.1) - 1.281_551_565_545).abs() < 1e-9);
     assert!((rain::upper_quantile(0.01) - 2.326_347_874_041).abs() < 1e-9);
     let (m, sigma) = (-1.0, 1.2);
     let mut rng = Seed::new(3, 0).stream("rain");
-    // A sample each 1000 s.
+    // One sample every 1000 s.
     let mut rain = Rain::new(0.1, [m, sigma], 1_000_000 * MS);
     let samples: Vec<f64> = (0..144_000).map(|_| rain.next(&mut rng)).collect();
     let share =
@@ -177,7 +179,7 @@ fn rain_has_its_distribution() {
     let deep = (m + sigma * 2.326_347_874).exp() - (m + sigma * 1.281_551_566).exp();
     assert!((share(0.0) / 0.1 - 1.0).abs() < 0.05, "{}", share(0.0));
     assert!((share(deep) / 0.01 - 1.0).abs() < 0.15, "{}", share(deep));
-    // Neighbours at a distance of 1 s have a correlation of e^-0.0002.
+    // Samples at a distance of 1 s have a correlation of e^-0.0002.
     let mut slow = Rain::new(1.0, [0.0, 1.0], 1000 * MS);
     let logs: Vec<f64> = (0..2000).map(|_| slow.next(&mut rng).ln()).collect();
     let step = logs

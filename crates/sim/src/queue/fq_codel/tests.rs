@@ -14,8 +14,8 @@ fn ids(out: Vec<Option<u64>>) -> Vec<u64> {
     out.into_iter().flatten().collect()
 }
 
-/// Two flows of equal packets alternate. Each new flow begins with a quantum of 1514 bytes, of
-/// which a packet of 1500 leaves 14 bytes, so that a second packet is sent.
+/// Two flows with packets of equal size alternate. Each new flow begins with a quantum of 1514
+/// bytes. A packet of 1500 bytes leaves 14 bytes, so a second packet is sent.
 #[test]
 fn flows_take_turns() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -38,7 +38,7 @@ fn turns_are_counted_in_bytes() {
     assert_eq!(out, [0, 3, 4, 5, 1, 6, 7, 8, 2, 9, 10, 11]);
 }
 
-/// A sparse flow precedes a flow with a standing queue (§4.2).
+/// A sparse flow is served before a flow with a standing queue (§4.2).
 #[test]
 fn a_new_flow_goes_first() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -48,7 +48,7 @@ fn a_new_flow_goes_first() {
     assert_eq!(ids(bench.go([MS; 2])), [10, 4]);
 }
 
-/// At an overflow the longest queue loses half of its packets, from its head, and the arriving
+/// At an overflow half of the longest queue's packets are dropped from its head, and the arriving
 /// packet is queued.
 #[test]
 fn the_longest_queue_pays_for_an_overflow() {
@@ -66,8 +66,8 @@ fn the_longest_queue_pays_for_an_overflow() {
     assert_eq!(bench.waiting(), 0);
 }
 
-/// CoDel controls each flow separately: the flow with a standing queue loses packets at its head,
-/// the sparse flow loses none.
+/// CoDel controls each flow separately: packets of the flow with the standing queue are dropped,
+/// and packets of the sparse flow are not.
 #[test]
 fn only_the_flow_that_stands_loses_packets() {
     let mut bench = bench(FqCoDelConfig::default());
@@ -85,8 +85,8 @@ fn only_the_flow_that_stands_loses_packets() {
     assert!(bench.dropped.iter().all(|id| !sparse.contains(id)));
 }
 
-/// Bytes and packets are counted correctly through drops, removals and departures: both are 0 in
-/// the end.
+/// Packet and byte counts remain correct after drops, removals and departures: both are 0 at the
+/// end.
 #[test]
 fn nothing_is_left_when_all_are_out() {
     let mut queue = FqCoDel::new(FqCoDelConfig::default()).expect("a queue");

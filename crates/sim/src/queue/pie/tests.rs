@@ -7,9 +7,10 @@ fn pie(config: PieConfig) -> Pie {
     Pie::new(config).expect("a queue")
 }
 
-/// Computed by hand, from probability 0 and a delay that rises from 0 to 35 ms: 0.125 x 20 ms +
-/// 1.25 x 35 ms = 0.04625, divided by 2048 because the probability is below 0.000001: 0.0000225830.
-/// With an unchanged delay 0.125 x 20 ms = 0.0025, divided by 128: 0.0000195313 more.
+/// Computed by hand, starting from probability 0. The delay rises from 0 to 35 ms: 0.125 x 20 ms +
+/// 1.25 x 35 ms = 0.04625, which is divided by 2048 because the probability is below 0.000001:
+/// 0.0000225830. With an unchanged delay, 0.125 x 20 ms = 0.0025, divided by 128, adds
+/// 0.0000195313.
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut pie = pie(PieConfig::default());
@@ -25,7 +26,8 @@ fn an_update_is_what_it_is_by_hand() {
     assert_eq!(pie.burst, 120 * MS);
 }
 
-/// From 10 % on the probability grows by at most 2 points per update, and it is at most 1 (§5.5).
+/// From 10 % on the probability grows by at most 2 percentage points per update, and it never
+/// exceeds 1 (§5.5).
 #[test]
 fn growth_is_capped() {
     let mut pie = pie(PieConfig::default());
@@ -38,8 +40,8 @@ fn growth_is_capped() {
     assert_eq!(pie.probability, 1.0);
 }
 
-/// While the queue is empty the probability shrinks by 2 % and by the controller, to 0; then a
-/// burst is allowed again.
+/// While the queue is empty the probability falls to 0: by 2 % per update, and by the controller.
+/// Then a burst is allowed again.
 #[test]
 fn an_empty_queue_forgets() {
     let mut pie = pie(PieConfig::default());
@@ -51,8 +53,9 @@ fn an_empty_queue_forgets() {
     assert!(pie.next_update > 3_600_000 * MS && pie.next_update <= 3_600_015 * MS);
 }
 
-/// A packet of 1500 bytes leaves each ms: 1.5 MB/s, measured over the first 11 packets, which are
-/// at least 16384 bytes; 40 queued packets are 40 ms.
+/// A packet of 1500 bytes leaves every millisecond, which is 1.5 MB/s. The rate is measured over
+/// the first 11 packets, which have at least 16384 bytes, so 40 queued packets are a delay of 40
+/// ms.
 #[test]
 fn the_delay_is_what_waits_by_the_rate_that_leaves() {
     let mut pie = pie(PieConfig::default());
@@ -65,12 +68,12 @@ fn the_delay_is_what_waits_by_the_rate_that_leaves() {
     assert_eq!(pie.rate, Some(1_500_000.0));
 }
 
-/// The delay of a queue that receives twice its service rate settles near the target; without PIE
-/// it would not.
+/// If packets arrive at twice the service rate, the queueing delay settles near the target; without
+/// PIE it would grow to the limit.
 #[test]
 fn a_standing_queue_is_brought_to_the_target() {
     let mut bench = Bench::new(Box::new(pie(PieConfig::default())), Ecn::NotEct);
-    // One packet leaves each ms and two arrive: half of them must be dropped.
+    // Each millisecond one packet leaves and two arrive, so half of them must be dropped.
     let (mut longest, mut refused) = (0, 0);
     for ms in 0..60_000 {
         refused += bench.come(ms * MS, 2, 0);
@@ -83,7 +86,7 @@ fn a_standing_queue_is_brought_to_the_target() {
     assert!((55_000..62_000).contains(&refused), "{refused} of 120,000");
 }
 
-/// Packets of ECN senders are marked while the probability is below 10 %, and dropped from then on
+/// Packets of ECN senders are marked while the probability is below 10 %, and dropped above it
 /// (§5.1).
 #[test]
 fn marks_end_where_the_probability_is_large() {
@@ -94,11 +97,12 @@ fn marks_end_where_the_probability_is_large() {
     for (probability, marked) in [(0.09, true), (0.11, false)] {
         let mut pie = pie(config);
         (pie.probability, pie.delay, pie.burst) = (probability, 30 * MS, 0);
-        // The next packet is certainly selected.
+        // The accumulated probability is so large that the next packet is selected.
         pie.accumulated = 8.5;
         pie.next_update = 1_000 * MS;
         let mut bench = Bench::new(Box::new(pie), Ecn::Ect0);
-        // Three packets are spared because the queue is short in bytes; the fourth is not.
+        // Three packets are not dropped, because the queue is short in bytes; the fourth may be
+        // dropped.
         assert_eq!(bench.come(0, 3, 0), 0);
         assert_eq!(bench.come(0, 1, 0), u64::from(!marked));
         bench.go([0; 4]);

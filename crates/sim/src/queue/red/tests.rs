@@ -8,8 +8,8 @@ fn red(config: RedConfig) -> Red {
     Red::new(config).expect("a queue")
 }
 
-/// Computed by hand with a weight of 1/4: samples of 8, 8 and 0 give 2, 3.5 and 2.625; two idle
-/// packet times multiply that by 9/16, and a sample of 0 then by 3/4.
+/// Computed by hand with a weight of 1/4: samples of 8, 8 and 0 packets result in 2, 3.5 and 2.625.
+/// Two idle packet times multiply the average by 9/16, and a sample of 0 then by 3/4.
 #[test]
 fn the_average_is_what_it_is_by_hand() {
     let mut red = red(RedConfig {
@@ -26,8 +26,8 @@ fn the_average_is_what_it_is_by_hand() {
     assert_eq!(red.average, 2.625 * 9.0 / 16.0 * 0.75);
 }
 
-/// A packet that an empty queue drops does not end the idle time: two seconds later, or 2,000
-/// packet times, the average is below `min_th` and the next packet is queued.
+/// A packet that is dropped at an empty queue does not end the idle time. After two seconds, or
+/// 2,000 packet times, the average is below `min_th`, and the next packet is queued.
 #[test]
 fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     let mut red = red(RedConfig::default());
@@ -37,9 +37,9 @@ fn a_packet_that_an_idle_queue_drops_leaves_it_idle() {
     assert_eq!(bench.come(2_000 * MS, 1, 0), 0);
 }
 
-/// The average is above twice `max_th`, so that all packets are dropped, except by `spare`: a queue
-/// of at most one packet is spared, and so is the first packet after that (`old` of ns-2). Of four
-/// arriving packets three are queued, and another packet is queued after two have left.
+/// The average is above twice `max_th`, so all packets are dropped. With `spare`, no packet is
+/// dropped at a queue of at most one packet, nor is the first packet after that (`old` of ns-2). Of
+/// four arriving packets three are queued; after two have left, another packet is queued.
 #[test]
 fn a_short_queue_is_spared() {
     for (spare, refused, then) in [(true, 1, 0), (false, 4, 1)] {
@@ -55,9 +55,9 @@ fn a_short_queue_is_spared() {
     }
 }
 
-/// p_b = 1/20 throughout. Two packets are spared; in ns-2 the third is the first of the count and
-/// is queued, and the next is dropped with probability 1/18; by the 19th of the count one has been
-/// dropped.
+/// p_b is always 1/20. Two packets are not dropped, because the queue is short. In ns-2 the third
+/// is the first that is counted, and it is queued. The next is dropped with probability 1/18, and
+/// by the 19th of the count one has been dropped.
 #[test]
 fn ns_2_counts_the_packet_behind_a_short_queue() {
     let mut red = red(RedConfig {
@@ -78,8 +78,8 @@ fn ns_2_counts_the_packet_behind_a_short_queue() {
     assert_eq!(bounds, (Some(&3), Some(&20)));
 }
 
-/// A weight of 1: three packets arrive during a transmission, and the third, which finds two queued
-/// packets, is over `max_th` if the packet in transmission counts.
+/// With a weight of 1, three packets arrive during a transmission. The third finds two queued
+/// packets, which exceeds `max_th` only if the packet in transmission counts.
 #[test]
 fn the_packet_in_transmission_counts_or_not() {
     for (waiting_only, refused) in [(false, 1), (true, 0)] {
@@ -124,9 +124,9 @@ fn the_probability_rises_in_two_slopes() {
     assert_eq!(harsh.base(), (1.0, true));
 }
 
-/// With p_b = 1/20 the counter of the paper's Fig. 2 is 1 at the first packet after a drop, so that
-/// it is dropped with probability 1/19, and the 19th certainly: gaps are uniform on 1 to 19 (§7),
-/// and 10 on average.
+/// With p_b = 1/20 the counter of the paper's figure 2 is 1 at the first packet after a drop. This
+/// packet is dropped with probability 1/19, and the 19th certainly, so gaps are uniform on 1 to 19
+/// (§7), and 10 on average.
 #[test]
 fn gaps_are_uniform() {
     let (least, most, mean) = gaps(RedConfig::default());
@@ -135,8 +135,8 @@ fn gaps_are_uniform() {
     assert!((mean - 10.0).abs() < 0.2, "{mean}");
 }
 
-/// With a minimum distance no packet is dropped before 20 have arrived, and the gaps are uniform on
-/// 20 to 39.
+/// With a minimum distance no packet is dropped before 20 packets have arrived, and the gaps are
+/// uniform on 20 to 39.
 #[test]
 fn gaps_with_a_minimum_distance_are_uniform() {
     let (least, most, mean) = gaps(RedConfig {
@@ -148,7 +148,7 @@ fn gaps_with_a_minimum_distance_are_uniform() {
     assert!((mean - 29.5).abs() < 0.35, "{mean}");
 }
 
-/// The minimum, the maximum and the mean distance between two drops, with p_b = 1/20.
+/// Minimum, maximum and mean number of packets between two drops, with p_b = 1/20.
 fn gaps(config: RedConfig) -> (u64, u64, f64) {
     let mut red = red(config);
     red.average = 10.0;
@@ -167,8 +167,8 @@ fn gaps(config: RedConfig) -> (u64, u64, f64) {
     (least, most, mean)
 }
 
-/// If the arrival rate is twice the service rate, the average settles at a drop probability of one
-/// half, between `max_th` and twice `max_th`.
+/// If the arrival rate is twice the service rate, the average settles between `max_th` and twice
+/// `max_th`, at a drop probability of one half.
 #[test]
 fn a_standing_queue_comes_to_rest() {
     for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
@@ -179,7 +179,7 @@ fn a_standing_queue_comes_to_rest() {
         let mut bench = Bench::new(Box::new(red(config)), ecn);
         let mut refused = 0;
         for ms in 0..20_000 {
-            // Senders that are marked but do not slow down are dropped in the end.
+            // Packets of senders that are marked but do not slow down are dropped in the end.
             refused += bench.come(ms * MS, 2, 0);
             bench.go([ms * MS]);
         }
@@ -189,7 +189,7 @@ fn a_standing_queue_comes_to_rest() {
     }
 }
 
-/// The idle time before a packet that an empty queue drops is counted only once.
+/// The idle time before a packet that is dropped at an empty queue is counted only once.
 #[test]
 fn idle_time_counts_once() {
     let mut red = red(RedConfig {

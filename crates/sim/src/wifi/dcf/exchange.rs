@@ -1,10 +1,10 @@
-//! A whole exchange up to its data frame in one step: the effect of RTS, CTS and DATA on a station
-//! if no other event intervenes.
+//! Processing of an exchange up to its data frame in one step: the effects of RTS, CTS and DATA on
+//! a station, if no other event intervenes.
 //!
-//! Each function performs in one step the transitions of the state machine for each edge.
-//! Transitions that a later frame undoes are omitted, such as a slot count that starts after the
-//! NAV and is interrupted before its first slot. [`SingleDomain`](crate::wifi::medium) checks the
-//! conditions.
+//! Each function performs the state transitions of several signal edges in one step. It omits
+//! transitions that a later frame undoes, such as a slot count that starts after the NAV and is
+//! interrupted before its first slot. [`SingleDomain`](crate::wifi::medium) checks the
+//! preconditions.
 
 use anabranch_transport::Nanos;
 
@@ -12,23 +12,23 @@ use super::{Activity, Dcf, Finished, NO_DEADLINE, Rules};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::duration_field;
 
-/// An exchange that will reach its data frame with certainty.
+/// An exchange that is certain to reach the end of its data frame.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::wifi) struct Exchange {
     pub from: StationId,
     pub to: StationId,
-    /// Start of its RTS.
+    /// Start of the RTS, nanoseconds.
     pub start: Nanos,
-    /// End of each frame at its sender: RTS, CTS, DATA.
+    /// End time of each frame at its sender: RTS, CTS, DATA.
     pub ends: [Nanos; 3],
-    /// Propagation delay between the two stations.
+    /// Propagation delay between the two stations, nanoseconds.
     pub delay: Nanos,
-    /// Air time of the data frame.
+    /// Air time of the data frame, nanoseconds.
     air_time: Nanos,
 }
 
 impl Exchange {
-    /// The exchange for a data frame of `air_time`, starting at `start`.
+    /// Creates the exchange of a data frame of `air_time` nanoseconds that starts at `start`.
     pub fn new(
         [from, to]: [StationId; 2],
         start: Nanos,
@@ -49,13 +49,12 @@ impl Exchange {
         }
     }
 
-    /// Time at which the packet has reached its receiver.
+    /// Time at which the packet has arrived at its receiver.
     pub fn arrival(&self) -> Nanos {
         self.ends[2] + self.delay
     }
 
-    /// End of the silence of a station that receives the frames of `from` and `to` after these
-    /// delays.
+    /// End of the NAV of a station that receives the frames of `from` and `to` after these delays.
     fn reserved(&self, [from, to]: [Nanos; 2], rules: &Rules) -> Nanos {
         let sifs = rules.parameters.sifs;
         let (cts, ack) = (rules.timing.cts, rules.timing.ack);
@@ -69,14 +68,14 @@ impl Exchange {
 
 impl Dcf {
     /// Receiver of the RTS that is due at the station's deadline, and the air time of the data
-    /// frame that it announces.
+    /// frame that it announces, nanoseconds.
     #[inline]
     pub(in crate::wifi) fn announces(&self) -> Option<(StationId, Nanos)> {
         let head = self.head.filter(|head| head.announced)?;
         (self.activity == Activity::Contending).then_some((head.to, head.air_time))
     }
 
-    /// Whether a carrier at `begin` reaches the station while it contends, and early enough to
+    /// Whether the station is contending, and a carrier at `begin` reaches it early enough to
     /// prevent its transmission.
     #[inline]
     pub(in crate::wifi) fn keeps_quiet(&self, begin: Nanos, rules: &Rules) -> bool {
@@ -85,14 +84,14 @@ impl Dcf {
             && (self.head.is_none() || self.backoff.is_counting())
     }
 
-    /// Whether the listening station would answer an RTS that ends at `end`.
+    /// Whether the station would respond to an RTS that ends at `end`.
     #[inline]
     pub(in crate::wifi) fn would_answer(&self, end: Nanos) -> bool {
         self.nav_until <= end
     }
 
-    /// The station's deadline expired, it starts the exchange, and its data frame has ended. The
-    /// station detects the ACK if the ACK has begun.
+    /// Advances the sender of an exchange from the start of its RTS to the end of its data frame.
+    /// If the ACK has `begun`, the station already detects it.
     pub(in crate::wifi) fn opens(&mut self, exchange: &Exchange, begun: bool, rules: &Rules) {
         let [.., end] = exchange.ends;
         self.backoff.clear();
@@ -109,8 +108,8 @@ impl Dcf {
         self.deadline = end + rules.timing.ack_timeout;
     }
 
-    /// The station has sent the CTS and received the data frame, which it should acknowledge next.
-    /// Returns whether the packet was not received before.
+    /// Advances the receiver of an exchange to the end of the data frame: it has sent the CTS, and
+    /// an ACK is due. Returns whether the packet was not received before.
     pub(in crate::wifi) fn answers(
         &mut self,
         exchange: &Exchange,
@@ -137,7 +136,7 @@ impl Dcf {
         self.addressed(now, &data, rules)
     }
 
-    /// The station starts the ACK that is due.
+    /// Starts the ACK that is due, and returns it.
     pub(in crate::wifi) fn acknowledges(&mut self, rules: &Rules) -> Option<Frame> {
         let Activity::Responding(ack) = self.activity else {
             return None;
@@ -146,9 +145,9 @@ impl Dcf {
         Some(ack)
     }
 
-    /// The station has overheard all three frames. `delays` are the propagation delays from the
-    /// sender and from the receiver. The station's deadline is recomputed, or the station detects
-    /// the ACK, which the NAV covers.
+    /// Advances a station that overhears all three frames of an exchange. `delays` are the
+    /// propagation delays from the sender and from the receiver. Its deadline is recomputed; if the
+    /// ACK has begun, the station detects the ACK, during which the NAV is still set.
     pub(in crate::wifi) fn overhears(
         &mut self,
         exchange: &Exchange,
@@ -169,7 +168,7 @@ impl Dcf {
         self.arm(now, rules);
     }
 
-    /// An ACK for another station ends at a contending station; returns whether it is contending.
+    /// Handles the end of an ACK for another station. Returns whether this station is contending.
     #[inline]
     pub(in crate::wifi) fn overhears_ack(&mut self, now: Nanos, rules: &Rules) -> bool {
         if self.activity != Activity::Contending {
@@ -182,7 +181,8 @@ impl Dcf {
         true
     }
 
-    /// The awaited ACK ends. If the station was waiting for it, its packet has arrived.
+    /// Handles the end of an ACK for this station. Returns the outcome of the packet, if the
+    /// station was waiting for this ACK.
     #[inline]
     pub(in crate::wifi) fn hears_ack(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
         if self.activity != Activity::Awaiting(FrameKind::Ack) {
@@ -193,7 +193,7 @@ impl Dcf {
         self.answered(now, FrameKind::Ack, rules)
     }
 
-    /// Sequence number of the packet being transmitted, and whether its data frame was sent before.
+    /// Sequence number of the packet being transmitted, and whether its data frame is a retry.
     pub(in crate::wifi) fn numbered(&self) -> Option<(u16, bool)> {
         self.head.map(|head| (head.sequence, head.retry))
     }

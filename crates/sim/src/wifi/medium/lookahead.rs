@@ -1,11 +1,11 @@
-//! Lookahead for media on which all stations hear each other.
+//! Lookahead for media on which every station hears all others.
 //!
-//! A station whose deadline is the earliest has the medium until the end of its data frame: RTS,
-//! CTS and DATA change the stations in one step. A frame that has begun at all stations ends at all
-//! of them unless a station transmits before. Until then the frame is *held*, and no receiver
-//! follows it. The medium also need not be advanced before it can have an outcome:
-//! [`Medium::catch_up`] processes the pending events when a packet is enqueued or an outcome is
-//! due.
+//! The station with the earliest deadline occupies the medium until the end of its data frame.
+//! Therefore the effects of RTS, CTS and DATA are applied to all stations in one step. A frame that
+//! has begun at all stations also ends at all of them, unless a station transmits before. Until its
+//! end the frame is *held*: no receiver processes it. The medium need not be advanced until it can
+//! have an outcome. [`Medium::catch_up`] processes the pending events when a packet is enqueued or
+//! an outcome is due.
 
 use anabranch_transport::Nanos;
 
@@ -16,13 +16,13 @@ use crate::wifi::dcf::{Exchange, NO_DEADLINE};
 use crate::wifi::frame::{Frame, FrameKind, StationId};
 use crate::wifi::phy::TransmissionId;
 
-/// A frame that is alone on the air and has begun at all stations.
+/// The only frame on the air, after it has begun at all stations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoneFrame {
     pub id: TransmissionId,
     pub frame: Frame,
     pub start: Nanos,
-    /// End at the nearest and at the farthest station.
+    /// End of the frame at the nearest and at the farthest station, nanoseconds.
     pub ends: (Nanos, Nanos),
 }
 
@@ -33,15 +33,15 @@ impl<P> Medium<P> {
         self.mesh.is_some() && self.frame_traces.is_none()
     }
 
-    /// Whether there is an event at `now`; all events before must have been processed.
+    /// Whether an event is due at `now`; all earlier events must have been processed.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.earliest() <= now
     }
 
-    /// Processes all events before `now`, except that a frame that ends later may be held. Must be
-    /// called before a packet is enqueued, and at the latest at the time returned by
-    /// [`next_outcome`](Self::next_outcome).
+    /// Processes all events before `now`; a frame that ends later may remain held. The caller must
+    /// call it before a packet is enqueued, and no later than at the time that
+    /// [`next_outcome`](Self::next_outcome) returned.
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         self.holding = self.sees_ahead();
         loop {
@@ -66,7 +66,7 @@ impl<P> Medium<P> {
         self.holding = false;
     }
 
-    /// Lower bound for the time at which the next outcome must be reported if no packet is
+    /// Lower bound of the time at which the next outcome must be reported, if no packet is
     /// enqueued. A delivered packet is reported when the layer above its receiver has processed it.
     /// [`NO_DEADLINE`] if there are no more events.
     pub(crate) fn next_outcome(&mut self) -> Nanos {
@@ -84,18 +84,18 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Time at which the layer above has processed a packet.
+    /// Time at which the layer above has processed a packet that arrives at `arrival`.
     fn told(&self, arrival: Nanos) -> Nanos {
         arrival + self.rules.parameters.link_layer_delay
     }
 
-    /// Like [`next_outcome`](Self::next_outcome), while a frame is held.
+    /// Implements [`next_outcome`](Self::next_outcome) while a frame is held.
     fn after(&self, held: &LoneFrame) -> Nanos {
         let Frame { kind, from, to, .. } = held.frame;
         let [acknowledging, acknowledged] = [from, to].map(|it| &self.stations[it.index()]);
         let one_more = !acknowledging.queue.is_empty();
-        // After an ACK, the stations that have a packet continue. Only the sender of the ACK has a
-        // known deadline.
+        // After an ACK, all stations that have a packet contend again. Only the deadline of the
+        // ACK's sender is already known.
         let turn = match kind {
             FrameKind::Ack
                 if acknowledged.queue.len() == 1
@@ -111,7 +111,7 @@ impl<P> Medium<P> {
         turn.unwrap_or(held.ends.1 + 1)
     }
 
-    /// Time at which the packet of the only station that has one is reported.
+    /// Time at which the packet of `station` is reported, if no other station has a packet.
     fn turn(&self, station: StationId) -> Option<Nanos> {
         let dcf = &self.stations[station.index()].dcf;
         let (to, air_time) = dcf.announces()?;
@@ -126,8 +126,8 @@ impl<P> Medium<P> {
         Some(self.told(exchange.arrival()))
     }
 
-    /// The exchange of a station whose deadline is at `start`, if it is certain to reach its data
-    /// frame.
+    /// The exchange of `from`, whose deadline is at `start`, if it is certain to reach the end of
+    /// its data frame.
     #[inline]
     fn foresee(&self, start: Nanos, from: StationId) -> Option<Exchange> {
         let mesh = self.mesh.as_ref()?;
@@ -144,11 +144,11 @@ impl<P> Medium<P> {
         certain.then_some(exchange)
     }
 
-    /// Processes the exchange that begins now up to its data frame, if no event intervenes before
-    /// `limit`. Returns whether it did.
+    /// Processes the exchange that begins at `start` up to the end of its data frame, if no event
+    /// intervenes before `limit`. Returns whether the exchange was processed.
     #[inline]
     pub(super) fn pass_exchange(&mut self, start: Nanos, from: StationId, limit: Nanos) -> bool {
-        // No event has occurred since the exchange was computed, or there is none.
+        // The cached exchange is still valid, because any event since then would have removed it.
         let foreseen = self.foreseen.take();
         debug_assert!(foreseen.is_none_or(|it| (it.start, it.from) == (start, from)));
         if !self.sees_ahead() || !self.air.transmissions.is_empty() {
@@ -172,7 +172,7 @@ impl<P> Medium<P> {
         if last >= limit {
             return false;
         }
-        // The ACK has begun at all stations as well.
+        // Whether the ACK has also begun at all stations.
         let acknowledged = exchange.arrival() + self.rules.parameters.sifs;
         let begun = self.holding && acknowledged + receiver.farthest < limit;
         let (mut fresh, mut ack) = (false, None);
@@ -198,8 +198,8 @@ impl<P> Medium<P> {
         }
         self.deadlines.look();
         let listeners = mesh.len() as u64 - 1;
-        // In addition to the expired deadline: those of CTS and DATA, and six edges at each
-        // listener.
+        // Besides the expired deadline, this counts the deadlines of CTS and DATA, and six edges at
+        // each listener.
         self.events += 2 + 6 * listeners;
         self.instants += 2 + 2 * (sender.begins + sender.ends) + receiver.begins + receiver.ends;
         self.next_transmission += 3;
@@ -235,7 +235,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// A held frame ends at all stations.
+    /// Ends a held frame at all stations.
     fn end(&mut self, held: &LoneFrame) {
         let from = held.frame.from.index();
         let end = held.start + held.frame.air_time;
@@ -252,7 +252,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// A held ACK ends at a station. Returns whether the station waits for it or contends.
+    /// Ends a held ACK at a station. Returns whether the station was waiting for the ACK or
+    /// contending.
     #[inline]
     fn ack_ends(&mut self, now: Nanos, ack: &Frame, listener: Listener) -> bool {
         let station = listener.station;
@@ -269,7 +270,7 @@ impl<P> Medium<P> {
         waits
     }
 
-    /// Continues a held frame edge by edge.
+    /// Releases a held frame: its end is processed edge by edge.
     #[cold]
     pub(super) fn let_go(&mut self) {
         if let Some(held) = self.held.take() {

@@ -1,21 +1,23 @@
-//! Stations that can all receive each other, with delays too short to matter. Under these
-//! conditions the medium can look ahead beyond the next edge of a signal.
+//! Media on which every station hears all others, with propagation delays that are too short to
+//! affect the order of events. Under these conditions the medium can look ahead beyond the next
+//! edge of a signal.
 
 use anabranch_transport::Nanos;
 
 use super::Station;
 use crate::wifi::dcf::Rules;
 
-/// Propagation from one station to the others.
+/// Propagation from one station to all others.
 #[derive(Debug)]
 pub(super) struct Reach {
-    /// Delay to each station; 0 to itself.
+    /// Delay to each station in nanoseconds; 0 to the station itself.
     pub delays: Vec<Nanos>,
     pub nearest: Nanos,
     pub farthest: Nanos,
-    /// Number of instants, other than its start, at which a frame begins at a station.
+    /// Number of instants at which a frame of this station begins at another station, without the
+    /// instant of its start.
     pub begins: u64,
-    /// Number of instants at which it ends.
+    /// Number of instants at which a frame of this station ends at another station.
     pub ends: u64,
 }
 
@@ -24,7 +26,7 @@ pub(super) struct Reach {
 pub(super) struct SingleDomain(pub Vec<Reach>);
 
 impl SingleDomain {
-    /// The mesh of `stations`, if all hear each other.
+    /// Propagation between `stations`, if every station hears all others.
     pub fn of<P>(stations: &[Station<P>], rules: &Rules) -> Option<Self> {
         let reaches = stations.iter().enumerate();
         let reaches: Option<Vec<_>> = reaches
@@ -53,7 +55,8 @@ fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) 
     // Listeners are sorted by delay.
     let same = listeners.windows(2).filter(|it| it[0].delay == it[1].delay);
     let ends = listeners.len() - same.count();
-    // A frame begins immediately if there is no delay.
+    // At a listener without delay the frame begins at the instant of its start, which is not
+    // counted.
     let begins = ends - usize::from(nearest == 0);
     all.then_some(Reach {
         delays,
@@ -64,8 +67,8 @@ fn reach<P>(index: usize, station: &Station<P>, stations: usize, rules: &Rules) 
     })
 }
 
-/// Whether a frame has begun, and ended, at all stations before a response starts, a timeout
-/// expires, a slot passes or the layer above is notified.
+/// Whether delays are so short that a frame has begun, or ended, at all stations before a response
+/// starts, a timeout expires, a slot passes, or the layer above is notified.
 fn is_narrow(farthest: Nanos, rules: &Rules) -> bool {
     let (parameters, timing) = (&rules.parameters, &rules.timing);
     let sifs = parameters.sifs;

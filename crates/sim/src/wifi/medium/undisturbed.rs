@@ -1,10 +1,11 @@
-//! Frames without interference, processed in one step instead of edge by edge.
+//! Frames without interference, which are processed in one step and not edge by edge.
 //!
-//! While one frame is alone on the air and no station has a deadline, the only events are its
-//! beginning and its end at each listener, and the result depends on the received power only. The
-//! frame is therefore not put on the air: the stations receive the carrier and then the frame in
-//! the same order and at the same times as edge by edge. If an event intervenes, the frame is put
-//! on the air in its current state, and the remaining edges are processed one by one.
+//! While one frame is alone on the air and no station has a deadline, the only events are the
+//! beginning and the end of the frame at each listener, and the result depends only on the received
+//! power. The frame is therefore not put on the air. The stations receive the carrier and the frame
+//! in the same order and at the same times as if it were processed edge by edge. If an event
+//! intervenes, the frame is put on the air in its current state, and the remaining edges are
+//! processed one by one.
 
 use anabranch_transport::Nanos;
 
@@ -13,7 +14,7 @@ use crate::wifi::event_queue::Transmission;
 use crate::wifi::frame::Frame;
 use crate::wifi::phy::{SignalEnd, SignalStart, TransmissionId};
 
-/// Number of listeners at which a frame has begun, and has ended, the nearest first.
+/// Number of listeners at which a frame has begun, and at which it has ended, nearest first.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Progress {
     pub begun: usize,
@@ -21,8 +22,8 @@ pub(super) struct Progress {
 }
 
 impl<P> Medium<P> {
-    /// Puts a frame on the air that has listeners, or processes it in one step until an event
-    /// intervenes before `limit`.
+    /// Processes a frame in one step until an event intervenes before `limit`; otherwise puts it on
+    /// the air, if it has listeners.
     pub(super) fn send(&mut self, frame: &Frame, start: Nanos, limit: Nanos) {
         let id = self.next_transmission;
         self.next_transmission += 1;
@@ -44,8 +45,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Whether a frame that is alone begins at all listeners before any other event. The frame must
-    /// also end before `limit`, unless it may be held.
+    /// Whether a frame that is alone will begin at all listeners before any other event. The frame
+    /// must also end before `limit`, unless it may be held.
     fn may_begin(&self, frame: &Frame, start: Nanos, limit: Nanos) -> bool {
         let (nearest, farthest) = self.reach_of(frame);
         let span = if self.holding { 0 } else { frame.air_time };
@@ -54,7 +55,7 @@ impl<P> Medium<P> {
             && start + farthest <= self.deadlines.earliest.0
     }
 
-    /// Minimum and maximum delay to a listener.
+    /// Minimum and maximum delay from the sender of a frame to its listeners.
     fn reach_of(&self, frame: &Frame) -> (Nanos, Nanos) {
         match &self.stations[frame.from.index()].listeners[..] {
             [nearest, .., farthest] => (nearest.delay, farthest.delay),
@@ -63,7 +64,8 @@ impl<P> Medium<P> {
         }
     }
 
-    /// Begins a frame at its listeners, up to the first that cannot receive. Returns their number.
+    /// Begins a frame at its listeners, nearest first, up to the first listener that cannot
+    /// receive. Returns the number of listeners at which it began.
     fn begin_everywhere(&mut self, frame: &Frame, start: Nanos) -> usize {
         let from = frame.from.index();
         let mut begun = 0;
@@ -76,13 +78,14 @@ impl<P> Medium<P> {
         begun
     }
 
-    /// Ends a frame at its listeners until an event intervenes. Returns their number.
+    /// Ends a frame at its listeners, nearest first, until an event intervenes. Returns the number
+    /// of listeners at which it ended.
     fn end_until_disturbed(&mut self, frame: &Frame, start: Nanos) -> usize {
         let from = frame.from.index();
         let mut ended = 0;
         let end = start + frame.air_time;
-        // A delivered packet is reported after the frame has passed all listeners, if this is
-        // before its receiver has processed it.
+        // A delivered packet may be reported after the frame has passed all listeners, if this is
+        // before the layer above its receiver has processed the packet.
         let (nearest, farthest) = self.reach_of(frame);
         let in_time = farthest - nearest < self.rules.parameters.link_layer_delay;
         while let Some(&listener) = self.stations[from].listeners.get(ended) {
@@ -97,7 +100,7 @@ impl<P> Medium<P> {
         ended
     }
 
-    /// The frame begins at a listener without other signals. Returns whether this is the case.
+    /// Begins a frame at a listener that detects no other signal. Returns whether it began there.
     #[inline]
     fn begins_alone(&mut self, now: Nanos, listener: Listener) -> bool {
         let index = listener.station.index();
@@ -115,7 +118,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// The frame ends at a listener that has received no other signal.
+    /// Ends a frame at a listener that has detected no other signal.
     #[inline]
     pub(super) fn ends_alone(&mut self, now: Nanos, listener: Listener, frame: &Frame) {
         let ending = match self.rules.parameters.radio.decodes(listener.power) {
@@ -130,7 +133,8 @@ impl<P> Medium<P> {
         self.heard(now, listener.station, (ending, false), frame);
     }
 
-    /// Continues a passage edge by edge.
+    /// Puts a frame that was processed in part on the air, so that its remaining edges are
+    /// processed one by one.
     #[inline(never)]
     pub(super) fn put_on_air(
         &mut self,

@@ -1,18 +1,20 @@
-//! Random positions and random traffic: no packet is lost without account, invented, delivered
-//! twice or out of order; and a run is a function of its seed.
+//! Tests with random positions and random traffic: no packet is lost without being counted,
+//! created, delivered twice or reordered, and a run depends only on its seed.
 
 use super::*;
 use rand_core::RngCore;
 use rand_pcg::Pcg64;
 
-/// A random medium under random load, derived from its seed: the outcomes, and every frame.
+/// Runs a random medium under random load, both derived from the seed. Returns the outcomes and
+/// every frame.
 fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<FrameTrace>) {
     let (outcomes, frame_traces, _) = run(seed, false, true);
     (outcomes, frame_traces)
 }
 
-/// Like [`random_run`], with the statistics of the stations and the number of events;
-/// `edge_by_edge`, or with whole frames at once, and with whole exchanges if it is not `observed`.
+/// Like [`random_run`], and also returns the statistics of the stations and the number of events.
+/// Frames are processed `edge_by_edge` or as a whole; if the run is not `observed`, whole exchanges
+/// are also processed in one step.
 fn run(
     seed: u64,
     edge_by_edge: bool,
@@ -110,7 +112,7 @@ fn run(
 type Counted = (Vec<StationStats>, u64);
 
 /// Undisturbed frames are processed for all their listeners at once, and exchanges for all their
-/// stations.
+/// stations; the results equal those of processing each edge.
 #[test]
 fn whole_frames_and_exchanges_are_as_their_edges() {
     for seed in 0..300 {
@@ -135,7 +137,7 @@ fn a_run_is_a_function_of_its_seed() {
     }
 }
 
-/// A station never sends two frames at the same time, and responds only.
+/// A station never sends two frames at the same time, and sends CTS and ACK only as responses.
 #[test]
 fn a_station_sends_one_frame_at_a_time() {
     for seed in 200..230 {
@@ -153,7 +155,7 @@ fn a_station_sends_one_frame_at_a_time() {
     }
 }
 
-/// A station out of reach of all other stations changes neither results nor random numbers.
+/// A station out of reach of all others changes neither results nor random numbers.
 #[test]
 fn a_far_station_moves_no_draw() {
     let run = |places: &[(f64, f64)]| {

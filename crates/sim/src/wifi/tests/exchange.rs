@@ -1,4 +1,4 @@
-//! Undisturbed exchanges, with times computed by hand.
+//! Tests of undisturbed exchanges, with times computed by hand.
 
 use super::*;
 use FrameKind::{Ack, Cts, Data, Rts};
@@ -20,7 +20,7 @@ fn air_times_of_802_11b() {
         (timing.cts_timeout, timing.ack_timeout),
         (222 * US, 222 * US)
     );
-    // 1536 bytes are 12288 bits, 1117.09 us at 11 Mb/s.
+    // A data frame of 1536 bytes has 12288 bits, which take 1117.09 us at 11 Mb/s.
     assert_eq!(timing.data(&parameters, 1500), (192 + 1118) * US);
 }
 
@@ -28,7 +28,8 @@ fn air_times_of_802_11b() {
 fn air_times_of_the_listing() {
     let parameters = Parameters::rafiq2007();
     let timing = Timing::new(&parameters);
-    // 1534 bytes are 12272 bits, 1115.6364 us, not rounded to a microsecond.
+    // A data frame of 1534 bytes has 12272 bits, which take 1115.6364 us and are not rounded to a
+    // microsecond.
     assert_eq!(timing.data(&parameters, 1500), 192 * US + 1_115_637);
     assert_eq!(
         (timing.cts_timeout, timing.ack_timeout),
@@ -40,7 +41,8 @@ fn air_times_of_the_listing() {
     );
 }
 
-/// A -> DATA -> B -> ACK -> A, immediately on an idle medium. 30 m are 100 ns.
+/// A -> DATA -> B -> ACK -> A, sent immediately because the medium is idle. The delay over 30 m is
+/// 100 ns.
 #[test]
 fn a_packet_on_an_idle_medium_goes_at_once() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -74,8 +76,8 @@ fn a_packet_on_an_idle_medium_goes_at_once() {
 }
 
 /// If no other station interferes, the outcome of a packet is known before its RTS begins, and its
-/// ACK needs no event: RTS -> CTS -> DATA, 352, 304 and 1307.637 us, two SIFS, 100 ns of
-/// propagation each.
+/// ACK needs no event. The exchange RTS -> CTS -> DATA takes 352, 304 and 1307.637 us, two SIFS,
+/// and 100 ns of propagation for each frame.
 #[test]
 fn an_exchange_is_known_before_it_begins() {
     let (mut medium, stations) = medium(Parameters::rafiq2007(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -97,7 +99,7 @@ fn an_exchange_is_known_before_it_begins() {
     }
 }
 
-/// At the beginning no station has heard an idle medium, so A waits DIFS.
+/// At the start of a run the medium has not yet been idle for DIFS, so A waits for DIFS.
 #[test]
 fn the_first_packet_waits_for_difs() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
@@ -108,16 +110,16 @@ fn the_first_packet_waits_for_difs() {
     assert_eq!(told(&mut medium)[0], (50 * US, Data, 0, 1));
 }
 
-/// A -> DATA -> ACK -> DIFS, backoff -> DATA: a station that has sent backs off before it sends
-/// again.
+/// A -> DATA -> ACK -> DIFS, backoff -> DATA: a station that has sent a packet draws a backoff
+/// before the next one.
 #[test]
 fn a_second_packet_backs_off_for_whole_slots() {
     let mut seen = std::collections::BTreeSet::new();
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);
     let mut now = SECOND;
     for round in 0..400 {
-        // Both packets are enqueued at the same time; or the second after the ACK of the first,
-        // during the following backoff.
+        // The second packet is enqueued with the first, or after the ACK of the first, during the
+        // backoff that follows.
         medium
             .enqueue(now, stations[0], stations[1], 1500, 0)
             .unwrap();
@@ -144,8 +146,8 @@ fn a_second_packet_backs_off_for_whole_slots() {
     );
 }
 
-/// The listing's stations draw a backoff for every packet, from 0 to 30 slots, after DIFS from its
-/// arrival.
+/// With the parameters of Rafiq's listing, stations draw a backoff for every packet, from 0 to 30
+/// slots, after DIFS from its arrival.
 #[test]
 fn the_listing_backs_off_on_an_idle_medium_too() {
     let mut seen = std::collections::BTreeSet::new();
@@ -166,7 +168,7 @@ fn the_listing_backs_off_on_an_idle_medium_too() {
     );
 }
 
-/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, with SIFS between them, and the values of
+/// A -> RTS -> B -> CTS -> A -> DATA -> B -> ACK -> A, with SIFS between the frames; also checks
 /// the Duration fields.
 #[test]
 fn long_packets_are_announced() {
@@ -216,7 +218,8 @@ fn long_packets_are_announced() {
     );
 }
 
-/// Without slack and distance the ACK ends exactly at the timeout, and is in time.
+/// Without slack and with a distance of 0, the ACK ends exactly at the timeout, and counts as in
+/// time.
 #[test]
 fn a_response_at_the_timeout_is_in_time() {
     let parameters = Parameters {

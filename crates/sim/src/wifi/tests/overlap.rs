@@ -1,4 +1,4 @@
-//! Effects of the hearing relations of stations: collisions, hidden stations, capture, lost
+//! Tests of stations that hear only some of the others: collisions, hidden stations, capture, lost
 //! responses.
 
 use super::*;
@@ -6,8 +6,8 @@ use FrameKind::{Ack, Cts, Data, Rts};
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// With the radio of `ieee80211b`, frames are decoded at 300 m and only sensed at 420 m, and not
-/// even sensed at 600 m.
+/// With the radio of `ieee80211b`, frames are decoded at 300 m, only detected at 420 m, and not
+/// detected at 600 m.
 #[test]
 fn three_distances() {
     let radio = Parameters::ieee80211b().radio;
@@ -17,8 +17,8 @@ fn three_distances() {
     assert!(radio.received_power(600.0) < radio.carrier_sense_threshold);
 }
 
-/// A -> DATA, C -> DATA at the same time, equally far from B: neither is decoded, both are
-/// retransmitted.
+/// A -> DATA and C -> DATA start at the same time, equally far from B: B decodes neither, and both
+/// are sent again.
 #[test]
 fn equal_signals_destroy_each_other() {
     let (mut medium, stations) = medium(
@@ -51,11 +51,12 @@ fn equal_signals_destroy_each_other() {
     );
 }
 
-/// The same situation with A 16 times stronger at B: its frame is captured. If the weaker signal
-/// arrived first, both are lost.
+/// The same situation, but A's signal at B is 16 times stronger than C's: A's frame is captured. If
+/// C's weaker signal arrived first, both frames are lost.
 #[test]
 fn the_stronger_frame_is_captured_if_it_came_first() {
-    // 10 m and 40 m: powers 16 : 1, delays 33 ns and 133 ns.
+    // Distances of 10 m and 40 m result in a power ratio of 16 : 1, and in delays of 33 ns and 133
+    // ns.
     for (lead, captured) in [(0, true), (120, false)] {
         let (mut medium, stations) = medium(
             Parameters::ieee80211b(),
@@ -77,8 +78,8 @@ fn the_stronger_frame_is_captured_if_it_came_first() {
     }
 }
 
-/// Just below the power ratio of 10 no frame is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m
-/// 10.2 : 1.
+/// Below the power ratio of 10 no frame is captured: the ratio is 9.6 : 1 at 10 m and 31 m, and
+/// 10.2 : 1 at 10 m and 32 m.
 #[test]
 fn capture_begins_at_ten_decibels() {
     for (place, captures) in [(-31.0, 0), (-32.0, 1)] {
@@ -123,8 +124,8 @@ fn hidden_stations_collide() {
     );
 }
 
-/// The same situation with RTS: C hears B's CTS, is silent until the end of the ACK, and no data
-/// frame is lost.
+/// The same situation with RTS: C receives B's CTS and stays silent until the end of the ACK, so no
+/// data frame is lost.
 #[test]
 fn rts_and_cts_silence_the_hidden_station() {
     let parameters = Parameters {
@@ -142,8 +143,8 @@ fn rts_and_cts_silence_the_hidden_station() {
     let told = told(&mut medium);
     let kinds: Vec<FrameKind> = told.iter().map(|&(_, kind, ..)| kind).collect();
     assert_eq!(kinds, [Rts, Cts, Data, Ack, Rts, Cts, Data, Ack]);
-    // 300 m are 1000 ns. RTS 352, CTS 304, DATA 1310, ACK 304 us with SIFS and 1 us between, and
-    // the propagation of the ACK to C.
+    // Propagation over 300 m takes 1000 ns. RTS, CTS, DATA and ACK take 352, 304, 1310 and 304 us,
+    // with SIFS and 1 us of propagation between them; the ACK then propagates to C.
     let ack_end = SECOND + (352 + 304 + 1310 + 304 + 3 * 10) * US + 4 * 1000;
     let waited = told[4].0 - ack_end;
     assert!(
@@ -152,8 +153,8 @@ fn rts_and_cts_silence_the_hidden_station() {
     );
 }
 
-/// A -> DATA -> B -> ACK, which collides with C's longer frame at A: A retransmits, and B delivers
-/// the packet once.
+/// A -> DATA -> B -> ACK, but the ACK collides with C's longer frame at A. A sends the frame again,
+/// and B delivers the packet only once.
 #[test]
 fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
     let places = [(0.0, 0.0), (300.0, 0.0), (-300.0, 0.0), (-550.0, 0.0)];
@@ -177,7 +178,8 @@ fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
     assert!(medium.ledger().is_balanced());
 }
 
-/// No response: seven attempts, each after a longer backoff, then the packet is dropped.
+/// Without a response, a station makes seven attempts, each after a longer mean backoff, and then
+/// drops the packet.
 #[test]
 fn the_short_retry_limit_ends_it() {
     for (threshold, kind) in [(2347, Data), (0, Rts)] {
@@ -216,7 +218,7 @@ fn the_short_retry_limit_ends_it() {
     }
 }
 
-/// A station defers to a signal between the two thresholds, but does not decode it.
+/// A station defers to a signal between the two thresholds, but cannot decode it.
 #[test]
 fn a_weak_signal_is_heard_and_not_understood() {
     let places = [(0.0, 0.0), (30.0, 0.0), (420.0, 0.0), (450.0, 0.0)];
@@ -229,15 +231,15 @@ fn a_weak_signal_is_heard_and_not_understood() {
         .unwrap();
     assert_eq!(delivered(&finish(&mut medium)).len(), 2);
     let told = told(&mut medium);
-    // C waits for A's frame, and for EIFS, during which the ACK arrives, and for EIFS again,
-    // because the ACK is as weak.
+    // C waits for the end of A's frame and then for EIFS. During EIFS the ACK arrives, which is
+    // also too weak, so C waits for EIFS again.
     let ack_end = SECOND + (1310 + 10 + 304) * US;
     assert_eq!(told[1].1, Ack);
     assert!(told[2].0 >= ack_end + 364 * US, "{told:?}");
     assert_eq!(medium.stats(stations[2]).weak, 2);
 }
 
-/// Hidden stations that always have a packet: the throughput is higher with RTS/CTS, and hardly any
+/// Hidden stations that always have packets: with RTS/CTS the throughput is higher, and hardly any
 /// data frame is lost.
 #[test]
 fn announcing_helps_hidden_stations() {

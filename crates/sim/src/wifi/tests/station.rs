@@ -1,4 +1,4 @@
-//! The state machine of a single station, in situations that are rare on a medium.
+//! Tests of the state machine of a single station, in situations that are rare on a medium.
 
 use super::super::backoff::{Backoff, Interrupted};
 use super::super::dcf::{Dcf, Expired, Finished, NO_DEADLINE, Rules};
@@ -24,8 +24,8 @@ fn frame(kind: FrameKind, from: u16, to: u16, duration: Nanos) -> Frame {
     }
 }
 
-/// A station that sensed the medium busy until `now`, with a packet of 500 bytes for station 1, and
-/// its draw.
+/// A station that detected a busy medium until `now` and has a packet of 500 bytes for station 1,
+/// together with its drawn backoff.
 fn contender(rules: &Rules, now: Nanos) -> Dcf {
     let mut dcf = Dcf::new(StationId(0), rules, Pcg32::new(3, 4));
     dcf.carrier_begins(now - 1000 * US, rules);
@@ -34,7 +34,7 @@ fn contender(rules: &Rules, now: Nanos) -> Dcf {
     dcf
 }
 
-/// Whole slots that pass while the medium is idle are counted, and the remaining slots are kept.
+/// Only whole slots during which the medium is idle are counted; the remaining slots are kept.
 #[test]
 fn a_backoff_stands_still_while_the_medium_is_busy() {
     let parameters = Parameters {
@@ -45,7 +45,8 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     backoff.draw(&parameters);
     let whole = backoff.count_from(0, &parameters) / (20 * US);
     assert!(whole > 4, "this seed draws {whole} slots");
-    // 3 slots and a fraction pass; then DIFS has not yet passed; then exactly one slot passes.
+    // In the first call 3 slots and a fraction have passed, in the second DIFS has not passed, and
+    // in the third exactly one slot has passed.
     assert_eq!(
         backoff.interrupt(79 * US, true, &parameters),
         Interrupted::Frozen
@@ -68,8 +69,8 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     );
     let end = backoff.count_from(3000 * US, &parameters);
     assert_eq!(end, 3000 * US + (whole - 4) * 20 * US);
-    // A carrier at the very end is too late for a station with a packet, and ends the count of one
-    // without.
+    // A carrier at the end of the last slot is too late to stop a station with a packet. For a
+    // station without a packet the count has ended.
     assert_eq!(
         backoff.interrupt(end, true, &parameters),
         Interrupted::TooLate
@@ -82,7 +83,8 @@ fn a_backoff_stands_still_while_the_medium_is_busy() {
     assert_eq!(backoff.interrupt(end, true, &parameters), Interrupted::Idle);
 }
 
-/// A carrier is sensed 15 us after it began: a station whose backoff ends before that transmits.
+/// A station detects a carrier only 15 us after its start; if its backoff ends before that, it
+/// transmits.
 #[test]
 fn a_carrier_is_not_noticed_at_once() {
     let parameters = Parameters::ieee80211b();
@@ -104,7 +106,8 @@ fn a_carrier_is_not_noticed_at_once() {
     );
 }
 
-/// Draws are uniform in windows of 31, 63, ... 1023; the listing has one value less.
+/// Draws are uniform in windows of 31, 63, ... 1023 slots; with Rafiq's listing the range has one
+/// value less.
 #[test]
 fn windows_double_up_to_the_largest() {
     for (parameters, excluded) in [(Parameters::ieee80211b(), 0), (Parameters::rafiq2007(), 1)] {
@@ -134,8 +137,8 @@ fn windows_double_up_to_the_largest() {
     }
 }
 
-/// After an undecodable frame a station waits EIFS instead of DIFS; in the listing it waits EIFS
-/// and DIFS.
+/// After an undecodable frame a station waits for EIFS and not for DIFS; with Rafiq's listing it
+/// waits for EIFS and then for DIFS.
 #[test]
 fn errors_cost_eifs() {
     let t = 10_000 * US;
@@ -157,7 +160,7 @@ fn errors_cost_eifs() {
     assert_eq!(deadline(listing, true) - deadline(listing, false), 364 * US);
 }
 
-/// A frame decoded during EIFS ends it.
+/// A frame that is decoded during EIFS ends EIFS.
 #[test]
 fn a_decoded_frame_forgives_the_error() {
     let rules = rules(Parameters::ieee80211b());
@@ -174,8 +177,8 @@ fn a_decoded_frame_forgives_the_error() {
     assert_eq!(dcf.deadline(), u + 50 * US + after_error);
 }
 
-/// Busy medium after a reception error ends EIFS, because a frame that arrives while the station
-/// itself transmits is not a new error.
+/// If the medium becomes busy during EIFS, EIFS ends. A frame that arrives while the station itself
+/// transmits is not a new error.
 #[test]
 fn eifs_follows_its_own_error_only() {
     let rules = rules(Parameters::ieee80211b());
@@ -191,7 +194,7 @@ fn eifs_follows_its_own_error_only() {
     assert_eq!(dcf.deadline(), u + 50 * US + backoff);
 }
 
-/// A duplicate is detected by its sequence number together with its retry bit, because sequence
+/// A duplicate is recognised by its sequence number and its retry flag together, because sequence
 /// numbers wrap.
 #[test]
 fn equal_numbers_alone_are_no_repetition() {
@@ -229,7 +232,7 @@ fn equal_numbers_alone_are_no_repetition() {
     assert_eq!(dcf.stats.duplicates, 1);
 }
 
-/// A station defers to another station's frame for its Duration, and then for DIFS.
+/// A station defers to a frame for another station for its Duration, and then for DIFS.
 #[test]
 fn the_nav_counts_as_a_carrier() {
     let rules = rules(Parameters::ieee80211b());
@@ -240,14 +243,15 @@ fn the_nav_counts_as_a_carrier() {
     dcf.decoded(t, &frame(FrameKind::Rts, 5, 6, 2_000 * US), &rules);
     dcf.arm(t, &rules);
     assert_eq!(dcf.deadline(), plain.deadline() + 2_000 * US);
-    // A frame for the station itself sets no NAV; nor does a shorter Duration shorten one.
+    // A frame for this station does not set the NAV, and a frame with a shorter Duration does not
+    // shorten it.
     let mut mine = contender(&rules, t);
     mine.decoded(t, &frame(FrameKind::Cts, 5, 0, 2_000 * US), &rules);
     mine.arm(t, &rules);
     assert_eq!(mine.deadline(), plain.deadline());
 }
 
-/// An RTS is answered unless the NAV indicates that another station has reserved the medium.
+/// A station responds to an RTS, unless its NAV shows that another station has reserved the medium.
 #[test]
 fn no_cts_while_the_nav_runs() {
     let rules = rules(Parameters {
@@ -280,8 +284,8 @@ fn no_cts_while_the_nav_runs() {
     );
 }
 
-/// RTS -> CTS -> DATA -> no ACK, four times: the long limit; every CTS resets the count of failed
-/// RTS.
+/// RTS -> CTS -> DATA -> no ACK, four times, reaches the long retry limit. Every CTS resets the
+/// count of failed RTS frames.
 #[test]
 fn the_long_retry_limit_counts_data_alone() {
     let rules = rules(Parameters {
@@ -311,7 +315,8 @@ fn the_long_retry_limit_counts_data_alone() {
         expired
     };
     for attempt in 1..=4 {
-        // Six RTS without a response, below the limit of seven, and one that is answered.
+        // Six RTS frames without a response, which is below the limit of seven, and one with a
+        // response.
         for _ in 0..6 {
             assert!(matches!(step(&mut dcf, false), Expired::Transmit(_)));
             assert_eq!(step(&mut dcf, false), Expired::Failed(None));
@@ -337,7 +342,7 @@ fn the_long_retry_limit_counts_data_alone() {
     assert_eq!((dcf.stats.cts_missing, dcf.stats.ack_missing), (24, 4));
 }
 
-/// A response that is being received at the timeout is not aborted.
+/// If a response is being received at the timeout, the station waits until its end.
 #[test]
 fn a_timeout_waits_for_the_frame_being_received() {
     let rules = rules(Parameters::ieee80211b());
@@ -354,7 +359,7 @@ fn a_timeout_waits_for_the_frame_being_received() {
     assert_eq!(dcf.stats.confirmed, 1);
 }
 
-/// Any other frame that is decoded instead of the ACK is treated as a failure.
+/// If another frame than the ACK is decoded, the attempt has failed.
 #[test]
 fn another_frame_in_place_of_the_ack_is_a_failure() {
     let rules = rules(Parameters::ieee80211b());
@@ -372,7 +377,7 @@ fn another_frame_in_place_of_the_ack_is_a_failure() {
     );
     assert!(decoded.fresh && decoded.finished.is_none());
     assert_eq!(dcf.stats.ack_missing, 1);
-    // That frame, which is for this station, is acknowledged after SIFS.
+    // The other frame is addressed to this station, which acknowledges it after SIFS.
     let Expired::Transmit(answer) = dcf.expire(dcf.deadline(), false, &rules) else {
         panic!("it answers");
     };

@@ -6,7 +6,7 @@ use super::{BYTES, Sizes};
 use crate::error::BuildError;
 use crate::rng::{Probability, Rng};
 
-/// A fraction above 0.
+/// Value kind of a fraction above 0.
 const SHARE: Kind = Kind::Number {
     least: 0.0,
     most: 1.0,
@@ -17,28 +17,31 @@ const SHARE: Kind = Kind::Number {
 kind! {
     /// The parameters of [`Empirical`].
     struct EmpiricalConfig {
-        /// Sizes, each with the share of transfers that are not larger. Both increase, and the last
-        /// share is 1: `[["1 kB", 0.5], ["10 kB", 0.9], ["1 MB", 1]]`.
+        /// Sizes, each with the share of transfers that are not larger than it. Sizes and shares
+        /// increase, and the last share is 1: `[["1 kB", 0.5], ["10 kB", 0.9], ["1 MB", 1]]`.
         cdf: Vec<(u64, f64)>, Kind::List(&Kind::Tuple(&[BYTES, SHARE]));
-        /// Also draw sizes between two listed ones, uniformly. Off: only listed sizes.
+        /// Also draw sizes between two listed ones, uniformly distributed. Off: draw only listed
+        /// sizes.
         interpolate: bool = true, Kind::Flag;
     }
-    /// An empirical distribution: sizes, each with the share of transfers that are no larger.
+    /// Empirical distribution: a list of sizes, each with the share of transfers that are not
+    /// larger than it.
     pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> =
         "listed", |config, ()| Ok(Box::new(Empirical::new(&config.cdf, config.interpolate)?));
 }
 
-/// An empirical distribution, drawn by inversion in integers.
+/// Empirical size distribution, drawn by inversion in integers.
 #[derive(Clone, Debug)]
 pub struct Empirical {
-    /// Size, and the fraction of sizes that are not larger.
+    /// Steps of the distribution: a size in bytes, and the fraction of sizes that are not larger
+    /// than it.
     steps: Vec<(u64, Probability)>,
     interpolate: bool,
 }
 
 impl Empirical {
-    /// The sizes `cdf`, bytes, each with the fraction of sizes that are not larger; with
-    /// `interpolate`, sizes between two of them are drawn, too.
+    /// The distribution with the steps `cdf`: sizes in bytes, each with the fraction of sizes that
+    /// are not larger than it. With `interpolate`, sizes between two steps are drawn, too.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if sizes or fractions do not increase, a size is 0, or the last
@@ -82,7 +85,7 @@ impl Sizes for Empirical {
         if !self.interpolate {
             return size;
         }
-        // From `below` (exclusive) to `size` (inclusive).
+        // The interpolated size is between `below` (exclusive) and `size` (inclusive).
         let (part, whole) = (at - begin.whole(), share.whole() - begin.whole());
         let step = u128::from(size - below) * u128::from(part) / u128::from(whole);
         below + 1 + step as u64

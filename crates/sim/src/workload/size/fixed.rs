@@ -1,4 +1,4 @@
-//! A constant size.
+//! Constant size distribution.
 
 use anabranch_settings::{KindEntry, kind};
 
@@ -8,17 +8,17 @@ use crate::rng::Rng;
 kind! {
     /// The parameter of [`Fixed`].
     struct FixedConfig {
-        /// The size.
+        /// Size of every transfer.
         bytes: u64, BYTES;
     }
-    /// A constant size.
+    /// The same size for every transfer.
     pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "fixed", |config, ()| Ok(Box::new(Fixed(config.bytes)));
 }
 
-/// A constant size in bytes.
+/// Size distribution with a single size.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed(
-    /// Bytes.
+    /// The size, bytes.
     pub u64,
 );
 

@@ -9,20 +9,21 @@ use crate::rng::Rng;
 kind! {
     /// The parameters of [`LogNormal`].
     struct LogNormalConfig {
-        /// Half of the sizes are smaller.
+        /// Median: half of the sizes are smaller.
         median: u64, BYTES;
-        /// The standard deviation of ln(size).
+        /// Standard deviation of ln(size).
         sigma: f64, Kind::number(0.0, 10.0);
         /// Maximum size. A larger sample is drawn again.
         max: u64 = "1024 MiB", BYTES;
     }
-    /// The lognormal distribution: ln(size) is normal. Its mean is median x e^(sigma^2 / 2).
+    /// Lognormal distribution: ln(size) is normally distributed. Its mean is median x e^(sigma^2 /
+    /// 2).
     pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "lognormal", |config, ()| {
         Ok(Box::new(LogNormal::new(config.median, config.sigma, config.max)?))
     };
 }
 
-/// The lognormal distribution with a truncated right tail.
+/// Lognormal size distribution with a truncated right tail.
 #[derive(Clone, Copy, Debug)]
 pub struct LogNormal {
     median: u64,
@@ -31,14 +32,14 @@ pub struct LogNormal {
 }
 
 impl LogNormal {
-    /// A distribution with the median `median` bytes, the standard deviation `sigma` of ln(size),
-    /// and the maximum `max` bytes.
+    /// A distribution with the median `median` in bytes, the standard deviation `sigma` of
+    /// ln(size), and the maximum `max` in bytes.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if `median` is 0 or above `max`, or `sigma` is negative.
     pub fn new(median: u64, sigma: f64, max: u64) -> Result<Self, BuildError> {
-        // Draws above `max` are repeated: each succeeds with probability 1/2 or more, because the
-        // median is not above `max`.
+        // Draws above `max` are repeated. Each draw succeeds with a probability of at least 1/2,
+        // because the median is not above `max`.
         if median == 0 || median > max {
             return Err(BuildError::Workload("a median of 1 B to `max`"));
         }

@@ -1,6 +1,6 @@
 //! Size distributions of transfers.
 //!
-//! Draws use integers and functions of [`libm`], whose code is the same on every machine, so that a
+//! Draws use only integers and functions of [`libm`], whose code is the same on every machine, so a
 //! size depends only on the seed.
 
 mod empirical;
@@ -20,12 +20,12 @@ use crate::rng::Rng;
 /// Maximum size of a transfer, bytes.
 pub const MAX_SIZE: u64 = 1 << 40;
 
-/// A size distribution.
+/// A distribution of sizes.
 pub trait Sizes {
-    /// The next size, bytes, at least 1.
+    /// Draws the next size, in bytes, at least 1.
     fn draw(&mut self, rng: &mut Rng) -> u64;
 
-    /// The minimum and the maximum size, bytes.
+    /// Minimum and maximum size, bytes.
     fn range(&self) -> [u64; 2];
 }
 
@@ -37,20 +37,20 @@ pub const KINDS: &[&KindEntry<Box<dyn Sizes>>] = &[
     &empirical::ENTRY,
 ];
 
-/// The registry of [`KINDS`].
+/// Registry of the size distributions in [`KINDS`].
 pub fn kinds() -> Registry<Box<dyn Sizes>> {
     Registry::new(KINDS)
 }
 
-/// The size of a message or a transfer as a parameter of a workload.
+/// Value kind of a message or transfer size: a size distribution.
 pub(super) const SIZES: Kind = Kind::Variant(|| kinds().variants());
 
-/// The distribution that a parameter names.
+/// Builds the size distribution that a parameter specifies.
 pub(super) fn make(part: &NestedKind) -> Result<Box<dyn Sizes>, Refusal> {
     kinds().build(&part.kind, &part.parameters, ())
 }
 
-/// A size as a parameter of a distribution.
+/// Value kind of a size in bytes.
 const BYTES: Kind = Kind::bytes(1, MAX_SIZE);
 
 #[cfg(test)]

@@ -9,21 +9,22 @@ use crate::rng::Rng;
 kind! {
     /// The parameters of [`Pareto`].
     struct ParetoConfig {
-        /// The least size.
+        /// Minimum size.
         min: u64, BYTES;
-        /// Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.
+        /// Exponent. A smaller exponent means a heavier tail; measured exponents of web objects are
+        /// 1.1 to 1.5.
         shape: f64, Kind::number(0.05, 100.0), "Crovella and Bestavros 1997";
-        /// The largest size, at which the distribution is truncated.
+        /// Maximum size, at which the distribution is truncated.
         max: u64 = "1024 MiB", BYTES;
     }
-    /// The bounded Pareto distribution: P(size > x) falls as x^-shape from `min` to `max`. The
-    /// mean of the unbounded distribution is min x shape / (shape - 1), if shape is above 1.
+    /// Bounded Pareto distribution: P(size > x) decreases as x^-shape from `min` to `max`. Without
+    /// the bound, the mean is min x shape / (shape - 1) if shape is above 1.
     pub(super) static ENTRY: KindEntry<Box<dyn Sizes>> = "pareto", |config, ()| {
         Ok(Box::new(Pareto::new(config.min, config.shape, config.max)?))
     };
 }
 
-/// The bounded Pareto distribution, drawn by inversion.
+/// Bounded Pareto size distribution, drawn by inversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Pareto {
     min: u64,
@@ -34,7 +35,7 @@ pub struct Pareto {
 }
 
 impl Pareto {
-    /// From `min` to `max` bytes with the exponent `shape`.
+    /// Sizes from `min` to `max` bytes with the exponent `shape`.
     ///
     /// # Errors
     /// [`BuildError::Workload`] if `min` is 0 or above `max`, or `shape` is not above 0.

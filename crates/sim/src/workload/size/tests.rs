@@ -1,4 +1,4 @@
-//! Compares draws with their distributions, and pins the first draws of each distribution.
+//! Tests that compare draws with their distributions, and fix the first draws of each distribution.
 
 use super::*;
 use crate::rng::Seed;
@@ -17,8 +17,8 @@ fn above(draws: &[u64], size: u64) -> f64 {
 fn pareto_falls_as_its_exponent_says() {
     let draws = drawn(&mut Pareto::new(1000, 1.2, MAX_SIZE).unwrap(), 100_000);
     assert!(draws.iter().all(|&size| size >= 1000));
-    // P(X > 10 least) = 10^-1.2 = 0.0631; P(X > 100 least) = 0.003981; three standard deviations
-    // are 0.0023 and 0.0006.
+    // P(X > 10 min) = 10^-1.2 = 0.0631 and P(X > 100 min) = 0.003981, with three standard
+    // deviations of 0.0023 and 0.0006.
     assert!((above(&draws, 10_000) - 0.063_1).abs() < 0.002_3);
     assert!((above(&draws, 100_000) - 0.003_981).abs() < 0.000_6);
 }
@@ -27,7 +27,7 @@ fn pareto_falls_as_its_exponent_says() {
 fn a_bounded_pareto_stays_within_its_bounds() {
     let draws = drawn(&mut Pareto::new(1000, 0.5, 4000).unwrap(), 100_000);
     assert!(draws.iter().all(|size| (1000..=4000).contains(size)));
-    // P(X > 2000) = (2^-0.5 - 4^-0.5) / (1 - 4^-0.5) = 0.41421; three standard deviations are
+    // P(X > 2000) = (2^-0.5 - 4^-0.5) / (1 - 4^-0.5) = 0.41421, with three standard deviations of
     // 0.0047.
     assert!((above(&draws, 2000) - 0.414_21).abs() < 0.004_7);
     assert!(Pareto::new(5, 1.0, 4).is_err());
@@ -38,7 +38,7 @@ fn a_bounded_pareto_stays_within_its_bounds() {
 fn lognormal_has_its_median_and_its_spread() {
     let draws = drawn(&mut LogNormal::new(10_000, 1.5, MAX_SIZE).unwrap(), 100_000);
     assert!((above(&draws, 10_000) - 0.5).abs() < 0.004_8);
-    // One standard deviation above: 10000 e^1.5 = 44817; P(Z > 1) = 0.15866.
+    // At one standard deviation above the median, 10000 e^1.5 = 44817, P(Z > 1) = 0.15866.
     assert!((above(&draws, 44_817) - 0.158_66).abs() < 0.003_5);
     let cut = drawn(&mut LogNormal::new(10_000, 3.0, 10_000).unwrap(), 10_000);
     assert!(cut.iter().all(|size| (1..=10_000).contains(size)));
@@ -59,7 +59,8 @@ fn a_list_is_drawn_by_its_shares() {
     assert!((above(&draws, 2000) - 0.1).abs() < 0.002_9);
     let draws = drawn(&mut Empirical::new(&cdf, true).unwrap(), 100_000);
     assert!(draws.iter().all(|size| (1000..=1_000_000).contains(size)));
-    // Half of the interval from 1000 to 2000 B is above 1500 B: 0.1 + 0.2.
+    // Sizes above 1500 B: half of the interval from 1000 to 2000 B (0.2) and all larger sizes
+    // (0.1).
     assert!((above(&draws, 1500) - 0.3).abs() < 0.004_4);
     for wrong in [
         &[][..],
@@ -74,7 +75,7 @@ fn a_list_is_drawn_by_its_shares() {
 
 #[test]
 fn draws_are_the_same_for_ever() {
-    // Pinned, because published results depend on these values.
+    // These values must not change, because published results depend on them.
     let first = |sizes: &mut dyn Sizes| drawn(sizes, 4);
     let cdf = [(1000, 0.5), (2000, 0.9), (1_000_000, 1.0)];
     assert_eq!(
