@@ -1,5 +1,6 @@
-//! Runs the first unit of a spec without recording, and prints the amount of simulated work. It
-//! serves profilers and instruction counts, without the files and the report of `anabranch run`.
+//! Runs the first unit of a spec without recording, and prints the simulated work. It is meant for
+//! profilers and instruction counts, because it does not create the files and the report of
+//! `anabranch run`.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-engine --example run_spec -- \

@@ -1,8 +1,8 @@
 //! Adapters that run transports, workloads and sinks as agents of the simulator.
 //!
-//! A member of a flow is two agents, a source and a sink, that share one [`flow_stats::FlowStats`]:
-//! the data for the metrics, accumulated during the run so that memory does not grow with its
-//! length.
+//! A member of a flow consists of two agents, a source and a sink, which share one
+//! [`flow_stats::FlowStats`]. It holds the data for the metrics, accumulated during the run so that
+//! memory does not grow with its length.
 
 pub mod aggregation;
 pub mod client;
@@ -59,17 +59,18 @@ impl Feed {
         (self.waiting, self.next) = (None, None);
     }
 
-    /// Whether the feed will never offer another message.
+    /// Whether the workload has ended, so that the feed will offer no further message.
     pub fn is_over(&self) -> bool {
         self.state == FeedState::Over
     }
 
-    /// The time at which it must be polled again; `None` while it waits for buffer space.
+    /// Time at which the feed must be polled again, nanoseconds; `None` while it waits for buffer
+    /// space.
     pub fn deadline(&self) -> Option<Nanos> {
         self.next
     }
 
-    /// The next message that is due, if any. The same message is returned again until it is
+    /// Returns the next message that is due, if any. The same message is returned again until it is
     /// [taken](Feed::take).
     pub fn peek(&mut self, now: Nanos) -> Option<Message> {
         if self.waiting.is_some() || self.state != FeedState::Running {
@@ -97,17 +98,17 @@ impl Feed {
         self.waiting.as_ref()
     }
 
-    /// Called when the last byte of an answer has arrived.
+    /// Notifies the workload that the last byte of an answer has arrived.
     pub fn answered(&mut self, now: Nanos) {
         self.workload.answered(now);
     }
 
-    /// Properties of its workload.
+    /// Static properties of the workload.
     pub fn facts(&self) -> Facts {
         self.workload.facts()
     }
 
-    /// Removes the message of [`Feed::peek`], because the transport accepted it.
+    /// Removes the message that [`Feed::peek`] returned, because the transport has accepted it.
     pub fn take(&mut self) {
         self.waiting = None;
     }

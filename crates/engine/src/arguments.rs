@@ -1,5 +1,5 @@
-//! A single transport from `key=value` arguments, for commands that run on real sockets without a
-//! spec. Keys, values and errors are those of `[flow.transport]`.
+//! Parsing of a single transport from `key=value` arguments, for commands that run on real sockets
+//! without a spec. Keys, values and errors are the same as for `[flow.transport]`.
 
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
@@ -14,12 +14,12 @@ use anabranch_sctp::Config;
 use crate::transport::Transports;
 use crate::transport::sctp::{self, Application};
 
-/// An SCTP transport and its configuration.
+/// An SCTP transport with its configuration.
 #[derive(Clone, Debug)]
 pub struct Sctp {
-    /// In the form of a spec.
+    /// The transport as in a spec.
     pub transport: Transport,
-    /// In the form of the protocol.
+    /// The configuration of the protocol implementation.
     pub config: Config,
 }
 
@@ -27,7 +27,7 @@ pub struct Sctp {
 /// `stream_allocation.kind=adaptive`.
 ///
 /// # Errors
-/// All faults, by argument.
+/// All errors, with the argument in which each was found.
 pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let failed = |problems| SpecError::new("command line", "", settings, problems);
     let mut root = table(SourceSpan::Argument(0));
@@ -72,7 +72,8 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     }
     if checker.is_content() {
         let made = transports.build(&mut checker, &transport, IpVersion::default(), "");
-        // The checks are those of a real peer, which may do more than the flows of a world.
+        // Checks the settings as for a real peer, because some that have no effect in a simulated
+        // world have one there.
         let idle = made.and_then(|_| sctp::config(&transport).check_effects().err());
         if let Some(idle) = idle {
             checker.problem(&transport.key_of(idle.setting()), idle.what());
@@ -93,8 +94,8 @@ fn table(place: SourceSpan) -> Node {
     }
 }
 
-/// Inserts a value at a path and creates missing tables; `false` if a value that is not a table is
-/// in the way.
+/// Inserts a value at `path` and creates missing tables. Returns false if a value on the path is
+/// not a table.
 fn insert(node: &mut Node, path: &[&str], value: Node, place: SourceSpan) -> bool {
     let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
     else {

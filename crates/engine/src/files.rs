@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 
-/// The reader of a spec's files, and the files read so far. By default no file can be read.
+/// Reader of the files that a spec refers to, with a cache of those read so far. By default no file
+/// can be read.
 #[derive(Clone, Default)]
 pub struct Files(Option<Arc<Inner>>);
 
@@ -17,7 +18,8 @@ struct Inner {
 }
 
 impl Files {
-    /// Files by their names in the spec. Each file is read once.
+    /// Creates a reader that calls `read` with the name of a file as written in the spec. It reads
+    /// each file only once.
     pub fn new(read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner {
             read: Box::new(read),
@@ -25,7 +27,7 @@ impl Files {
         })))
     }
 
-    /// A fixed set of texts by name.
+    /// Creates a reader for a fixed set of files, given as text by name.
     pub fn of(texts: BTreeMap<String, String>) -> Self {
         Self::new(move |name| {
             let text = texts.get(name).cloned();
@@ -33,7 +35,7 @@ impl Files {
         })
     }
 
-    /// The contents of a file.
+    /// Contents of the file `name`.
     ///
     /// # Errors
     /// The reason why it cannot be read.
@@ -48,8 +50,8 @@ impl Files {
             .clone()
     }
 
-    /// All files read so far, by name. The contents of the files must be stored with the spec so
-    /// that it can be planned again.
+    /// All files read so far, as text by name. They must be stored with the spec, so that it can be
+    /// planned again.
     pub fn all(&self) -> BTreeMap<String, String> {
         let Some(inner) = &self.0 else {
             return BTreeMap::new();

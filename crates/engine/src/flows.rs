@@ -1,4 +1,4 @@
-//! The members of a spec's flows: their numbers, names, ports and endpoints.
+//! Members of a spec's flows: their numbers, names, ports and endpoints.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use anabranch_transport::Nanos;
 use crate::agent::inspect::{Inspector, Reader, Watched};
 use crate::transport::SharedTransport;
 
-/// The first source port and the first sink port. Each member of each flow uses the next pair. The
-/// first ports are not assigned to a protocol above SCTP or TCP, so that a dissector shows the
-/// payload as plain data.
+/// First source port and first sink port. Each member of each flow uses the next pair. No protocol
+/// over SCTP or TCP is assigned to the first ports, so that a dissector shows the payload as plain
+/// data.
 pub const FIRST_PORTS: [u16; 2] = [42_000, 52_000];
 
-/// One member of a flow, with its number in the world.
+/// A member of a flow with its number in the world.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedMember<'a> {
     /// The flow.
     pub flow: &'a Flow,
-    /// Index of the flow in the spec.
+    /// Index of the flow in the spec, from 0.
     pub place: usize,
-    /// Index of the member in the flow.
+    /// Index of the member in the flow, from 0.
     pub index: u32,
-    /// Number of the member among all members of all flows.
+    /// Number of the member among all members of all flows, from 0.
     pub number: u32,
 }
 
-/// Every member of every flow, in order.
+/// All members of all flows, in order.
 pub fn members(spec: &Spec) -> impl Iterator<Item = NumberedMember<'_>> {
     let flows = spec.flows.iter().enumerate();
     let all =
@@ -43,7 +43,7 @@ pub fn members(spec: &Spec) -> impl Iterator<Item = NumberedMember<'_>> {
         })
 }
 
-/// The source port and the sink port of a member number. The checks of the spec keep the number
+/// Source port and sink port of the member with this number. The checks of the spec keep the number
 /// below [`MAX_FLOWS`](anabranch_scenario::validate::MAX_FLOWS).
 pub fn ports(number: u32) -> [u16; 2] {
     FIRST_PORTS.map(|first| first + number as u16)
@@ -60,23 +60,23 @@ pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
 }
 
 impl NumberedMember<'_> {
-    /// The flow's name, with the member's index if there are several.
+    /// Name of the flow; if it has several members, followed by the index of the member.
     pub fn name(&self) -> String {
         member_name(&self.flow.name, self.flow.count.0, self.index)
     }
 }
 
-/// The packet reader of a transport.
+/// Packet reader for the packets of a transport.
 pub fn reader(transport: &SharedTransport) -> Reader {
     let transport = Arc::clone(transport);
     Box::new(move |packet| transport.inspect(packet))
 }
 
-/// The flows of a spec with their transports, in the form that loss models need.
+/// Flows of a spec with their transports, as loss models need them.
 #[derive(Clone, Debug)]
 pub struct FlowIndex(Arc<FlowIndexInner>);
 
-/// The flows of a spec with their transports.
+/// Collects the flows of a spec with their transports.
 pub fn known(spec: &Spec, transports: &[SharedTransport]) -> FlowIndex {
     let names = members(spec).map(|member| {
         let flow = (member.flow.name.clone(), member.flow.count.0);
@@ -90,18 +90,19 @@ pub fn known(spec: &Spec, transports: &[SharedTransport]) -> FlowIndex {
 }
 
 impl FlowIndex {
-    /// The traffic of the member in the simulator's form.
+    /// The flows as the simulator's loss models need them.
     pub fn traffic(&self) -> Traffic {
         Traffic::new(self.clone())
     }
 }
 
-/// Members by their names.
+/// Names, numbers and transports of the members.
 #[derive(Debug)]
 struct FlowIndexInner {
-    /// The flow's name and count, the member's index in it, and its number in the world.
+    /// Name and count of the flow, index of the member in the flow, and number of the member in the
+    /// world.
     names: Vec<((String, u32), u32, u32)>,
-    /// The members' transports, by their numbers.
+    /// Transports of the members, by member number.
     transports: Vec<SharedTransport>,
 }
 

@@ -1,7 +1,7 @@
-//! Keys of links, cells and workloads that have no effect because of other values at the same
-//! point. A key is reported only if it has no effect at any point, because experiments often switch
-//! a feature off at some points. A redundant key gives a note; a key that cannot have its intended
-//! effect is an error.
+//! Keys of links, cells and workloads that have no effect because of other values at the same point
+//! of a plan. A key is reported only if it has no effect at any point, because experiments often
+//! switch a feature off at some points. A redundant key causes a note. A key that cannot have its
+//! intended effect is an error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,18 +19,18 @@ use anabranch_sim::workload::{Context, TransportCapabilities};
 use crate::kinds::Standard;
 use crate::medium;
 
-/// The judgement of a key at a point.
+/// Result of the check of one key at one point.
 #[derive(Clone, Debug)]
 pub struct KeyJudgement {
     /// Path of the key.
     pub path: String,
-    /// The problem if it has no effect at this point.
+    /// Problem to report, if the key has no effect at this point.
     pub idle: Option<Diagnostic>,
-    /// Whether the key is redundant: its value holds without it.
+    /// Whether the key is redundant, because its value would hold without it.
     pub redundant: bool,
 }
 
-/// Judges the keys of one point.
+/// Checks the keys of one point for an effect.
 pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement> {
     let mut judge = Judge {
         c,
@@ -65,15 +65,16 @@ pub fn judge(c: &Checker<'_>, spec: &Spec, kinds: &Standard) -> Vec<KeyJudgement
     judge.all
 }
 
-/// The keys that have no effect at any point that sets them, in either direction of a link.
+/// Keys that had no effect at any point so far at which they are set; a key of both directions of a
+/// link has an effect if it has one in either direction.
 #[derive(Clone, Debug, Default)]
 pub struct IneffectiveKeys(BTreeMap<String, Option<Last>>);
 
-/// The last point that sets a key, and its judgement there.
+/// Last point that sets a key: its position, the problem, and whether the key is redundant.
 type Last = ((usize, usize), Diagnostic, bool);
 
 impl IneffectiveKeys {
-    /// Adds the keys of a point; `order` is the position of the point.
+    /// Adds the results of a point; `order` is its position in the plan.
     pub fn add(&mut self, order: (usize, usize), judged: &[KeyJudgement]) {
         for judged in judged {
             let both = judged.path.replace(".forward", "").replace(".backward", "");
@@ -96,14 +97,14 @@ impl IneffectiveKeys {
         }
     }
 
-    /// Problems: keys that cannot have their intended effect.
+    /// Errors: keys that cannot have their intended effect.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         let all = self.0.values().flatten();
         let mistakes = all.filter(|(_, _, redundant)| !redundant);
         mistakes.map(|(_, problem, _)| problem.clone()).collect()
     }
 
-    /// Notes: keys whose values hold without them.
+    /// Notes: keys whose values would hold without them.
     pub fn redundant(&self) -> Vec<String> {
         let all = self.0.values().flatten();
         let redundant = all.filter(|(_, _, redundant)| *redundant);
@@ -119,7 +120,7 @@ struct Judge<'a, 'c> {
 }
 
 impl Judge<'_, '_> {
-    /// Judges a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
+    /// Checks a key with the value `found`, which has no effect if `is_idle`, for the reason `why`.
     fn key(&mut self, path: &str, found: impl std::fmt::Display, is_idle: bool, why: &str) {
         let message = || format!("found {found}; it has no effect {why}; leave it out");
         self.all.push(KeyJudgement {
@@ -129,7 +130,7 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Judges a key with the value `found`, which holds without it if `is_redundant`, for the
+    /// Checks a key with the value `found`, which would hold without it if `is_redundant`, for the
     /// reason `why`.
     fn statement(
         &mut self,
@@ -146,8 +147,8 @@ impl Judge<'_, '_> {
         });
     }
 
-    /// Judges the keys of a kind by the rules of the kind; a shared key without a rule has an
-    /// effect.
+    /// Checks the keys of a kind by the rules that the kind declares. A shared key without a rule
+    /// always has an effect.
     fn kind<F: KindFamily, T: 'static, C: Default + 'static>(
         &mut self,
         chosen: &KindChoice<F>,
@@ -155,7 +156,7 @@ impl Judge<'_, '_> {
         kinds: &Registry<T, C>,
         context: &C,
     ) {
-        // An invalid kind is skipped because other checks report it.
+        // An invalid kind is skipped, because other checks report it.
         let prepared = kinds.prepare(&chosen.kind, chosen.values(kinds));
         let effects = prepared.and_then(|prepared| prepared.effects(context));
         let mut effects = effects.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Kinds of the components of worlds.
+//! Kinds of the components that specs may name and worlds are built from.
 
 use anabranch_orbit::Constellation;
 use anabranch_scenario::Workload;
@@ -14,8 +14,8 @@ use crate::metric;
 use crate::probe;
 use crate::transport::{self, Transports};
 
-/// The kinds of this project, and those that a program adds: what specs may name, and what worlds
-/// are built from.
+/// All kinds that specs may name and worlds are built from: those of this project, and those that a
+/// program adds.
 ///
 /// ```
 /// # use anabranch_engine::kinds::Standard;
@@ -37,11 +37,11 @@ pub struct Standard {
     pub losses: Registry<Box<dyn Loss>, Traffic>,
     /// Queue disciplines.
     pub queues: Registry<Box<dyn QueueDiscipline>>,
-    /// Propagations.
+    /// Propagation models.
     pub propagations: Registry<Box<dyn Propagation>>,
-    /// Shells of satellites.
+    /// Satellite shells.
     pub shells: Registry<Constellation>,
-    /// Kinds of routing over moving nodes.
+    /// Routing kinds for moving nodes.
     pub routings: Registry<Box<dyn RoutingKind>>,
     /// Workloads.
     pub workloads: Registry<workload::BoxedWorkload, workload::Context>,
@@ -49,15 +49,15 @@ pub struct Standard {
     pub metrics: Registry<metric::BoxedMetric>,
     /// Transports.
     pub transports: Transports,
-    /// Probes of flows in addition to those of transports.
+    /// Probes of flows, in addition to those of transports.
     pub probes: Vec<&'static probe::ProbeEntry>,
-    /// Processes the passage of every packet event by event, even on links that can compute it when
-    /// the packet enters. The results are the same, and the run takes longer.
+    /// Whether links process every packet event by event, even if they could compute its passage
+    /// when it enters. The results are the same, but runs take longer.
     pub event_driven: bool,
 }
 
 impl Default for Standard {
-    /// The kinds of this project.
+    /// The kinds of this project, without additions.
     fn default() -> Self {
         Self {
             losses: loss::kinds(),
@@ -89,21 +89,21 @@ impl Standard {
         self
     }
 
-    /// Adds a propagation.
+    /// Adds a propagation model.
     #[must_use]
     pub fn with_propagation(mut self, entry: &'static KindEntry<Box<dyn Propagation>>) -> Self {
         self.propagations = self.propagations.with(entry);
         self
     }
 
-    /// Adds a kind of shell.
+    /// Adds a shell.
     #[must_use]
     pub fn with_shell(mut self, entry: &'static KindEntry<Constellation>) -> Self {
         self.shells = self.shells.with(entry);
         self
     }
 
-    /// Adds a kind of routing over moving nodes.
+    /// Adds a routing kind for moving nodes.
     #[must_use]
     pub fn with_routing(mut self, entry: &'static KindEntry<Box<dyn RoutingKind>>) -> Self {
         self.routings = self.routings.with(entry);
@@ -127,7 +127,7 @@ impl Standard {
         self
     }
 
-    /// Adds a probe, which replaces one of the same name.
+    /// Adds a probe; it replaces a probe of the same name.
     #[must_use]
     pub fn with_probe(mut self, entry: &'static probe::ProbeEntry) -> Self {
         self.probes.retain(|known| known.name != entry.name);
@@ -142,7 +142,8 @@ impl Standard {
         self
     }
 
-    /// Builds a workload; `packet` is the size of a message that fills a packet of its transport.
+    /// Builds a workload; `packet` is the size in bytes of a message that fills a packet of the
+    /// transport.
     ///
     /// # Errors
     /// See [`Registry::build`].
@@ -156,7 +157,7 @@ impl Standard {
         self.prepare_workload(chosen)?.build(context)
     }
 
-    /// Prepares a workload that can be built any number of times.
+    /// Prepares a workload, which can then be built any number of times.
     ///
     /// # Errors
     /// See [`Registry::prepare`].

@@ -1,6 +1,6 @@
-//! Planning and running of specs: a spec is resolved once ([`Plan`](plan::Plan)), run in the
-//! simulator ([`world`]), and written to a [`Sink`](sink::Sink). This crate uses no files, threads,
-//! clocks or terminals.
+//! Planning and running of specs. A spec is resolved once ([`Plan`](plan::Plan)) and run in the
+//! simulator ([`world`]), and the results are written to a [`Sink`](sink::Sink). This crate uses no
+//! files, threads, clocks or terminals.
 #![forbid(unsafe_code)]
 
 pub mod agent;

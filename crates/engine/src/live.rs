@@ -1,4 +1,4 @@
-//! Runs on real sockets, as records and series in the format of the simulator.
+//! Records of runs on real sockets, in the same format as those of the simulator.
 
 use anabranch_scenario::records::RunRecord;
 use anabranch_sim::LinkStats;
@@ -16,20 +16,21 @@ use crate::transport::Transport;
 use crate::world::recorder::Recorder;
 use crate::world::{WorldError, outcomes};
 
-/// Observations of a member of a flow. Times count from the start of the run.
+/// Observations of one member of a flow in a run on real sockets. Times are nanoseconds from the
+/// start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Start time.
+    /// Start time of the member.
     pub start: Nanos,
-    /// Samples of sender and receiver, in order of time.
+    /// Samples of the sender and the receiver, in the order of time.
     pub samples: Vec<Sample>,
-    /// Messages that reached the receiving application: time, and size in bytes.
+    /// Messages that reached the receiving application: the time and the size in bytes of each.
     pub deliveries: Vec<(Nanos, u64)>,
-    /// The reason of an early end, if there was one.
+    /// Reason why the member ended early, if it did.
     pub failed: Option<String>,
 }
 
-/// The probes that sender and receiver of the flows must record in a replication of a point.
+/// Probes that the sender and the receiver of each flow must enable in a replication of a point.
 pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
     let mut recording = Recorder::new(&point.experiment, replication);
     let members = point.resolved.members.iter();
@@ -40,7 +41,7 @@ pub fn probes(point: &PlannedPoint, replication: u32) -> ProbeSet {
     })
 }
 
-/// The tally of a member that starts at `start`.
+/// Statistics of a member that starts at `start`.
 fn tally(
     point: &PlannedPoint,
     member: &PlannedMember,
@@ -58,11 +59,11 @@ fn tally(
     FlowStats::new(observers, recorded, recording.buffer())
 }
 
-/// Builds the record of a unit from the observations of the members of its flows, in the order of
-/// the members. Samples to keep go to `sink`, followed by the record.
+/// Builds the record of a run from the observations of all members of its flows, in the order of
+/// the members. Samples that are kept are written to `sink`, followed by the record.
 ///
 /// # Errors
-/// An error of the sink.
+/// The errors of the sink.
 pub fn record(
     unit: &Unit<'_>,
     observed: &[Observed],
@@ -89,7 +90,8 @@ pub fn record(
     sink.begin(unit.id(point), &recording.take_keys())
         .map_err(WorldError::Sink)?;
     recording.drain(sink).map_err(WorldError::Sink)?;
-    // The fate of packets inside a real network is unknown.
+    // The counters of links stay 0, because it is unknown what happens to packets inside a real
+    // network.
     let links = spec.links.iter().map(|link| LinkOutcome {
         name: link.name.clone(),
         rate: network::forward_rate(link),
@@ -117,7 +119,8 @@ pub fn record(
     Ok(record)
 }
 
-/// Feeds a tally in order of time, up to the end of the run.
+/// Replays the observations of a member in the order of time into its statistics, up to the end of
+/// the run.
 fn fill(tally: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
     let fragment = (transport.packet() as u64).max(1);
     let header = transport.segment().saturating_sub(fragment);
@@ -135,9 +138,10 @@ fn fill(tally: &mut FlowStats, seen: &Observed, duration: Nanos, transport: &dyn
     tally.failed.clone_from(&seen.failed);
 }
 
-/// Builds records of units from observations of real runs.
+/// Runner that obtains its observations from real sockets.
 pub struct Live<F>(
-    /// Runs a unit with its seed, and returns the observations of the members of its flows.
+    /// Function that runs a unit with its seed, and returns the observations of the members of its
+    /// flows.
     pub F,
 );
 

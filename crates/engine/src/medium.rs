@@ -10,7 +10,7 @@ use anabranch_sim::wifi::{
     AfterError, BackoffRange, IdleAccess, ParameterError, Parameters, Propagation, ResponseTimeout,
 };
 
-/// Overrides values of a set by those of the spec.
+/// Copies the values that a spec sets over those of a parameter set.
 macro_rules! put {
     ($from:ident, $into:expr; $($name:ident as $field:ident $(: $convert:expr)?),+ $(,)?) => {
         $(if let Some(value) = $from.$name {
@@ -21,7 +21,7 @@ macro_rules! put {
     (@ $value:ident, $convert:expr) => { $convert($value) };
 }
 
-/// The parameters of the medium: those of the set, with the overrides of the cell.
+/// Parameters of the medium of a cell: its set, overridden by the values of the cell.
 pub fn parameters(cell: &Wifi) -> Parameters {
     let mut all = match cell.set {
         ParameterSet::Ieee80211b => Parameters::ieee80211b(),
@@ -30,7 +30,7 @@ pub fn parameters(cell: &Wifi) -> Parameters {
     let own = &cell.parameters;
     let span = |span: Span| span.0;
     let rate = |rate: Rate| rate.0;
-    // A size above that of any frame has the same effect as the largest value.
+    // A size above the maximum has the same effect as the maximum, because no frame is larger.
     let size = |size: Size| u32::try_from(size.0).unwrap_or(u32::MAX);
     let watts = |power: Power| power.0;
     put!(own, all;
@@ -98,7 +98,7 @@ fn choices(own: &Overrides, all: &mut Parameters) {
     };
 }
 
-/// Checks the parameters of a cell's medium against one another.
+/// Checks the parameters of a cell's medium for consistency.
 pub fn check(c: &mut Checker<'_>, cell: &Wifi, path: &str) {
     let own = &cell.parameters;
     let path = format!("{path}.parameters");

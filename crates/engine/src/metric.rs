@@ -1,7 +1,7 @@
-//! Metrics: they compute the measures of a spec from the counters of a run.
+//! Metrics, which compute the measures of a spec from the statistics of a run.
 //!
-//! A metric is one file here, which declares its name and parameters in specs next to its code, and
-//! one line in [`KINDS`]. A program can add metrics with
+//! To add a metric, write one file here, which declares its name and parameters in specs next to
+//! its code, and add one line to [`KINDS`]. A program can add metrics with
 //! [`Standard::with_metric`](crate::kinds::Standard::with_metric).
 
 use anabranch_scenario::names;
@@ -45,7 +45,7 @@ pub use transfers::IdealTransfer;
 /// A built metric.
 pub type BoxedMetric = Box<dyn Metric>;
 
-/// All metrics, one line for each.
+/// All metrics that a spec can name.
 pub const KINDS: &[&KindEntry<BoxedMetric>] = &[
     &delivered::GOODPUT,
     &delivered::SEGMENTS_DELIVERED,
@@ -89,24 +89,24 @@ pub const KINDS: &[&KindEntry<BoxedMetric>] = &[
     &resume::ENTRY,
 ];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own metrics.
 pub fn kinds() -> Registry<BoxedMetric> {
     Registry::new(KINDS)
 }
 
-/// The name of a value in the results.
+/// Name and unit of a value in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Subject.
+    /// Flow or link to which the value belongs.
     pub series: String,
-    /// The metric.
+    /// Name of the metric.
     pub metric: String,
-    /// Unit.
+    /// Unit of the value.
     pub unit: &'static str,
 }
 
 impl Name {
-    /// `metric` of `series`, in `unit`.
+    /// Name of the value `metric` of `series`, in `unit`.
     pub fn new(series: &str, metric: &str, unit: &'static str) -> Self {
         Self {
             series: series.to_owned(),
@@ -116,24 +116,24 @@ impl Name {
     }
 }
 
-/// Data that a measure needs from the run, in addition to its observers.
+/// Data that a metric needs from the run, in addition to its observers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// Messages carry their offer time.
+    /// Whether messages must carry their offer time.
     pub delays: bool,
-    /// Messages carry numbers, and are checked off.
+    /// Whether messages must carry numbers, for the exactly-once check.
     pub numbers: bool,
-    /// Transfers are tracked individually.
+    /// Whether transfers must be tracked individually.
     pub transfers: bool,
-    /// Packets are counted at both ends.
+    /// Whether packets must be counted at both ends.
     pub packets: bool,
-    /// Moments at which the carried traffic is recorded.
+    /// Times at which the carried traffic must be recorded, nanoseconds.
     pub moments: Vec<Nanos>,
 }
 
 impl Needs {
-    /// Applies `change` to a copy.
+    /// Applies `change` to the value, and returns it.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -141,94 +141,94 @@ impl Needs {
     }
 }
 
-/// Properties of a flow, for checks of measures.
+/// Properties of a flow, for checks whether a metric applies to it.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowFacts<'a> {
     /// The flow in the spec.
     pub flow: &'a Flow,
-    /// Properties of its workload.
+    /// Static properties of the flow's workload.
     pub workload: Facts,
-    /// Whether its transport delivers messages.
+    /// Whether the transport preserves message boundaries.
     pub messages: bool,
-    /// Whether its transport has a window and retransmits lost data.
+    /// Whether the transport has a window and retransmits lost data.
     pub window: bool,
 }
 
-/// Lifetime of a member of a flow.
+/// Start and end of a member of a flow, and the ideal of its path.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
-    /// Start.
+    /// Start of the member, nanoseconds.
     pub start: Nanos,
-    /// The end of the run.
+    /// End of the run, nanoseconds.
     pub end: Nanos,
-    /// Delay and rate of its path without other traffic, if known.
+    /// Delay and rate of the member's path without other traffic, if known.
     pub alone: Option<IdealTransfer>,
 }
 
-/// A direction of a link that a measure observes.
+/// A direction of a link that a metric observes.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedDirection<'a> {
-    /// The link, or a member of it.
+    /// Name of the link, or of a member of a group of links.
     pub link: &'a str,
     /// The direction.
     pub direction: Direction,
-    /// The samples that the measure's observers receive ([`Observer::link`]).
+    /// Samples that the observers of the metric receive by [`Observer::link`].
     pub probes: LinkProbes,
 }
 
-/// A measure of a spec: its observers during a run, and its results.
+/// A metric of a spec: its observers during a run, and the computation of its results.
 pub trait Metric: Send + Sync {
-    /// The names of its values in the results.
+    /// Names of the metric's values in the results.
     fn names(&self) -> Vec<Name>;
 
-    /// The flow, or member, that it observes.
+    /// Name of the flow, or member of a flow, that the metric observes.
     fn flow(&self) -> Option<&str> {
         None
     }
 
-    /// The direction of a link that it observes instead of a flow.
+    /// Direction of a link that the metric observes, if it does not observe a flow.
     fn lane(&self) -> Option<ObservedDirection<'_>> {
         None
     }
 
-    /// Whether its observers watch the members of this flow. By default that is the flow that it
-    /// names.
+    /// Whether the observers of the metric observe the members of `flow`. By default they observe
+    /// the flow that the metric names.
     fn watches(&self, flow: &str) -> bool {
         self.flow()
             .is_some_and(|name| names::Name::parse(name).group == flow)
     }
 
-    /// The data that it needs from the run.
+    /// Data that the metric needs from the run, in addition to its observers.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// A flow and a probe that it counts, in addition to those of its observers.
+    /// A flow and a probe that the metric counts, in addition to the probes of its observers.
     fn counts(&self) -> Option<(&str, Probe)> {
         None
     }
 
-    /// The observers of a member of the flow, or of the link: one for each of its windows.
+    /// Creates the observers of a member of the flow or of the link, one for each window.
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
         let _ = life;
         Vec::new()
     }
 
-    /// Checks whether it can be measured for the flow that it observes.
+    /// Checks whether the metric can be computed for the flow that it observes.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// The reason why it cannot be computed.
     fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
         let _ = flow;
         Ok(())
     }
 
-    /// Values, in the order of its names. Values that are not finite are left out of the
-    /// results.
+    /// Computes the values, in the order of [`Metric::names`]. Values that are not finite are
+    /// omitted from the results.
     fn values(&self, seen: &RunData<'_>) -> Vec<f64>;
 }
 
-/// The measures of a run.
+/// All metrics of a run.
 #[derive(Default)]
 pub struct Measures(Vec<BoxedMetric>);
 
@@ -241,19 +241,19 @@ impl std::fmt::Debug for Measures {
 }
 
 impl Measures {
-    /// The measures of a spec, in order. Invalid ones are skipped because the check of the spec
-    /// reports them.
+    /// Builds the metrics of a spec, in order. Invalid metrics are skipped, because the check of
+    /// the spec reports them.
     pub fn new(kinds: &Registry<BoxedMetric>, wanted: &[MetricSpec]) -> Self {
         let made = wanted.iter().filter_map(|metric| make(kinds, metric).ok());
         Self(made.collect())
     }
 
-    /// All of them, in order.
+    /// All metrics, in order.
     pub fn all(&self) -> impl Iterator<Item = &dyn Metric> {
         self.0.iter().map(|metric| &**metric)
     }
 
-    /// The combined needs for a flow, without the moments.
+    /// Combined needs of all metrics for a flow, without the recording times.
     pub fn needs_of(&self, flow: &str) -> Needs {
         let of_flow = self.0.iter().filter(|it| it.watches(flow));
         of_flow.fold(Needs::default(), |all, metric| {
@@ -268,13 +268,12 @@ impl Measures {
         })
     }
 
-    /// Whether packets must be counted at both ends.
+    /// Whether a metric needs packets to be counted at both ends.
     pub fn need_packets(&self) -> bool {
         self.0.iter().any(|metric| metric.needs().packets)
     }
 
-    /// The moments at which the carried traffic must be recorded, in order, up to the end of the
-    /// run.
+    /// Times at which the carried traffic must be recorded, in order, up to the end of the run.
     pub fn moments(&self, end: Nanos) -> Vec<Nanos> {
         let wanted = self.0.iter().flat_map(|metric| metric.needs().moments);
         let mut moments: Vec<Nanos> = wanted.map(|at| at.min(end)).collect();
@@ -283,7 +282,7 @@ impl Measures {
         moments
     }
 
-    /// The observers of a member of a flow.
+    /// Observers of all metrics for a member of `flow`.
     pub fn observers(&self, flow: &str, life: Life) -> Vec<Observing> {
         self.observing(life, |metric| metric.watches(flow))
     }
@@ -305,7 +304,7 @@ impl Measures {
         observing.collect()
     }
 
-    /// The observers of a direction of member `member` of the `count` of a link, over a run that
+    /// Observers for one direction of member `member` of `count` members of a link, over a run that
     /// ends at `end`, and the samples that they need.
     pub fn lane_observers(
         &self,
@@ -333,13 +332,13 @@ impl Measures {
         )
     }
 
-    /// Computes all measures. A measure without a value (nothing was sent, division by zero) is
-    /// left out.
+    /// Computes the values of all metrics. A value that cannot be computed, for example because
+    /// nothing was sent, is omitted.
     pub fn values(&self, outcome: &RunOutcome) -> Vec<Measure> {
         let each = self.0.iter().enumerate();
         let all = each.flat_map(|(measure, metric)| {
             let seen = RunData::new(outcome, measure);
-            // A group that is switched off has no values.
+            // A flow that is switched off has no members, so its metrics have no values.
             let off = metric
                 .flow()
                 .is_some_and(|name| seen.members(name).is_empty());
@@ -361,7 +360,7 @@ impl Measures {
     }
 }
 
-/// Builds a measure.
+/// Builds a metric from its spec.
 pub(crate) fn make(
     kinds: &Registry<BoxedMetric>,
     metric: &MetricSpec,
@@ -369,7 +368,7 @@ pub(crate) fn make(
     kinds.build(&metric.kind, &metric.values(kinds), ())
 }
 
-/// The window of the whole run.
+/// Window of the whole run.
 fn whole(life: Life) -> Window {
     use anabranch_scenario::quantity::Span;
     Window([Span(0), Span(life.end)])

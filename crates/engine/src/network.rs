@@ -1,5 +1,5 @@
-//! Conversion of a spec's nodes, links, queues, losses, addresses and routes to those of the
-//! simulator.
+//! Conversion of a spec's nodes, links, queues, losses, addresses and routes to the simulator's
+//! topology.
 
 pub mod constellation;
 pub mod constellation_checks;
@@ -31,38 +31,38 @@ use crate::kinds::Standard;
 use crate::medium;
 use constellation::{ConstellationParts, RoutingParts};
 
-/// Default delay of a reordered packet, nanoseconds.
+/// Default maximum delay of a reordered packet, nanoseconds.
 const REORDER_DELAY: u64 = 10_000_000;
 
-/// A network that cannot be built.
+/// Reason why the network of a spec cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// The simulator rejected the network.
+    /// The simulator rejects the network.
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A kind in the spec cannot be built.
     #[error(transparent)]
     Kind(#[from] Refusal),
-    /// Paths without addresses.
+    /// The paths of a flow cannot be given addresses.
     #[error(transparent)]
     Address(#[from] multihoming::AddressError),
 }
 
-/// The addresses and routes of a spec, with names resolved.
+/// Addresses and routes of a spec, with all names resolved.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// Routes: node, destination address, and the link to use.
+    /// Static routes: node, destination address, and the link to use.
     pub routes: Vec<(NodeId, IpAddr, LinkId)>,
-    /// The addresses of interfaces that differ from those of their links.
+    /// Addresses of interfaces that differ from the automatic addresses.
     pub addresses: Vec<(NodeId, LinkId, IpAddr)>,
 }
 
 impl Layout {
-    /// Applies the layout to a topology of its spec.
+    /// Adds the addresses and routes to a topology that was built from the same spec.
     ///
     /// # Errors
-    /// The simulator rejects it.
+    /// [`BuildError`] if the simulator rejects an address or a route.
     pub fn apply(&self, topology: &mut Topology) -> Result<(), BuildError> {
         for &(node, destination, via) in &self.routes {
             topology.add_route(node, destination, via)?;
@@ -74,15 +74,16 @@ impl Layout {
     }
 }
 
-/// A topology, with the simulator's links for each link of the spec.
+/// A topology of the simulator, and its links for each link of the spec.
 pub struct Built {
     /// The topology.
     pub topology: Topology,
-    /// The members of each link, in the order of [`Spec::carriers`].
+    /// Links of the simulator that are members of each link of the spec, in the order of
+    /// [`Spec::carriers`].
     pub links: Vec<Vec<LinkId>>,
 }
 
-/// The forward rate of a link; for a cell, that of its data frames.
+/// Forward rate of a link; for a cell, the rate of its data frames.
 pub fn rate(link: LinkMedium<'_>) -> RateOverTime {
     match link {
         LinkMedium::Wire(link) => forward_rate(link),
@@ -94,13 +95,13 @@ pub fn rate(link: LinkMedium<'_>) -> RateOverTime {
     }
 }
 
-/// The forward rate of a checked link.
+/// Forward rate of a link that was checked.
 pub fn forward_rate(link: &Link) -> RateOverTime {
     let rate = link.rate.side(true).cloned();
     rate.unwrap_or_else(|| 0.into())
 }
 
-/// Whether any link damages packets, so that checksums must be computed.
+/// Whether any link corrupts packets, so that checksums must be computed and verified.
 pub fn corrupts(spec: &Spec) -> bool {
     let impairments = spec
         .links
@@ -111,10 +112,10 @@ pub fn corrupts(spec: &Spec) -> bool {
         .any(|impairment| impairment.corrupt.0 > 0.0)
 }
 
-/// The kinds of the links of a spec, with their parameters.
+/// Prepared kinds of the links and constellations of a spec, with their parameters.
 #[derive(Debug)]
 pub struct Parts {
-    /// For each link, forward and backward.
+    /// Kinds of each link, forward and backward.
     links: Vec<[Direction; 2]>,
     constellations: Vec<ConstellationParts>,
     routing: Option<RoutingParts>,
@@ -122,28 +123,28 @@ pub struct Parts {
     event_driven: bool,
 }
 
-/// A loss model, which is built with the flows as its context.
+/// A prepared loss model, which is built with the flows of the world as its context.
 type LossKind = Prepared<Box<dyn Loss>, Traffic>;
 
 /// The kinds of a direction of a link.
 #[derive(Debug)]
 struct Direction {
     queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
-    /// The propagation, and whether packets may overtake one another.
+    /// Propagation model, and whether packets may overtake one another.
     propagation: Option<(Prepared<Box<dyn Propagation>>, bool)>,
     loss: Option<(LossKind, LossPosition)>,
 }
 
 impl Parts {
-    /// The constellations, in the order of the spec.
+    /// Parts of the constellations, in the order of the spec.
     pub fn constellations(&self) -> &[ConstellationParts] {
         &self.constellations
     }
 
-    /// The kinds of a checked spec.
+    /// Prepares the kinds of a spec that was checked.
     ///
     /// # Errors
-    /// An unknown kind.
+    /// [`Refusal`] if a kind is unknown or cannot be built.
     pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, Refusal> {
         let links = spec.links.iter();
         let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));
@@ -182,7 +183,7 @@ fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal
     })
 }
 
-/// Where a loss occurs.
+/// Position of a loss model on the link.
 fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     match loss.place() {
         LossPlacement::BeforeQueue => LossPosition::BeforeQueue,
@@ -190,8 +191,8 @@ fn place_of(loss: &anabranch_scenario::Loss) -> LossPosition {
     }
 }
 
-/// Builds the topology of a checked spec from its parts, without its layout. Loss models identify
-/// flows by `traffic`.
+/// Builds the topology of a spec that was checked, without its addresses and routes. Loss models
+/// use `traffic` to identify flows.
 ///
 /// # Errors
 /// [`NetworkError`].
@@ -231,8 +232,8 @@ pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, Net
     Ok(Built { topology, links })
 }
 
-/// The node at the end of member `index` of a group of links or flows: the member in the name, or
-/// else the member of the same index, or the only one.
+/// Node at the end of member `index` of a group of links or flows. `name` may contain the index of
+/// a node; otherwise it is the node with the same index, or the only node of the group.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
     let name = Name::parse(name);
     let group = name.group;
@@ -247,7 +248,7 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
-/// The nodes of the source and the sink of a flow's member.
+/// Source node and sink node of a member of a flow.
 pub fn ends(
     topology: &Topology,
     spec: &Spec,
@@ -268,12 +269,12 @@ pub fn ends(
     ])
 }
 
-/// Whether a link joins the members of a group in a chain.
+/// Whether a link connects the members of a group to a chain.
 fn is_chain(link: &Link) -> bool {
     link.between[0] == link.between[1]
 }
 
-/// The names of all members of all links.
+/// Names of all members of all links.
 pub fn link_names(spec: &Spec) -> Vec<String> {
     let links = spec.carriers();
     let links = links.map(|link| (link.name(), carrier_members(spec, link)));
@@ -308,7 +309,7 @@ fn add_link(
     Ok(ids)
 }
 
-/// A direction of a link, ready to carry packets.
+/// Builds the simulator's configuration for one direction of a link.
 fn configure(
     link: &Link,
     forward: bool,

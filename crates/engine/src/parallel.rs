@@ -1,15 +1,15 @@
-//! Distribution of work on many items: over the caller alone, or over several threads of the
-//! program.
+//! Execution of many work items, on the calling thread or on several threads of the program.
 
 use std::sync::OnceLock;
 
-/// Distributes work on many items.
+/// Executes work items, in any order and on any threads.
 pub trait Executor {
-    /// Calls `work` once with each number below `items`, in any order, on any threads.
+    /// Calls `work` once with each number below `items`. The calls may be in any order and on any
+    /// threads.
     fn each(&self, items: usize, work: &(dyn Fn(usize) + Sync));
 }
 
-/// Runs all work on the calling thread.
+/// Executor that runs all items on the calling thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequential;
 
@@ -19,7 +19,7 @@ impl Executor for Sequential {
     }
 }
 
-/// The results of `work` for each item, in the order of the items.
+/// Results of `work` for all items, in their order.
 pub(crate) fn map<T: Sync, R: Send + Sync>(
     spread: &dyn Executor,
     items: &[T],
@@ -30,7 +30,7 @@ pub(crate) fn map<T: Sync, R: Send + Sync>(
         results[at].get_or_init(|| work(&items[at]));
     });
     let given = results.into_iter().map(OnceLock::into_inner);
-    // An item that was left out is processed here.
+    // If the executor has skipped an item, it is processed here.
     let each = given.zip(items);
     each.map(|(result, item)| result.unwrap_or_else(|| work(item)))
         .collect()
@@ -40,7 +40,7 @@ pub(crate) fn map<T: Sync, R: Send + Sync>(
 mod tests {
     use super::*;
 
-    /// Processes the last item first, one twice, and leaves one out.
+    /// Executor that processes the last item first, processes one item twice, and skips one.
     struct Careless;
 
     impl Executor for Careless {

@@ -10,32 +10,32 @@ use crate::files::Files;
 use crate::point::{PlannedPoint, PointSummary, Source};
 use crate::sink::RunId;
 
-/// A spec file and the options of the caller.
+/// Request for a plan: a spec file and the options of the caller.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Request {
     /// Name of the file, for messages.
     pub file: String,
-    /// Contents.
+    /// Text of the file.
     pub text: String,
-    /// `key=value` pairs, each with a parameter or the path of a key of the file.
+    /// Overrides as `key=value`; a key is a parameter or the path of a key in the file.
     pub overrides: Vec<String>,
-    /// The requested experiments, tables or figures; all if empty.
+    /// Ids of the requested experiments, tables or figures; all if empty.
     pub only: Vec<String>,
-    /// Number of replications, in place of each experiment's own.
+    /// Number of replications, which replaces that of each experiment.
     pub replications: Option<u32>,
-    /// Fewer replications, for a first look.
+    /// Whether to plan fewer replications, for a first look.
     pub quick: bool,
-    /// Record samples of all replications, regardless of the spec's records.
+    /// Whether to record samples of all replications, regardless of the records in the spec.
     pub record_all: bool,
-    /// The seed.
+    /// Seed of all runs.
     pub seed: u64,
     /// Reader of the files that the spec refers to.
     pub files: Files,
 }
 
 impl Request {
-    /// A request for a whole spec: the name of its file, for messages, and its text.
+    /// Creates a request for a whole spec, from the name of its file for messages and its text.
     pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -44,7 +44,7 @@ impl Request {
         }
     }
 
-    /// Applies `change` to a copy.
+    /// Applies `change` to the request, and returns it.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -52,54 +52,55 @@ impl Request {
     }
 }
 
-/// A plan.
+/// Plan of all runs of a spec.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The request.
+    /// The request from which the plan was made.
     pub request: Request,
     /// The spec at the first point, for titles, tables and figures.
     pub spec: Spec,
-    /// SHA-256 of the file's values with overrides, hex.
+    /// SHA-256 of the values in the file with overrides, as hex digits.
     pub hash: String,
     /// The experiments, in the order of the file.
     pub experiments: Vec<PlannedExperiment>,
-    /// Notes about settings that are valid but may not be intended.
+    /// Notes about settings that are valid but possibly not intended.
     pub notes: Vec<String>,
 }
 
-/// One experiment with its points.
+/// An experiment of a plan with its points.
 #[derive(Clone, Debug)]
 pub struct PlannedExperiment {
-    /// Id.
+    /// Id of the experiment.
     pub id: String,
-    /// Runs of each point.
+    /// Number of runs of each point.
     pub replications: u32,
-    /// The retained data of its points, in order.
+    /// Summaries of the points, in order.
     pub points: Vec<PointSummary>,
     pub(crate) source: Arc<Source>,
 }
 
 impl PlannedExperiment {
-    /// The x of a point.
+    /// x values of a point.
     pub fn point(&self, point: &PointSummary) -> Point {
         self.source.point(point.place())
     }
 
-    /// The x values of each sweep, as points of that sweep alone.
+    /// x values of each sweep, as points of this sweep alone.
     pub fn axes(&self) -> Vec<Point> {
         self.source.axes()
     }
 
-    /// Resolves a point. Concurrent runs of the point share the result.
+    /// Resolves a point for its runs. Runs of the point that take place at the same time share the
+    /// result.
     ///
     /// # Errors
-    /// None if kinds and files have not changed since the plan was made, because that resolved the
-    /// point, too.
+    /// None if kinds and files are unchanged since the plan was made, because planning has already
+    /// resolved the point.
     pub fn resolve(&self, point: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
         self.source.shared(point)
     }
 
-    /// Changes each of its points by a function. The changed points are kept in memory, so there
+    /// Applies `change` to each point of the experiment. Changed points stay in memory, so there
     /// should be few.
     ///
     /// # Errors
@@ -115,7 +116,7 @@ impl PlannedExperiment {
 }
 
 impl Plan {
-    /// Keeps only the given experiments, with their numbers of replications.
+    /// Keeps only the given experiments, with the given numbers of replications.
     pub fn keep_experiments(&mut self, kept: &[(String, u32)]) {
         self.experiments.retain_mut(|experiment| {
             let found = kept.iter().find(|(id, _)| *id == experiment.id);
@@ -126,7 +127,7 @@ impl Plan {
         });
     }
 
-    /// Number of runs.
+    /// Number of runs of the plan.
     pub fn runs(&self) -> usize {
         self.experiments
             .iter()
@@ -135,19 +136,19 @@ impl Plan {
     }
 }
 
-/// One run of a plan.
+/// Unit of a plan: one run, which is one replication of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<'a> {
     /// The experiment.
     pub experiment: &'a PlannedExperiment,
     /// The point.
     pub point: &'a PointSummary,
-    /// The replication.
+    /// Number of the replication, from 0.
     pub replication: u32,
 }
 
 impl Unit<'_> {
-    /// Every run of a plan, in order.
+    /// All runs of a plan, in order.
     pub fn all(plan: &Plan) -> Vec<Unit<'_>> {
         let experiments = plan.experiments.iter();
         let points = experiments.flat_map(|experiment| {
@@ -167,12 +168,13 @@ impl Unit<'_> {
             .collect()
     }
 
-    /// The x of its point.
+    /// x values of the run's point.
     pub fn point(&self) -> Point {
         self.experiment.point(self.point)
     }
 
-    /// Resolves its point. Concurrent runs of the point share the result.
+    /// Resolves the point of the run. Runs of the point that take place at the same time share the
+    /// result.
     ///
     /// # Errors
     /// See [`PlannedExperiment::resolve`].
@@ -180,7 +182,7 @@ impl Unit<'_> {
         self.experiment.resolve(self.point)
     }
 
-    /// The identity of the run at its point.
+    /// Identity of the run: its experiment, the x values of its point, and its replication.
     pub fn id<'u>(&'u self, point: &'u PlannedPoint) -> RunId<'u> {
         RunId {
             experiment: &self.experiment.id,

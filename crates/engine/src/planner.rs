@@ -1,5 +1,5 @@
-//! Resolution of a spec into its runs: every experiment, point and replication is checked before
-//! any is run.
+//! Planning: resolves a spec into its runs. Every experiment, point and replication is checked
+//! before any of them is run.
 
 mod across;
 mod constellations;
@@ -40,23 +40,24 @@ impl Plan {
     /// Reads, resolves and checks a spec.
     ///
     /// # Errors
-    /// All faults of the spec.
+    /// All errors of the spec.
     pub fn new(request: Request) -> Result<Self, SpecError> {
         Self::with(request, &Standard::default())
     }
 
-    /// Like [`Self::new`], for a program with additional kinds.
+    /// Like [`Self::new`], for a program that adds kinds.
     ///
     /// # Errors
-    /// All faults of the spec.
+    /// All errors of the spec.
     pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
         Self::with_executor(request, kinds, &Sequential)
     }
 
-    /// Like [`Self::with`], with the points distributed by `spread`. The plan is the same.
+    /// Like [`Self::with`], with `spread` as the executor that resolves the points. The executor
+    /// does not affect the plan.
     ///
     /// # Errors
-    /// All faults of the spec.
+    /// All errors of the spec.
     pub fn with_executor(
         request: Request,
         kinds: &Standard,
@@ -73,15 +74,15 @@ impl Plan {
     /// document.
     ///
     /// # Errors
-    /// All faults of the spec, as for a file of the same contents, without lines.
+    /// All errors of the spec, as for a file with the same contents, but without line numbers.
     pub fn of(document: &Document, request: Request) -> Result<Self, SpecError> {
         Self::of_with(document, request, &Standard::default())
     }
 
-    /// Like [`Self::of`], for a program with additional kinds.
+    /// Like [`Self::of`], for a program that adds kinds.
     ///
     /// # Errors
-    /// All faults of the spec.
+    /// All errors of the spec.
     pub fn of_with(
         document: &Document,
         request: Request,
@@ -151,7 +152,7 @@ fn build(
     notes.extend(across.notes());
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
-        // With faults the record of uses is incomplete.
+        // After errors, the record of used parameters is incomplete, so this check is omitted.
         if !overrides.is_empty() {
             substitute::mentioned(&root, &mut across.used);
         }
@@ -176,7 +177,8 @@ fn build(
     })
 }
 
-/// Checks the total number of runs. The message names the experiment with the most.
+/// Checks that the total number of runs is within the limit. The message names the experiment with
+/// the most runs.
 fn check_runs(
     request: &Request,
     root: &Node,
@@ -214,7 +216,7 @@ fn check_runs(
     ));
 }
 
-/// Adds a table of all measures for each experiment if a file has no tables.
+/// Adds a table of all metrics for each experiment, if the file has no tables.
 fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
     if !spec.tables.is_empty() {
         return;
@@ -241,7 +243,7 @@ fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
     spec.tables = spec.experiments.iter().map(table).collect();
 }
 
-/// Adds an experiment to a file that has none.
+/// Adds an experiment, if the file has none.
 fn add_main_experiment(root: &mut Node) {
     if root.get("experiment").is_some() {
         return;
@@ -265,8 +267,7 @@ fn add_main_experiment(root: &mut Node) {
     }
 }
 
-/// Checks the preconditions of substitution: experiments and their sweeps must have the right
-/// shape.
+/// Checks that experiments and sweeps have the form that substitution requires.
 fn check_shape(root: &Node) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     if let Some(parameters) = root.get("parameters")
@@ -310,7 +311,7 @@ fn check_shape(root: &Node) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
-/// Adds the problems that are new.
+/// Adds those of the found problems that are not yet known.
 fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
     let known = |one: &Diagnostic, before: &[Diagnostic]| {
         let mut before = before.iter();
@@ -323,7 +324,7 @@ fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
     problems.extend(new);
 }
 
-/// Data shared by all points of a plan.
+/// Data that the points of a plan share during planning.
 struct Planner<'a> {
     root: &'a Arc<Node>,
     overrides: &'a [Setting],
@@ -355,8 +356,8 @@ impl Planner<'_> {
         };
         let count = source.points.count();
         let first = self.resolved(&source, 0, None);
-        // If the first point is valid, the parts that do not differ need not be checked at the
-        // others.
+        // If the first point is valid, parts that are equal at all points need not be checked
+        // again.
         let agreed = first.as_ref().ok().filter(|_| source.lean.is_enough);
         let agreed = agreed.map(|first| facts(&first.spec, index, self.kinds));
         let others: Vec<usize> = (1..count).collect();
@@ -396,8 +397,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Resolves and checks a point. The lean spec is used if its facts equal those of the first
-    /// point.
+    /// Resolves and checks a point. The lean spec is used if the facts of the point equal those of
+    /// the first point.
     fn resolved(
         &self,
         source: &Source,
@@ -430,7 +431,7 @@ fn replications(experiment: &Experiment, request: &Request) -> u32 {
     })
 }
 
-/// Keeps the experiments that are needed for the requested experiments, tables and figures.
+/// Keeps the experiments that the requested experiments, tables and figures need.
 fn keep_only(
     experiments: &mut Vec<PlannedExperiment>,
     spec: &Spec,

@@ -1,5 +1,5 @@
-//! Points of experiments: the summary that a plan keeps of each, and the reconstruction of the rest
-//! from the spec when the point is run. Memory of a plan therefore hardly depends on the number of
+//! Points of experiments. A plan keeps only a summary of each point, and the point is reconstructed
+//! from the spec when it is run. The memory of a plan therefore hardly depends on the number of
 //! points.
 
 use std::collections::BTreeSet;
@@ -24,34 +24,35 @@ mod lean;
 
 pub(crate) use lean::{Lean, facts};
 
-/// Position of a point in a plan: index of its experiment, and index in the experiment.
+/// Position of a point in a plan: index of its experiment, and index of the point in the
+/// experiment.
 pub type Order = (usize, usize);
 
-/// One resolved point, which describes a separate world.
+/// A resolved point of an experiment, which describes one world.
 #[derive(Clone, Debug)]
 pub struct PlannedPoint {
-    /// The x of each sweep.
+    /// x values of the sweeps.
     pub point: Point,
-    /// The spec with the point's values. Outputs (tables, figures, claims) and sweeps are only in
-    /// the plan's spec.
+    /// The spec with the point's values. Outputs (tables, figures, claims) and sweeps are missing,
+    /// because only the plan's spec contains them.
     pub spec: Arc<Spec>,
     /// The experiment with the point's values.
     pub experiment: Arc<Experiment>,
-    /// The kinds of its world.
+    /// Kinds from which the world is built.
     pub kinds: Arc<Standard>,
-    /// The resolved spec and experiment, for all replications.
+    /// Names and configurations that all replications share.
     pub resolved: Arc<ResolvedPoint>,
     /// SHA-256 of all inputs of a run except seed and replication.
     pub(crate) hash: [u8; 32],
 }
 
 impl PlannedPoint {
-    /// SHA-256 of all inputs of a run except seed and replication, hex.
+    /// SHA-256 of all inputs of a run except seed and replication, as hex digits.
     pub fn hash(&self) -> String {
         hex(&self.hash)
     }
 
-    /// The summary that a plan keeps.
+    /// Summary of the point for the plan.
     pub(crate) fn summary(&self, place: usize) -> PointSummary {
         PointSummary {
             hash: self.hash,
@@ -66,7 +67,7 @@ impl PlannedPoint {
     }
 }
 
-/// The summary of a point in a plan: 48 bytes.
+/// Summary of a point in a plan; it has 48 bytes.
 #[derive(Clone, Debug)]
 pub struct PointSummary {
     hash: [u8; 32],
@@ -74,37 +75,37 @@ pub struct PointSummary {
     place: u32,
 }
 
-/// Data that many points share.
+/// Data that the summaries of many points share.
 #[derive(Debug)]
 pub(crate) struct Shape {
     duration: Span,
     records: Vec<Record>,
-    /// The point itself, if a program changed it.
+    /// The point itself, if a program has changed it.
     changed: Option<Arc<PlannedPoint>>,
 }
 
 impl PointSummary {
-    /// Index of the point in its experiment, counted from 0.
+    /// Index of the point in its experiment, from 0.
     pub fn place(&self) -> usize {
         self.place as usize
     }
 
-    /// SHA-256 of all inputs of a run except seed and replication, hex.
+    /// SHA-256 of all inputs of a run except seed and replication, as hex digits.
     pub fn hash(&self) -> String {
         hex(&self.hash)
     }
 
-    /// Duration of its runs.
+    /// Duration of the point's runs.
     pub fn duration(&self) -> Span {
         self.shape.duration
     }
 
-    /// The samples that its runs keep.
+    /// Samples that the point's runs keep.
     pub fn records(&self) -> &[Record] {
         &self.shape.records
     }
 
-    /// Shares the common data with another point, or becomes the point to share with.
+    /// Shares the common data with another point, or stores it as the data to share.
     pub(crate) fn share(&mut self, other: &mut Option<Arc<Shape>>) {
         match other {
             Some(other)
@@ -116,7 +117,7 @@ impl PointSummary {
         }
     }
 
-    /// Replaces the point.
+    /// Replaces the point by a changed one.
     pub(crate) fn change(&mut self, point: PlannedPoint) {
         *self = PointSummary {
             shape: Arc::new(Shape {
@@ -129,29 +130,29 @@ impl PointSummary {
     }
 }
 
-/// The source of the points of an experiment.
+/// Source from which the points of an experiment are reconstructed.
 pub(crate) struct Source {
-    /// The file's name, for messages.
+    /// Name of the file, for messages.
     pub file: String,
     /// The whole spec with overrides.
     pub root: Arc<Node>,
-    /// Index of the experiment.
+    /// Index of the experiment in the spec.
     pub index: usize,
-    /// The points.
+    /// Points of the experiment's sweeps.
     pub points: Points,
-    /// The values that the experiment and overrides set at all points.
+    /// Values that the experiment and overrides set at all points.
     pub settings: Vec<Setting>,
     /// The kinds.
     pub kinds: Arc<Standard>,
     /// Reader of the spec's files.
     pub files: Files,
-    /// The seed.
+    /// Seed of all runs.
     pub seed: u64,
-    /// Record samples of all replications, regardless of the records.
+    /// Whether to record samples of all replications, regardless of the records in the spec.
     pub record_all: bool,
-    /// The spec without the parts that are equal at all points, and the condition for that.
+    /// The spec without the parts that are equal at all points, if it can be used.
     pub lean: Lean,
-    /// The points of current runs.
+    /// Resolved points of the runs in progress.
     pub open: Mutex<Vec<(usize, Arc<PlannedPoint>)>>,
 }
 
@@ -165,7 +166,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Source {
-    /// The experiment as written.
+    /// The experiment as written in the spec.
     pub fn experiment(&self) -> &Node {
         &self
             .root
@@ -174,28 +175,28 @@ impl Source {
             .unwrap_or_default()[self.index]
     }
 
-    /// The assignments of the point at an index.
+    /// Values that the sweeps set at the point with this index.
     pub fn swept(&self, place: usize) -> SweptPoint {
         self.points.get(self.experiment(), place)
     }
 
-    /// The x of the point at an index.
+    /// x values of the point with this index.
     pub fn point(&self, place: usize) -> Point {
         xs(&self.swept(place), &mut Vec::new())
     }
 
-    /// The x of each sweep alone, which is sufficient to lay out the columns of results.
+    /// x values of each sweep alone, which determine the columns of results.
     pub fn axes(&self) -> Vec<Point> {
         let each = self.points.of_each(self.experiment());
         let alone = each.iter().flatten().map(|it| xs(it, &mut Vec::new()));
         alone.collect()
     }
 
-    /// The point at an index, shared with its other current runs. Points without a current run are
-    /// dropped.
+    /// Resolved point with this index, which is shared with its other runs in progress. Points
+    /// without a run in progress are removed from memory.
     ///
     /// # Errors
-    /// None if it was resolved before and kinds and files have not changed.
+    /// None if the point was resolved before, and kinds and files have not changed.
     pub fn shared(&self, summary: &PointSummary) -> Result<Arc<PlannedPoint>, SpecError> {
         if let Some(changed) = &summary.shape.changed {
             return Ok(Arc::clone(changed));
@@ -209,7 +210,8 @@ impl Source {
         }
         let refused = |problems| SpecError::new(&self.file, "", &[], problems);
         let resolve = |lean| self.resolve(summary.place(), lean, &mut BTreeSet::new());
-        // The lean spec lacks the key if a sweep sets one of the omitted parts.
+        // The lean spec fails if a sweep sets a key in one of the omitted parts; then the whole
+        // spec is used.
         let resolved = resolve(true).or_else(|_| resolve(false));
         let made = Arc::new(resolved.map_err(refused)?);
         let mut open = self.opened();
@@ -225,11 +227,11 @@ impl Source {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Resolves and checks the point at an index, with the whole spec or the `lean` one, and
-    /// records the parameters that it uses.
+    /// Resolves and checks the point with this index, from the whole spec or the `lean` one, and
+    /// records the parameters that the point uses.
     ///
     /// # Errors
-    /// The faults at the point.
+    /// All errors at the point.
     pub fn resolve(
         &self,
         place: usize,
@@ -246,7 +248,8 @@ impl Source {
             .filter_map(|setting| setting.apply(&mut tree).err())
             .collect();
         if lean {
-            // Assignments of the points to the omitted parts.
+            // In the lean spec, values that the sweeps set in omitted parts cause errors, which are
+            // ignored.
             problems.clear();
         }
         let settings = swept.settings.iter();
@@ -287,7 +290,7 @@ impl Source {
     }
 }
 
-/// The x of a point; an invalid x is a problem.
+/// x values of a point; an invalid x is added to the problems.
 fn xs(swept: &SweptPoint, problems: &mut Vec<Diagnostic>) -> Point {
     let x = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
         Ok(x) => Some((name.clone(), x)),
@@ -315,8 +318,7 @@ fn x_value(node: &Node) -> Result<Value, Diagnostic> {
     }
 }
 
-/// The sections of a spec that a run depends on. Titles, tables and figures may change without a
-/// new run.
+/// Sections of a spec on which runs depend. Titles, tables and figures may change without new runs.
 const RUN_SECTIONS: &[&str] = &[
     "anabranch",
     "name",
@@ -331,7 +333,7 @@ const RUN_SECTIONS: &[&str] = &[
     "measure",
 ];
 
-/// The keys of an experiment that do not affect its runs.
+/// Keys of an experiment that do not affect its runs.
 const NOT_RUN: &[&str] = &[
     "title",
     "replications",
@@ -364,7 +366,7 @@ fn run_hash(tree: &Node, experiment: usize, seed: u64) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// SHA-256 of the contents of nodes, hex.
+/// SHA-256 of the contents of nodes, as hex digits.
 pub(crate) fn hash(nodes: &[&Node]) -> String {
     let mut digest = Sha256::new();
     for node in nodes {

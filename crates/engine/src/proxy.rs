@@ -1,6 +1,6 @@
-//! Proxies: processing of transit packets at a node, in addition to forwarding.
+//! Proxies: process the transit packets of a node, in addition to forwarding.
 //!
-//! A kind is one file here and one line in [`KINDS`].
+//! To add a proxy, write one file here and add one line to [`KINDS`].
 
 pub mod split_tcp;
 
@@ -10,15 +10,15 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::world::Proxy as Written;
 use anabranch_sim::{Agent, Rng};
 
-/// A proxy built from a node's settings.
+/// A proxy that was built from the settings of a node.
 pub type BoxedProxy = Box<dyn Proxy>;
 
-/// All proxies, one line for each.
+/// All proxies that a spec can name.
 pub const KINDS: &[&ProxyEntry] = &[&split_tcp::ENTRY];
-/// The name for no proxy, so that a sweep can switch it off.
+/// Name for no proxy, so that a sweep can switch it off.
 const NONE: &str = "none";
 
-/// The names allowed in specs.
+/// All names of proxies that specs may contain.
 pub fn names() -> Vec<&'static str> {
     let kinds = KINDS.iter().map(|entry| entry.name);
     [NONE].into_iter().chain(kinds).collect()
@@ -27,24 +27,24 @@ pub fn names() -> Vec<&'static str> {
 /// A proxy that specs can name.
 #[derive(Debug)]
 pub struct ProxyEntry {
-    /// Name.
+    /// Name of the proxy in specs.
     pub name: &'static str,
-    /// Builds the proxy of a node. Faults in its settings are reported at its path, and the result
-    /// is `None`.
+    /// Builds the proxy of a node from its settings. Errors in the settings are reported at `path`,
+    /// and the result is `None`.
     pub build: fn(&mut Checker<'_>, &Written, &str) -> Option<BoxedProxy>,
 }
 
-/// A component of a node that processes the transit packets of one IP protocol.
+/// A proxy at a node, which processes the transit packets of one IP protocol.
 pub trait Proxy: Debug + Send + Sync {
-    /// The protocol's number.
+    /// IP protocol number of the packets that it processes.
     fn protocol(&self) -> u8;
 
-    /// Builds its agent for a run, with a separate random stream. `checksum`: checksums are
-    /// computed and verified.
+    /// Creates the agent of the proxy for a run, with a separate random stream. If `checksum` is
+    /// set, the agent computes and verifies checksums.
     fn agent(&self, rng: Rng, checksum: bool) -> Box<dyn Agent>;
 }
 
-/// Builds the proxy of a checked node, if it has one.
+/// Builds the proxy of a node from its settings; `None` if the node has none.
 pub fn build(c: &mut Checker<'_>, written: &Written, path: &str) -> Option<BoxedProxy> {
     let mut all = KINDS.iter();
     let entry = all.find(|entry| entry.name == written.kind)?;

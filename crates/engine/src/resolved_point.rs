@@ -1,4 +1,4 @@
-//! A resolved point: names are resolved and configurations built once for all replications.
+//! A resolved point: names are resolved and configurations are built once for all replications.
 
 mod sizes;
 
@@ -26,68 +26,68 @@ use crate::proxy;
 use crate::transport::{self, SharedTransport};
 use crate::workload;
 
-/// A resolved point.
+/// Resolved names and built configurations of a point.
 #[derive(Debug)]
 pub struct ResolvedPoint {
-    /// The transports of the flows, in the order of the spec.
+    /// Transports of the flows, in the order of the spec.
     pub transports: Vec<SharedTransport>,
-    /// Workloads of the flows.
+    /// Workloads of the flows, in the order of the spec.
     pub workloads: Vec<Prepared<Workload, workload_kinds::Context>>,
-    /// The members of all flows, in the order of their numbers.
+    /// Members of all flows, in the order of their numbers.
     pub members: Vec<PlannedMember>,
-    /// The measures.
+    /// Metrics of the runs.
     pub measures: Measures,
-    /// Addresses and routes.
+    /// Addresses and routes of the network.
     pub layout: Layout,
-    /// The parts of its links.
+    /// Prepared kinds of the links.
     pub parts: Parts,
-    /// The flows, in the form that loss models need.
+    /// Flows of the spec, as loss models need them.
     pub known: FlowIndex,
-    /// The proxies, with the names of their nodes.
+    /// Proxies, each with the name of its node.
     pub proxies: Vec<(String, proxy::BoxedProxy)>,
-    /// Settings of transports that have no effect at this point.
+    /// Transport settings that have no effect at this point.
     pub idle: Vec<UnusedSetting>,
-    /// Keys of links, cells and workloads that may have no effect.
+    /// Results of the check of keys of links, cells and workloads for an effect.
     pub judged: Vec<KeyJudgement>,
 }
 
 /// A setting of a flow's transport that has no effect because of the other settings.
 #[derive(Clone, Debug)]
 pub struct UnusedSetting {
-    /// Index of its flow in the spec.
+    /// Index of the flow in the spec, from 0.
     pub flow: usize,
-    /// Name.
+    /// Name of the setting.
     pub setting: String,
-    /// The requirement for an effect, as the problem to report if no other point gives it an
-    /// effect.
+    /// Problem to report if the setting has no effect at any point; it states the setting that
+    /// would be required.
     pub problem: Diagnostic,
 }
 
-/// A member of a flow.
+/// A member of a flow, with its resolved nodes and paths.
 #[derive(Clone, Debug)]
 pub struct PlannedMember {
-    /// Index of its flow in the spec.
+    /// Index of the flow in the spec, from 0.
     pub flow: usize,
-    /// Index of the member in the flow.
+    /// Index of the member in the flow, from 0.
     pub index: u32,
-    /// Name.
+    /// Name of the member.
     pub name: String,
-    /// The nodes of its source and its sink.
+    /// Nodes of the source and of the sink.
     pub nodes: [NodeId; 2],
-    /// The pairs of addresses that it uses, the primary path first.
+    /// Pairs of source and sink addresses that the member uses, with the primary path first.
     pub paths: Vec<[IpAddr; 2]>,
-    /// The outages of the links at both ends of each path.
+    /// Outages of the links at both ends of each path.
     pub outages: Vec<[crate::transport::Outages; 2]>,
-    /// Delay and rate of its path without other traffic, if known.
+    /// Delay and rate of the member's path without other traffic, if known.
     pub alone: Option<IdealTransfer>,
 }
 
 impl ResolvedPoint {
-    /// Resolves a spec of valid parts for the experiment at an index. `root` is the tree from which
-    /// it was decoded.
+    /// Resolves a spec whose parts are valid, for the experiment with this index. `root` is the
+    /// tree from which it was decoded.
     ///
     /// # Errors
-    /// Contradictions between parts.
+    /// All contradictions between parts of the spec.
     pub fn new(
         spec: &Spec,
         experiment: usize,
@@ -184,14 +184,14 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
     (all.len() == spec.flows.len()).then_some(all)
 }
 
-/// The settings without effect of all flows.
+/// Transport settings of all flows that have no effect.
 fn idle_settings(
     c: &Checker<'_>,
     spec: &Spec,
     transports: &[SharedTransport],
     members: &[PlannedMember],
 ) -> Vec<UnusedSetting> {
-    // The paths of a flow without members are unknown.
+    // For a flow without members the number of paths is unknown, so the maximum is assumed.
     let most = |flow: Option<usize>| {
         let own = members
             .iter()
@@ -214,7 +214,7 @@ fn idle_settings(
         .collect()
 }
 
-/// Builds the proxies of all nodes; each member of a group has a separate one.
+/// Builds the proxies of all nodes; each member of a group gets a separate proxy.
 fn proxies(c: &mut Checker<'_>, spec: &Spec) -> Vec<(String, proxy::BoxedProxy)> {
     let mut all = Vec::new();
     for (index, node) in spec.nodes.iter().enumerate() {
@@ -230,7 +230,7 @@ fn proxies(c: &mut Checker<'_>, spec: &Spec) -> Vec<(String, proxy::BoxedProxy)>
     all
 }
 
-/// Builds the measures of an experiment, and checks each against its flow.
+/// Builds the metrics of an experiment, and checks each against its flow.
 fn measures(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -245,7 +245,7 @@ fn measures(
     let duration = own.duration.unwrap_or(spec.world.duration);
     for (index, flow) in spec.flows.iter().enumerate() {
         let start = flow.start.earliest();
-        // A start after the end of the run is accepted because it is a way to leave out a flow.
+        // A start after the end of the run is accepted, because it is a way to omit a flow.
         if let Some(stop) = flow.stop.filter(|stop| *stop <= start && start < duration) {
             let message = format!("found {stop}, and a start at {start}; nothing would be offered");
             c.problem(&format!("flow.{index}.stop"), message);
@@ -308,7 +308,8 @@ fn check_record(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard, record: &Rec
     }
 }
 
-/// The key of the measure at an index among those of the file followed by those of the experiment.
+/// Key of the metric with this index, which counts the metrics of the file and then those of the
+/// experiment.
 fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> String {
     let shared: &[Metric] = &spec.measures;
     match index.checked_sub(shared.len()) {
@@ -319,9 +320,8 @@ fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> St
     }
 }
 
-/// The key of a window that ends after the run, and its end. Such a window is an error, because a
-/// mean over the window would be too small. Windows relative to the start of each flow may end
-/// later.
+/// Key and end time of a window that ends after the run. Such a window is an error, because a mean
+/// over the window would be too small. Windows relative to the start of each flow may end later.
 fn end_after(metric: &Metric, duration: Span) -> Option<(String, Span)> {
     let parameters = &metric.parameters;
     if parameters.get("clock").and_then(Value::as_str) == Some("flow") {
@@ -358,7 +358,7 @@ fn check_measure(
     let (Some(facts), Some(kind)) = (facts, kind) else {
         return Ok(());
     };
-    // The probes of its observers do not depend on the lifetime of the flow.
+    // The lifetime is arbitrary, because the probes of observers do not depend on it.
     let life = Life {
         start: 0,
         end: Nanos::MAX,
@@ -378,8 +378,9 @@ fn check_measure(
     })
 }
 
-/// Checks that the packets of the flows in a packet measure show which of them carry data. Such a
-/// measure does not observe the ends of the flow that it names.
+/// Checks that a metric of packets can recognise data packets of its flows; encrypted packets do
+/// not show whether they carry data. This check is separate, because such a metric observes no ends
+/// of the flow that it names.
 fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> Result<(), String> {
     for name in metric.names() {
         let group = names::Name::parse(&name.series).group;
@@ -395,7 +396,7 @@ fn check_packets(spec: &Spec, kinds: &Standard, metric: &dyn metric::Metric) -> 
     Ok(())
 }
 
-/// Builds the network with its layout, and reports faults.
+/// Builds the network with its addresses and routes, and reports errors.
 fn build(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -430,7 +431,8 @@ fn build(
     Some((built, layout, parts))
 }
 
-/// Resolves and applies the layout, or returns the key and the fault.
+/// Resolves the addresses and routes, and applies them to the topology; on error returns the key
+/// and the message.
 fn layout(
     built: &mut Built,
     spec: &Spec,

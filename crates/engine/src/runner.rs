@@ -1,4 +1,4 @@
-//! Runners, which produce the record of a unit.
+//! Runners, which produce the record of a run.
 
 use anabranch_scenario::records::RunRecord;
 
@@ -6,32 +6,32 @@ use crate::plan::Unit;
 use crate::sink::Sink;
 use crate::world::WorldError;
 
-/// Produces the record of a unit: by simulation, on real sockets, or in tests by a faster method.
+/// Produces the record of a run: by simulation, on real sockets, or, in tests, by a faster method.
 pub trait Runner: Sync {
-    /// Runs one unit of a plan with this seed; its samples, if it records any, go to `sink`.
+    /// Runs one unit of a plan with this seed. Samples that the unit records are written to `sink`.
     ///
     /// # Errors
     /// [`WorldError`].
     fn run(&self, unit: &Unit<'_>, seed: u64, sink: &mut dyn Sink)
     -> Result<RunRecord, WorldError>;
 
-    /// The class of a unit's record. A record of one class is never used for another: results of
-    /// real sockets are kept apart from simulated ones.
+    /// Kind of the unit's record. A stored record is used only for the same kind, so that results
+    /// of real sockets are never mixed with simulated ones.
     fn kind(&self, _unit: &Unit<'_>) -> &'static str {
         "simulated"
     }
 
-    /// The kinds in its units that are not part of this project.
+    /// Kinds in the units that a program has added to those of this project.
     fn added(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The experiments that it runs on real sockets.
+    /// Ids of the experiments that are run on real sockets.
     fn live(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether a unit must be run even if its record exists.
+    /// Whether the unit must be run even if a record of it exists.
     fn wants(&self, _unit: &Unit<'_>) -> bool {
         false
     }

@@ -1,47 +1,47 @@
-//! Sinks: the destination of a run's samples and record.
+//! Sinks, which receive the samples and the record of each run.
 
 use std::error::Error;
 
 use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
 use anabranch_scenario::value::Point;
 
-/// The error of a sink that cannot accept more.
+/// Error of a sink that cannot accept more output.
 pub type SinkError = Box<dyn Error + Send + Sync>;
 
-/// The identity of a run in a plan.
+/// Identity of a run in a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct RunId<'a> {
-    /// The experiment's id.
+    /// Id of the experiment.
     pub experiment: &'a str,
-    /// The point of its sweeps.
+    /// x values of the point.
     pub point: &'a Point,
-    /// Replication, counted from 0.
+    /// Number of the replication, from 0.
     pub replication: u32,
 }
 
-/// Receives the output of a run: its start, its samples in order of time, its record. A run stops
-/// at the first error.
+/// Receives the output of a run: its start, its samples in the order of time, and its record. The
+/// run stops at the first error of the sink.
 pub trait Sink {
-    /// A run starts; its samples refer to their series by index in `keys`.
+    /// Called when a run starts. Samples refer to their series by an index into `keys`.
     ///
     /// # Errors
-    /// An error of the sink.
+    /// The sink cannot accept more output.
     fn begin(&mut self, run: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError>;
 
-    /// More samples of the run, each with the index of its series.
+    /// Called with the next samples of the run, each with the index of its series.
     ///
     /// # Errors
-    /// An error of the sink.
+    /// The sink cannot accept more output.
     fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError>;
 
-    /// The run ended.
+    /// Called when the run ends.
     ///
     /// # Errors
-    /// An error of the sink.
+    /// The sink cannot accept more output.
     fn end(&mut self, record: &RunRecord) -> Result<(), SinkError>;
 }
 
-/// Discards everything.
+/// Sink that discards all output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullSink;
 
@@ -59,12 +59,12 @@ impl Sink for NullSink {
     }
 }
 
-/// Keeps everything in memory.
+/// Sink that keeps all output in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// The records, in the order of the runs.
+    /// Records, in the order of the runs.
     pub records: Vec<RunRecord>,
-    /// The series, in the order of the runs; those without samples included.
+    /// Series in the order of the runs, including those without samples.
     pub series: Vec<Series>,
     /// Index of the first series of the current run.
     begin: usize,

@@ -1,11 +1,12 @@
-//! Trace files of links, of workloads ([`messages`]) and of satellites ([`elements`]). Their
-//! contents are inserted into a spec's tree, so that a plan contains all its inputs.
+//! Trace files of links, workloads ([`messages`]) and satellites ([`elements`]). Their contents are
+//! inserted into the tree of a spec, so that a plan contains all its inputs.
 //!
-//! A trace is a file of lines `time,value`, in order of time, starting at 0. A plain number is in
-//! seconds, or for a rate in bits per second, unless a first line of titles names other units
-//! ([`header_row`]); text with a unit is read as in a spec. An unknown title is an error. Empty
-//! lines are ignored, and so are lines that begin with `#`, unless they are titles. mahimahi's
-//! format has one line for each packet that can leave, with its millisecond.
+//! A trace of a link is a file of lines `time,value`, in the order of time, starting at 0. A plain
+//! number is in seconds, or, for a rate, in bits per second, unless a header row specifies other
+//! units ([`header_row`]). A text with a unit is read as in a spec. An unknown column title is an
+//! error. Empty lines and lines that begin with `#` are ignored, unless such a line is the header
+//! row. A file in mahimahi's format has one line for each packet that can leave, with the time in
+//! milliseconds.
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::quantity::Size;
@@ -24,8 +25,8 @@ mod table;
 /// Maximum number of steps of a trace.
 const MAX_STEPS: usize = 1_000_000;
 
-/// The keys of a link that may change over time, and the unit of a number without one.
-/// The numbers of a queue are attenuations.
+/// Keys of a link whose value may be a trace, each with the unit of a plain number. For a queue,
+/// the values are attenuations.
 const KEYS: &[(&str, &str)] = &[
     ("rate", " bit/s"),
     ("delay", " s"),
@@ -33,14 +34,14 @@ const KEYS: &[(&str, &str)] = &[
     ("queue", " dB"),
 ];
 
-/// Default packet size of a trace of opportunities, bytes: mahimahi's.
+/// Default packet size of a mahimahi trace, bytes.
 const PACKET: u64 = 1500;
 
-/// Inserts the contents of the files that `tree` refers to: steps of links, messages of workloads,
-/// elements and stations.
+/// Replaces the file names in `tree` by the contents of the files: steps of links, messages of
+/// workloads, elements of satellites, and stations.
 ///
 /// # Errors
-/// Every file that cannot be read or parsed.
+/// All files that cannot be read or parsed.
 pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     if let Some(NodeValue::Array(links)) = tree.get_mut("link").map(|links| &mut links.value) {
@@ -83,7 +84,7 @@ fn visit(
     }
 }
 
-/// Replaces the name of a file in this table, if it has one.
+/// Replaces the file name in this table by the contents of the file, if it has one.
 fn replace(
     node: &mut Node,
     unit: &'static str,
@@ -160,7 +161,7 @@ fn replace(
     Ok(())
 }
 
-/// Parses lines `time,value`; values without a unit are in `unit`.
+/// Parses lines `time,value`. Values without a unit are in `unit`.
 fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, String> {
     let value = match unit {
         " bit/s" => header_row::RATE,
@@ -180,7 +181,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
                 None => NodeValue::Text(row.with_unit(1)),
             };
             steps.push((row.with_unit(0), value));
-            // One step beyond the limit is kept, so that the check rejects it.
+            // Keeps one step more than the limit, so that the check of the limit fails.
             Ok(steps.len() <= MAX_STEPS)
         },
     )?;
@@ -190,7 +191,7 @@ fn lines(text: &str, unit: &'static str) -> Result<Vec<(String, NodeValue)>, Str
     Ok(steps)
 }
 
-/// Parses mahimahi's format into steps and the period after which they repeat.
+/// Parses a file in mahimahi's format. Returns the steps, and the period after which they repeat.
 fn opportunities(text: &str, size: u64) -> Result<(Vec<(String, NodeValue)>, String), String> {
     let mut times = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -1,7 +1,8 @@
 //! The transports of flows.
 //!
-//! A transport is one file here, which declares its name and settings in specs and how a flow's
-//! transport is built and attached, and one line in [`KINDS`]. A program can add transports with
+//! To add a transport, write one file here, and add one line to [`KINDS`]. The file declares the
+//! name and settings of the transport in specs, and builds and attaches the transport of a flow. A
+//! program can add transports with
 //! [`Standard::with_transport`](crate::kinds::Standard::with_transport).
 
 use std::fmt::Debug;
@@ -31,13 +32,14 @@ pub mod tcp;
 pub mod third_party;
 pub mod udp;
 
-/// Time spans in which a link is down in some direction; the last may be endless.
+/// Periods in which a link is down in some direction: start and end in nanoseconds; the last may be
+/// endless.
 pub type Outages = Vec<[u64; 2]>;
 
-/// A transport built from a flow's settings.
+/// A transport that was built from the settings of a flow.
 pub type SharedTransport = Arc<dyn Transport>;
 
-/// All transports, one line for each.
+/// All transports that a spec can name.
 pub const KINDS: &[&TransportEntry] = &[
     &tcp::ENTRY,
     &sctp::ENTRY,
@@ -54,42 +56,42 @@ pub const KINDS: &[&TransportEntry] = &[
 /// A transport that specs can name.
 #[derive(Debug)]
 pub struct TransportEntry {
-    /// Name and settings, and its properties for the grammar.
+    /// Name, settings and other properties of the transport that specs depend on.
     pub kind: TransportKind,
-    /// Builds a flow's transport from its settings. Each setting is in range; the errors concern
-    /// their combination.
+    /// Builds the transport of a flow from its settings. Each setting is already in its range, so
+    /// errors concern only combinations.
     pub build: fn(&TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>>,
 }
 
-/// The inputs from which a flow's transport is built.
+/// Inputs for building the transport of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportInput<'a> {
-    /// The transport in the spec.
+    /// The transport as written in the spec.
     pub written: &'a Written,
-    /// Kind.
+    /// The kind of the transport.
     pub kind: &'static TransportKind,
-    /// The IP version.
+    /// IP version of the flow's packets.
     pub ip: IpVersion,
 }
 
 impl<'a> TransportInput<'a> {
-    /// The settings and switches that are set, with their values.
+    /// The settings and switches that the spec contains, with their values.
     pub fn values(self) -> impl Iterator<Item = (&'static Setting, Datum)> + use<'a> {
         self.written.values(self.kind)
     }
 }
 
-/// A setting that contradicts others.
+/// A setting that contradicts other settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidSetting {
-    /// Name.
+    /// Name of the setting.
     pub setting: String,
-    /// The value found, and the values allowed.
+    /// Error message: the value found, and the values allowed.
     pub message: String,
 }
 
 impl InvalidSetting {
-    /// A fault of a setting, with `message`.
+    /// Creates an error for a setting.
     pub fn new(setting: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             setting: setting.into(),
@@ -98,20 +100,20 @@ impl InvalidSetting {
     }
 }
 
-/// The largest packets that a transport sends, regardless of the path.
+/// Maximum size of the packets that a transport sends, whatever the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketLimit {
-    /// Bytes including the IP header.
+    /// Maximum size in bytes, including the IP header.
     pub bytes: u64,
-    /// The setting that determines it; empty if the workload does.
+    /// Setting that determines the size; empty if the workload determines it.
     pub setting: &'static str,
-    /// Bytes that the setting does not include.
+    /// Bytes of the packet that the setting does not include.
     pub beside: u64,
-    /// The alternative to a smaller value, for messages: `, or ...`.
+    /// Alternative to a smaller value, for messages: `, or ...`.
     pub instead: &'static str,
 }
 
-/// Bytes of the IP header.
+/// Size of the IP header, bytes.
 pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
     match ip {
         IpVersion::Ipv4 => IPV4_HEADER as u64,
@@ -119,59 +121,62 @@ pub(crate) const fn ip_header(ip: IpVersion) -> u64 {
     }
 }
 
-/// The transport of a flow: built once, and shared by all members and replications.
+/// The transport of a flow, which is built once and shared by all members and replications.
 pub trait Transport: Debug + Send + Sync {
-    /// IP protocol number of the transport. All agents of a world with the same number share its
-    /// ports.
+    /// IP protocol number of the transport. The agents of all transports with the same number share
+    /// one range of ports in a world.
     fn protocol(&self) -> u8;
 
-    /// A setting that has no effect because of the others, and its requirement. `paths`: the
-    /// maximum over the members of its flow, and over all flows.
+    /// A setting that has no effect because of the other settings, with the requirement for an
+    /// effect. `paths` are the maximum numbers of paths over the members of its flow, and over all
+    /// flows.
     fn idle(&self, paths: [usize; 2]) -> Option<InvalidSetting> {
         let _ = paths;
         None
     }
 
-    /// Bytes of a message that fills a packet, for workloads without a message size.
+    /// Size in bytes of a message that fills a packet, for workloads without a message size.
     fn packet(&self) -> usize;
 
-    /// Bytes of a full segment in the units of its window; 1 for a transport without a window.
+    /// Size of a full segment in bytes, as counted by the congestion window; 1 for a transport
+    /// without a window.
     fn segment(&self) -> u64 {
         1
     }
 
-    /// The receive buffer in bytes, which limits the size of messages. 0 if it has none.
+    /// Size of the receive buffer in bytes, which limits the size of messages. 0 if the transport
+    /// has none.
     fn receive_buffer(&self) -> u64 {
         0
     }
 
-    /// The largest packets that it sends with a workload; `None` if it discovers the path MTU, or
-    /// if they are unknown.
+    /// Maximum size of the packets that the transport sends with a workload. `None` if the
+    /// transport discovers the path MTU, or if the size is unknown.
     fn largest_packet(&self, workload: &Facts) -> Option<PacketLimit> {
         let _ = workload;
         None
     }
 
-    /// Whether a flow without `paths` uses every interface of both hosts.
+    /// Whether a flow without the key `paths` uses every interface of both hosts.
     fn is_multihomed(&self) -> bool {
         false
     }
 
-    /// Whether its controllers implement Careful Resume (RFC 9959).
+    /// Whether the congestion controllers of the transport implement Careful Resume (RFC 9959).
     fn resumes(&self) -> bool {
         false
     }
 
-    /// Whether the transport needs links without corruption, because it does not detect damaged
+    /// Whether the transport requires links without corruption, because it does not detect damaged
     /// packets.
     fn needs_sound_links(&self) -> bool {
         false
     }
 
-    /// Builds the agents of a member: that of the source, and that of the sink.
+    /// Builds the two agents of a member: the source and the sink.
     fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2];
 
-    /// Inspects a packet, from the bytes after the IP header.
+    /// Content of a packet of this transport, from the bytes after the IP header.
     fn inspect(&self, packet: &[u8]) -> PacketContent;
 
     /// Difference between the sequence numbers of two consecutive full segments.
@@ -180,39 +185,39 @@ pub trait Transport: Debug + Send + Sync {
     }
 }
 
-/// A member of a flow, as input for the agents of its ends.
+/// A member of a flow, as input for building its agents.
 pub struct FlowMember<'a> {
-    /// Name: the flow's, with its index if there are several.
+    /// Name of the flow, with the index of the member if there are several.
     pub name: &'a str,
-    /// Pairs of source and sink addresses, the primary path first.
+    /// Pairs of source and sink addresses, with the primary path first.
     pub paths: &'a [[IpAddr; 2]],
-    /// The outages of the links at both ends of each path.
+    /// Outages of the links at both ends of each path.
     pub outages: &'a [[Outages; 2]],
-    /// Whether its ends are bound to the addresses of `paths`.
+    /// Whether the agents are bound to the addresses of `paths`.
     pub bound: bool,
     /// Source port and sink port.
     pub ports: [u16; 2],
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: Seed,
     /// Whether checksums are computed and verified.
     pub checksum: bool,
-    /// Workload.
+    /// Workload of the member.
     pub workload: Workload,
-    /// Whether a measure needs the delays of its messages.
+    /// Whether a metric needs the delays of messages.
     pub delays: bool,
-    /// The counters, shared by both ends.
+    /// Statistics of the member, shared by both agents.
     pub tally: SharedFlowStats,
     /// Careful Resume, if the flow uses it.
     pub resume: Option<Resume>,
 }
 
 impl FlowMember<'_> {
-    /// A separate random stream for the transport of that name.
+    /// A separate random stream for the transport named `transport`.
     pub fn rng(&self, transport: &str) -> Rng {
         self.seed.stream(&format!("{transport} {}", self.name))
     }
 
-    /// Careful Resume of one end.
+    /// Careful Resume of the source (0) or the sink (1), if the flow uses it.
     pub fn resuming(&self, end: usize) -> Option<Resuming> {
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let home = self.paths.first().map_or(nowhere, |path| path[end]);
@@ -220,12 +225,13 @@ impl FlowMember<'_> {
         Some(Resuming::new(resume, home, Rc::clone(&self.tally)))
     }
 
-    /// The path from the source's first address to the sink's first address.
+    /// Path from the first address of the source to the first address of the sink.
     pub fn path(&self) -> Path {
         first_path(self.paths)
     }
 
-    /// The distinct addresses of one end, that of the primary path first.
+    /// Distinct addresses of the source (0) or the sink (1), beginning with that of the primary
+    /// path.
     pub fn addresses(&self, end: usize) -> Vec<IpAddr> {
         let mut addresses: Vec<IpAddr> = Vec::with_capacity(self.paths.len());
         for path in self.paths {
@@ -237,14 +243,14 @@ impl FlowMember<'_> {
     }
 }
 
-/// The path between the first addresses; unspecified addresses if there are none.
+/// Path between the first addresses; with unspecified addresses if there are none.
 pub(crate) fn first_path(paths: &[[IpAddr; 2]]) -> Path {
     let nowhere = [Ipv4Addr::UNSPECIFIED.into(); 2];
     let [from, to] = paths.first().copied().unwrap_or(nowhere);
     Path::new(from, to)
 }
 
-/// The transports that a program knows.
+/// All transports that a program supports.
 #[derive(Clone, Debug)]
 pub struct Transports(Vec<&'static TransportEntry>);
 
@@ -256,7 +262,7 @@ impl Default for Transports {
 }
 
 impl Transports {
-    /// Adds a transport, which replaces one of the same name.
+    /// Adds a transport; it replaces a transport of the same name.
     #[must_use]
     pub fn with(mut self, entry: &'static TransportEntry) -> Self {
         self.0.retain(|known| known.kind.name != entry.kind.name);
@@ -264,12 +270,12 @@ impl Transports {
         self
     }
 
-    /// Properties of the transports, for specs, schemas, help and manuals.
+    /// Kinds of all transports, for specs, schemas, help and manuals.
     pub fn kinds(&self) -> Vec<&'static TransportKind> {
         self.0.iter().map(|entry| &entry.kind).collect()
     }
 
-    /// The kind of a flow's transport, if it is known.
+    /// Kind of a flow's transport; `None` if it is unknown.
     pub fn kind(&self, written: &Written) -> Option<&'static TransportKind> {
         self.entry(written).map(|entry| &entry.kind)
     }
@@ -279,8 +285,9 @@ impl Transports {
         entries.find(|entry| entry.kind.is_of(written))
     }
 
-    /// Builds a transport from valid names and values. Contradictions between them are reported at
-    /// its `path`. `None` if there are any, or if the transport is unknown.
+    /// Builds a transport from settings whose names and values are valid. Contradictions between
+    /// settings are reported at `path`. Returns `None` if there are any, or if the transport is
+    /// unknown.
     pub fn build(
         &self,
         c: &mut Checker<'_>,

@@ -1,4 +1,4 @@
-//! The vocabulary of this engine, for the grammar.
+//! Vocabulary of specs as defined by this engine: the names of kinds, settings and probes.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use anabranch_transport::Probe;
 use crate::kinds::Standard;
 use crate::{medium, metric, proxy};
 
-/// A family that has no kinds.
+/// Registry of a family without kinds.
 static NONE: LazyLock<Registry<()>> = LazyLock::new(|| Registry::new(&[]));
 
 impl Vocabulary for Standard {

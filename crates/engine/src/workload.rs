@@ -1,4 +1,4 @@
-//! The workloads of flows: default message sizes, and checks against the transports.
+//! Workloads of flows: default message sizes, and checks against the transports.
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::limits::MAX_MESSAGES;
@@ -12,14 +12,15 @@ use anabranch_sim::workload::Facts;
 use crate::kinds::Standard;
 use crate::transport::{Transport, sctp};
 
-/// Properties of a checked workload over a transport; `None` if it cannot be built.
+/// Static properties of a checked workload over a transport; `None` if it cannot be built.
 pub fn facts(kinds: &Standard, flow: &Flow, transport: &dyn Transport) -> Option<Facts> {
     let rng = anabranch_sim::Seed::default().stream("facts");
     let made = kinds.workload(&flow.workload, rng, transport.packet());
     Some(made.ok()?.facts())
 }
 
-/// Checks that the transport of a flow can carry its workload; each is valid alone.
+/// Checks that the transport of a flow can carry its workload. Each of the two is already valid by
+/// itself.
 pub fn check(
     c: &mut Checker<'_>,
     kinds: &Standard,
@@ -50,8 +51,8 @@ pub fn check(
     }
 }
 
-/// Checks that an association has the streams of its messages. A message on another stream could
-/// not be sent and would block all later ones.
+/// Checks that the association has all streams on which messages are sent. Otherwise a message
+/// could not be sent, and would block all later messages.
 fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str) {
     if !sctp::ENTRY.kind.is_of(&flow.transport) {
         return;
@@ -81,7 +82,7 @@ fn check_streams(c: &mut Checker<'_>, kinds: &Standard, flow: &Flow, path: &str)
     }
 }
 
-/// Checks that the number of messages in the longest run is within the limit.
+/// Checks that the number of messages in the longest run does not exceed the limit.
 fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, path: &str) {
     let Some(gap) = facts.gap else { return };
     let active = active_time(spec, flow);
@@ -100,7 +101,7 @@ fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, pat
     }
 }
 
-/// Checks that messages do not exceed the size that the transport can carry in one piece.
+/// Checks that no message is larger than the transport can carry in one piece.
 fn check_largest(
     c: &mut Checker<'_>,
     facts: &Facts,
@@ -111,7 +112,7 @@ fn check_largest(
 ) {
     let bulk = !facts.paced && !flow.workload.parameters.contains_key("message");
     if bulk && !facts.answered {
-        // Data that fills packets is never too large.
+        // A bulk workload whose messages fill packets never exceeds the limit.
         return;
     }
     match kind.largest_message {
@@ -140,7 +141,7 @@ fn check_largest(
 mod tests {
     use crate::plan::{Plan, Request};
 
-    /// Plans an hour of a flow with this workload.
+    /// Plans a run of one hour with this workload.
     fn plan(workload: &str) -> Result<Plan, String> {
         let text = format!(
             "anabranch = 1\nname = \"t\"\nworld = {{ duration = \"1 h\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
@@ -162,7 +163,7 @@ mod tests {
         for workload in [
             format!("kind = \"transfers\", arrivals = \"fixed\", every = \"1 us\", count = 1, {SIZE}"),
             "kind = \"cbr\", rate = \"1 Gbit/s\", message = \"100 B\", count = 5".to_owned(),
-            // A millisecond of each second.
+            // The workload is on for one millisecond in each second.
             "kind = \"on-off\", rate = \"10 Gbit/s\", message = \"100 B\", on = \"1 ms\", off = \"999 ms\"".to_owned(),
         ] {
             plan(&workload).unwrap_or_else(|error| panic!("{workload}: {error}"));

@@ -1,4 +1,4 @@
-//! Worlds of the simulator from specs, and records from their runs.
+//! Worlds: builds simulator worlds from specs, runs them, and creates the records of the runs.
 
 mod constellations;
 mod flows;
@@ -29,29 +29,29 @@ use constellations::ConstellationRecorder;
 use recorder::Recorder;
 use snapshots::{SnapshotTaker, link_stats};
 
-/// Interval in simulated time at which buffered samples are drained, nanoseconds.
+/// Simulated time between two transfers of buffered samples to the sink, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
 
-/// A run that failed.
+/// Reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The simulator rejected the world.
+    /// The simulator rejects the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
-    /// The spec is rejected at the run's point, although the plan accepted it.
+    /// The spec is invalid at the run's point, although the plan accepted it.
     #[error("the plan no longer holds: {0}")]
     Spec(Box<SpecError>),
     /// A kind in the spec cannot be built.
     #[error("the world cannot be built: {0}")]
     Kind(#[from] Refusal),
-    /// The network of the spec is rejected.
+    /// The network of the spec cannot be built.
     #[error("the world cannot be built: {0}")]
     Network(#[from] NetworkError),
-    /// The simulation cannot go on.
+    /// The simulation stopped early.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
-    /// The packet counts of the simulator do not balance: a fault of this program.
+    /// The packet counts of the simulator do not balance, which is a defect of this program.
     #[error("packets were lost count of: {0}")]
     Ledger(#[from] anabranch_sim::Imbalance),
     /// Samples could not be written.
@@ -60,31 +60,31 @@ pub enum WorldError {
     /// A capture could not be opened.
     #[error("the capture {name} cannot be written: {source}")]
     Capture {
-        /// The capture's name: its file, if it is one.
+        /// Name of the capture, such as its file name.
         name: String,
-        /// The error of its writer.
+        /// Error of the writer.
         source: io::Error,
     },
-    /// A capture of a link that the world does not have.
+    /// A capture names a link that the world does not have.
     #[error("there is no link {name} to capture; the links are: {known}")]
     NoSuchLink {
-        /// The requested link.
+        /// The requested name.
         name: String,
-        /// The existing links.
+        /// Names of the existing links.
         known: String,
     },
     /// A run on real sockets failed.
     #[error("the run on real sockets failed: {0}")]
     Live(String),
-    /// A node that the world does not have.
+    /// The name of a node that the world does not have.
     #[error("there is no node {name:?}; allowed: {known}")]
     NoSuchNode {
-        /// The requested node.
+        /// The requested name.
         name: String,
-        /// The existing nodes.
+        /// Names of the existing nodes.
         known: String,
     },
-    /// A capture that the simulator rejected.
+    /// The simulator rejects a capture.
     #[error(transparent)]
     Refused(#[from] CaptureError),
 }
@@ -95,21 +95,21 @@ impl From<SpecError> for WorldError {
     }
 }
 
-/// A capture of a link's packets as pcapng.
+/// A capture of the packets of a link, in pcapng format.
 pub struct Capture<'a> {
-    /// The link; `name[i]` for a member of a group.
+    /// Name of the link; `name[i]` for a member of a group.
     pub link: &'a str,
-    /// Name in messages.
+    /// Name of the capture for messages, such as its file name.
     pub name: String,
-    /// Opens the writer; called once the link is found.
+    /// Opens the writer; called after the link was found.
     pub open: &'a dyn Fn() -> io::Result<Box<dyn Write>>,
 }
 
-/// The network of a spec without its flows, and the two nodes at which packets from outside enter
-/// and leave: the ones named `ends`, or else the first and the last node.
+/// Network of a spec without its flows, and the two nodes at which packets from outside enter and
+/// leave. These are the nodes named `ends`, or by default the first and the last node.
 ///
 /// # Errors
-/// The simulator rejects it, or a node does not exist.
+/// [`WorldError`] if the simulator rejects the network or a node does not exist.
 pub fn network(
     spec: &Spec,
     kinds: &Standard,
@@ -138,13 +138,13 @@ pub fn network(
     Ok((World::new(topology, seed)?, ends))
 }
 
-/// The names of all links of a spec's world, with each member of a group: the names allowed for
-/// captures.
+/// Names of all links of a spec's world, including each member of a group; a capture may name any
+/// of them.
 pub fn link_names(spec: &Spec) -> Vec<String> {
     network::link_names(spec)
 }
 
-/// Runs one unit; its samples and its record go to `sink`.
+/// Runs one unit. Its samples and its record are written to `sink`.
 ///
 /// # Errors
 /// [`WorldError`].
@@ -160,7 +160,7 @@ pub fn run(
     let duration = spec.world.duration.0;
     let measures = &point.resolved.measures;
     let mut recording = Recorder::new(experiment, unit.replication);
-    // The routes of recorded paths are computed in a second topology, because the world owns the
+    // Routes for recorded paths are computed in a second topology, because the world owns the
     // first.
     let routes = match recording.constellations().next() {
         Some(_) => Some(build(point)?),
@@ -209,7 +209,7 @@ pub fn run(
         });
     let links: Vec<LinkOutcome> = links.collect();
     let progress = world.progress();
-    // The agents hold the other references to the tallies.
+    // Drops the agents, which hold the other references to the statistics.
     drop(world);
     let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
     let flows = outcomes(point, tallies);
@@ -247,7 +247,7 @@ fn attach_proxies(world: &mut World, context: &flows::Attaching<'_>) -> Result<(
     Ok(())
 }
 
-/// The topology of a point, with its addresses and routes.
+/// Builds the topology of a point with its addresses and routes.
 fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
     let resolved = &point.resolved;
     let mut built = network::build(&point.spec, &resolved.parts, &resolved.known.traffic())?;
@@ -255,8 +255,7 @@ fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
     Ok(built)
 }
 
-/// The counters of the flows of a point, from the tallies of their members in the order of their
-/// numbers.
+/// Statistics of the flows of a point, from those of their members in the order of their numbers.
 pub(crate) fn outcomes(
     point: &PlannedPoint,
     tallies: impl IntoIterator<Item = FlowStats>,
@@ -276,7 +275,8 @@ pub(crate) fn outcomes(
     outcomes
 }
 
-/// Runs the world to its end. Samples are moved to the sink periodically, so that few are buffered.
+/// Runs the world to its end. Samples are moved to the sink periodically, so that only few are
+/// buffered.
 fn run_world(
     world: &mut World,
     captures: &[Capture<'_>],
@@ -299,7 +299,8 @@ fn run_world(
         marker.look(world, now);
         skies.iter_mut().for_each(|sky| sky.look(world, now));
         if now == duration {
-            // Captures fail together because they share a disk, or there is only one.
+            // The error does not say which capture failed, so all are named. They usually fail
+            // together, because they share a disk.
             world.finish().map_err(|source| WorldError::Capture {
                 name: captures
                     .first()
@@ -314,9 +315,9 @@ fn run_world(
     Ok(())
 }
 
-/// The seed of a unit at a point. With `common_random_numbers` equal replications have equal
-/// randomness in all such experiments and at all points; without it each experiment and point has
-/// its own.
+/// Seed of a run at a point. With `common_random_numbers`, replications with the same number have
+/// the same seed in all such experiments and at all points. Otherwise each experiment and point has
+/// separate seeds.
 pub fn seed_of(unit: &Unit<'_>, point: &PlannedPoint, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if point.experiment.common_random_numbers {
@@ -356,7 +357,8 @@ fn start_capture(world: &mut World, capture: &Capture<'_>) -> Result<(), WorldEr
         name: capture.name.clone(),
         source,
     })?;
-    // One end is sufficient, because every packet of the link passes it in both directions.
+    // Capturing at one end is sufficient, because all packets of the link pass it in either
+    // direction.
     world.capture(writer, &ends)?;
     Ok(())
 }

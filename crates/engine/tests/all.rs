@@ -1,6 +1,7 @@
-//! The tests of this crate in one program, a module for each file: linking is most of what a small
-//! test costs. Run some by `--test all MODULE::`. A test that needs a process of its own, or whose
-//! snapshots a page of docs/ is made of, is a program of its own, named in Cargo.toml.
+//! All tests of this crate as modules of one program, because linking is most of the cost of a
+//! small test. `--test all MODULE::` runs the tests of one module. A test is a separate program,
+//! named in Cargo.toml, if it needs a separate process or if a page of docs/ is generated from its
+//! snapshots.
 
 mod constellation;
 mod documents;

@@ -1,6 +1,6 @@
-//! Constellations as networks: geometry by hand, shared transmitters, handovers, traffic matrices,
-//! bad input; and the numbers of Hypatia (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
-//! on ns-3.37).
+//! Tests of constellations as networks: geometry computed by hand, shared transmitters, handovers,
+//! traffic matrices and bad input; and results of Hypatia (Kassing et al., IMC 2020; snkas/hypatia,
+//! commit 0ac531c, on ns-3.37).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use anabranch_engine::sink::{Memory, NullSink};
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// The 100 stations of Hypatia.
+/// The 100 ground stations of Hypatia.
 const CITIES: &str = include_str!("constellation/cities.csv");
 
 pub fn plan(text: &str) -> Result<Plan, String> {
@@ -36,9 +36,9 @@ pub fn value(record: &RunRecord, metric: &str, series: &str) -> f64 {
         .value
 }
 
-/// Twelve satellites in one plane over the equator of a non-rotating Earth, at 1,000 km; the first
-/// is over 0° N 0° E at the start, the others every 30°. Stations are below the first, the second
-/// and the third.
+/// Twelve satellites at 1,000 km in one plane over the equator of a non-rotating Earth. At the
+/// start the first satellite is over 0° N 0° E; the others follow every 30°. Three stations are
+/// below the first three satellites.
 pub fn ring(duration: &str, rate: &str, more: &str) -> String {
     format!(
         "[world]\nduration = \"{duration}\"\n[[constellation]]\nname = \"ring\"\n\
@@ -60,8 +60,8 @@ pub fn measure(metric: &str, flow: &str) -> String {
     format!("[[measure]]\nmetric = \"{metric}\"\nflow = \"{flow}\"\n")
 }
 
-/// Up 1,000 km, two links of 2 r sin 15° = 3,815.52 km each (r = 7,371.0088 km), down 1,000 km:
-/// 32.126 ms; and 1028 B four times at 1 Gbit/s: 33 us.
+/// 1,000 km up, two links of 2 r sin 15° = 3,815.52 km each (r = 7,371.0088 km), and 1,000 km down
+/// take 32.126 ms. Sending 1028 B four times at 1 Gbit/s takes 33 us.
 #[test]
 fn a_delay_is_that_of_the_lengths() {
     let text = ring("1 s", "1 Gbit/s", "")
@@ -71,12 +71,12 @@ fn a_delay_is_that_of_the_lengths() {
     let radius = 7371.0088_f64;
     let length = 2.0 * 1000.0 + 4.0 * radius * 15.0_f64.to_radians().sin();
     let wanted = length / 299_792.458 + 4.0 * 1028.0 * 8.0 / 1e9;
-    // Satellites move by 0.06° in a second.
+    // The satellites move by 0.06° within a second.
     assert!((seconds - wanted).abs() < 5e-6, "{seconds} {wanted}");
 }
 
 /// Two flows from different stations share the link between the second and the third satellite, and
-/// the third satellite's transmitter: together they should get its rate.
+/// the transmitter of the third satellite. Together they should use its whole rate.
 #[test]
 fn flows_share_the_links_on_their_ways() {
     let text = ring("10 s", "1 Mbit/s", "")
@@ -88,11 +88,12 @@ fn flows_share_the_links_on_their_ways() {
         + "[[measure]]\nmetric = \"link_utilization\"\ncounting = \"wire\"\nlink = \"ring-isl[2]\"\n";
     let record = run(&text);
     let both = value(&record, "goodput", "one") + value(&record, "goodput", "two");
-    // The share of 1028 B packets in 1 Mbit/s: 972.8 kbit/s, except for the first 50 ms.
+    // 1028 B packets carry 972.8 kbit/s of payload at 1 Mbit/s; the first 50 ms carry nothing.
     assert!((both - 972.8e3).abs() < 10e3, "{both}");
     let used = &record.metrics.last().expect("a measure").value;
     assert!((99.0..=100.0).contains(used), "{used}");
-    // Two of twelve links are used; the one before the shared link for 0.8 x 1.028 of the time.
+    // Two of the twelve links are used. The link before the shared one is busy for 0.8 x 1.028 of
+    // the time.
     let load = |name: &str| value(&record, &format!("link_load_{name}"), "ring-isl");
     assert!(
         (load("used") - 100.0 / 6.0).abs() < 1e-9,
@@ -102,9 +103,9 @@ fn flows_share_the_links_on_their_ways() {
     assert!((load("max") - used).abs() < 0.5, "{}", load("max"));
 }
 
-/// A third of a revolution takes 2 pi sqrt(r³ / mu) / 3 = 2,099 s. Another satellite is the nearest
-/// one 262.4 s after the start, which is detected at 262.5 s. For 300 ms from then on, stations
-/// should neither send nor receive.
+/// A third of a revolution takes 2 pi sqrt(r³ / mu) / 3 = 2,099 s. 262.4 s after the start another
+/// satellite becomes the nearest one, which is detected at 262.5 s. Stations should neither send
+/// nor receive for 300 ms from then on.
 #[test]
 fn a_handover_drops_packets_or_holds_them() {
     let arrived = |handover: &str| {
@@ -119,17 +120,17 @@ fn a_handover_drops_packets_or_holds_them() {
         arrived("handover = { gap = \"300 ms\" }"),
         arrived("handover = { gap = \"300 ms\", packets = \"drop\" }"),
     );
-    // 100 messages per second; those of the last 37 ms have not arrived.
+    // 100 messages are sent per second; those of the last 37 ms have not arrived.
     assert!((196.0..=197.0).contains(&free), "{free}");
     assert_eq!(free, held);
-    // Messages sent in 300 ms, and those that arrive during that time and were sent in the 32 ms
-    // before.
+    // The lost messages are those sent in the 300 ms, and those sent in the 32 ms before, which
+    // arrive during this time.
     let lost = free - dropped;
     assert!((32.0..=35.0).contains(&lost), "{lost}");
 }
 
-/// The same handover, 0.5 s after the start of the run, while nothing happens in the world: a flow
-/// that begins at 1 s should lose nothing, and one that begins at 0.7 s the messages of 100 ms.
+/// The same handover occurs 0.5 s after the start, while there is no traffic. A flow that starts at
+/// 1 s should lose nothing, and a flow that starts at 0.7 s should lose the messages of 100 ms.
 #[test]
 fn a_handover_takes_place_without_traffic() {
     let arrived = |begin: &str, handover: &str| {
@@ -148,9 +149,9 @@ fn a_handover_takes_place_without_traffic() {
     assert!((9.0..=11.0).contains(&lost), "{lost}");
 }
 
-/// A flow from the first to the third station, recorded in two bins: 100 messages per second of
-/// 1028 B occupy a link of 1 Mbit/s for 82.24 % of the time. Stations are numbered after the 12
-/// satellites.
+/// A flow from the first to the third station is recorded in two bins. Its 100 messages per second
+/// with 1028 B each occupy a link of 1 Mbit/s for 82.24 % of the time. Stations are numbered after
+/// the 12 satellites.
 #[test]
 fn a_constellation_is_recorded() {
     let record = "[[experiment]]\nid = \"main\"\n\
@@ -186,7 +187,7 @@ fn a_constellation_is_recorded() {
         .map(|(index, body)| (index, 0.0, body))
         .collect();
     assert_eq!(samples("f", 0, "path"), path);
-    // The link between the first and the last satellite is the second.
+    // The second link is between the first and the last satellite.
     assert_eq!(
         samples("ring-isl", 0, "ends"),
         [(0, 0.0, 0.0), (1, 0.0, 1.0)]
@@ -195,7 +196,7 @@ fn a_constellation_is_recorded() {
     let used = samples("ring-isl", 0, "utilization");
     assert_eq!(used.len(), 2, "{used:?}");
     assert_eq!([used[0].1, used[1].1], [0.0, 0.5]);
-    // 50 messages; the first arrives after 12 ms.
+    // 50 messages are sent in the bin; the first arrives after 12 ms.
     assert!((80.0..82.3).contains(&used[0].2), "{used:?}");
     assert!((used[1].2 - 82.24).abs() < 0.9, "{used:?}");
     for (from, to, wanted) in [
@@ -220,7 +221,7 @@ fn a_constellation_is_recorded() {
     }
 }
 
-/// A station of two constellations has an interface at each, and a flow may name them.
+/// A station of two constellations has an interface in each, and the paths of a flow may name both.
 #[test]
 fn a_flow_uses_two_constellations() {
     let second = ring("1 s", "1 Mbit/s", "");
@@ -338,7 +339,7 @@ fn bad_constellations_are_named() {
         let error = error(from, to);
         assert!(error.contains(wanted), "{to}: {error}");
     }
-    // Satellites are counted only until there are too many, here after the third shell.
+    // Satellites are counted only until the limit is exceeded, here after the third shell.
     let large = "shells = [".to_owned()
         + &"{ kind = \"walker\", planes = 1000, satellites = 50 }, ".repeat(5);
     let error = error("shells = [", &large);
@@ -355,8 +356,8 @@ fn bad_constellations_are_named() {
     );
 }
 
-/// A single satellite comes back to 0° N 0° E every 6,298 s. In a run of 200 revolutions a station
-/// on the other side sees it for 760 s of each, half a revolution later.
+/// A single satellite returns to 0° N 0° E every 6,298 s. In a run of 200 revolutions, a station on
+/// the opposite side sees it for 760 s of each, half a revolution later.
 #[test]
 fn a_station_may_wait_for_a_satellite() {
     let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";
@@ -404,7 +405,7 @@ fn a_matrix_is_a_flow_of_many_members() {
             .unwrap_or_else(|| panic!("{pairs}"));
         assert!(error.contains(wanted), "{pairs}: {error}");
     }
-    // Pairs of two groups: their number is limited before any is drawn.
+    // The number of pairs is limited before pairs of two groups are drawn.
     let hosts = "[[node]]\nname = \"a\"\ncount = 1000\n[[node]]\nname = \"b\"\ncount = 1000\n";
     let many = text("{ random = 20000 }")
         .replace("from = \"city\"", "from = \"a\"")
@@ -412,13 +413,13 @@ fn a_matrix_is_a_flow_of_many_members() {
     let error = plan(&(many + hosts)).expect_err("too many pairs");
     assert!(error.contains("allowed: 1 to 10000"), "{error}");
     let record = run(&text("\"all\""));
-    // Each of the six pairs sends 10 messages (80 kbit). A message that is sent in the last 40 ms is
-    // in transit at the end, so that each pair lacks at most one message.
+    // Each of the six pairs sends 10 messages (80 kbit). Messages sent in the last 40 ms are in
+    // transit at the end, so each pair lacks at most one message.
     let all = value(&record, "goodput", "f");
     assert!((432e3..=480e3).contains(&all), "{all}");
 }
 
-/// Hypatia's pairs of stations of `traffic-matrix.txt`, each in both directions.
+/// Pairs of stations from Hypatia's `traffic-matrix.txt`, each used in both directions.
 const PAIRS: [[u32; 2]; 50] = [
     [58, 94],
     [57, 10],
@@ -472,7 +473,7 @@ const PAIRS: [[u32; 2]; 50] = [
     [5, 74],
 ];
 
-/// Settings of each protocol in Hypatia's runs.
+/// Settings of each protocol in the runs of Hypatia.
 const TCP: &str = "transport = { protocol = \"tcp\", congestion = \"newreno\", mss = \"1380 B\", initial_window = \"10 segments\", \
     receive_buffer = \"32 MiB\", send_buffer = \"32 MiB\", timestamps = true, proportional_rate_reduction = true }\nworkload = { kind = \"bulk\" }\n";
 const UDP: &str = "transport = { protocol = \"udp\" }\n\
@@ -494,8 +495,8 @@ fn is_near(found: f64, wanted: f64, share: f64) {
     );
 }
 
-/// `flow-manila-dalian-newreno.csv`: 23,922,300 bytes are acknowledged after 20 s, including the
-/// first change of the path at 18.0 s.
+/// `flow-manila-dalian-newreno.csv`: 23,922,300 bytes are acknowledged within 20 s, which include
+/// the first change of the path at 18.0 s.
 #[test]
 fn a_single_flow_gets_what_it_gets_in_hypatia() {
     let flow = format!("from = \"city[Manila]\"\nto = \"city[Dalian]\"\n{TCP}");
@@ -507,8 +508,8 @@ fn a_single_flow_gets_what_it_gets_in_hypatia() {
     );
 }
 
-/// `load.csv`: 100 flows over 1 Mbit/s for 10 s, with totals of 54.41 Mbit/s for UDP and 34.03
-/// Mbit/s for TCP.
+/// `load.csv`: 100 flows over 1 Mbit/s for 10 s carry a total of 54.41 Mbit/s with UDP, and 34.03
+/// Mbit/s with TCP.
 #[test]
 fn a_hundred_flows_get_what_they_get_in_hypatia() {
     let both = PAIRS

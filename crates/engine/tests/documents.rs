@@ -1,5 +1,5 @@
-//! The project's own specs should be planned, and be unchanged after a round trip; a spec built by
-//! a program should be checked like a file.
+//! Tests of documents: all specs of the project should be planned and survive a round trip
+//! unchanged, and a spec built by a program should be checked like a file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use anabranch_scenario::decode::decode;
 use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Rate, Span};
 
-/// Every spec of the project, with its text.
+/// All specs of the project: file name and text.
 fn specs() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -22,7 +22,7 @@ fn specs() -> Vec<(String, String)> {
     let specs = files
         .iter()
         .map(|file| (file.display().to_string(), read(file)));
-    // A spec without flows is the network of an emulation.
+    // Specs without flows are excluded, because they are networks for emulation.
     specs
         .filter(|(_, text)| text.contains("[[flow]]"))
         .collect()
@@ -53,7 +53,7 @@ fn every_spec_is_planned() {
     }
 }
 
-/// `Document -> TOML -> Document`, including parameters, expressions and sweeps: the plan should be
+/// `Document -> TOML -> Document`, with parameters, expressions and sweeps: the plan should stay
 /// the same.
 #[test]
 fn every_document_written_back_is_the_same() {
@@ -68,7 +68,7 @@ fn every_document_written_back_is_the_same() {
     }
 }
 
-/// `Spec -> TOML -> Spec` at the first and the last point of every experiment.
+/// `Spec -> TOML -> Spec` at the first and the last point of each experiment.
 #[test]
 fn every_spec_written_back_is_the_same() {
     for (file, text) in specs() {
@@ -88,7 +88,7 @@ fn every_spec_written_back_is_the_same() {
     }
 }
 
-/// A spec with an experiment, a sweep and parameters, as a program builds it.
+/// A spec with an experiment, a sweep and parameters, built by a program.
 fn built() -> Document {
     let parameters = Table::new()
         .with("rate", Rate(2_000_000))
@@ -155,7 +155,7 @@ fn a_program_writes_a_spec() {
     assert_eq!(second(&read).spec, point.spec);
 }
 
-/// The same mistakes should give the same errors, except for the lines.
+/// The same mistakes should cause the same errors, except for line numbers.
 #[test]
 fn specs_built_by_a_program_are_checked_like_files() {
     for (path, value) in [
@@ -197,7 +197,7 @@ fn specs_built_by_a_program_are_checked_like_files() {
     );
 }
 
-/// Each example in the page of the grammar should be a valid spec.
+/// Every example on the manual's page about specs should be a valid spec.
 #[test]
 fn the_examples_of_the_manual_are_planned() {
     let page = include_str!("../../../docs/reference/spec.md");

@@ -1,13 +1,14 @@
-//! Capacity on demand: utilisation and delay in three regimes, against values computed from the
-//! parameters.
+//! Tests of capacity on demand: utilisation and delay on an idle, a loaded and an overloaded link,
+//! compared with values computed from the parameters.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// Ten terminals share 1.88 Mbit/s: 50 slots of 188 bytes in 40 ms, 0.8 ms each. A request and an
-/// assignment take 250 ms each, so a request is answered after 2 x 7 superframes, 560 ms.
+/// Ten terminals share 1.88 Mbit/s, in superframes of 40 ms with 50 slots of 188 bytes and 0.8 ms
+/// each. A request and an assignment take 250 ms each, so the slots for a request are 2 x 7
+/// superframes later, which is 560 ms.
 fn spec(queue: &str, workload: &str) -> String {
     format!(
         r#"
@@ -88,9 +89,9 @@ fn within_two_percent(record: &RunRecord, metric: &str, expected: f64) {
     );
 }
 
-/// Idle: a packet of 160 bytes, one slot, from each terminal each 2 s, 3 ms after the beginning of
-/// a superframe: the request is sent 37 ms later and answered 560 ms after that. The ten slots
-/// follow each other: they end 0.8 to 8 ms later.
+/// Idle link: every 2 s each terminal sends a packet of 160 bytes, which needs one slot, 3 ms after
+/// the start of a superframe. The request is sent 37 ms later, and its slot is 560 ms after that.
+/// The ten slots are consecutive, so they end 0.8 to 8 ms later.
 #[test]
 fn an_idle_link_costs_one_request_and_its_answer() {
     let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
@@ -98,7 +99,7 @@ fn an_idle_link_costs_one_request_and_its_answer() {
     within_two_percent(&record, "queue_delay_mean", 0.037 + 0.560 + 0.0044);
     within_two_percent(&record, "assignment_delay_mean", 0.560);
     within_two_percent(&record, "assignment_efficiency", 160.0 / 188.0 * 100.0);
-    // Each packet occupies a slot of 0.8 ms; the last ones have not left after 60 s.
+    // Each packet occupies a slot of 0.8 ms. After 60 s the last packets have not left.
     let load = value(&record, "link_load_max");
     assert!((load - 10.0 * 0.8e-3 / 2.0 * 100.0).abs() < 0.02, "{load}");
     within_two_percent(
@@ -108,8 +109,8 @@ fn an_idle_link_costs_one_request_and_its_answer() {
     );
 }
 
-/// Idle with CRA: 4.7 kbit/s are a slot each eighth superframe, 320 ms. A packet each 2 s finds
-/// it after 160 ms on average, and no request is sent.
+/// Idle link with CRA: 4.7 kbit/s are one slot in every eighth superframe, that is every 320 ms. A
+/// packet every 2 s waits for this slot for 160 ms on average, and no request is sent.
 #[test]
 fn a_constant_rate_saves_the_request() {
     let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
@@ -125,9 +126,9 @@ fn a_constant_rate_saves_the_request() {
     );
 }
 
-/// Loaded: 940 bytes, five slots, from each terminal in each 50 ms are 80 % of the link. A rate
-/// is requested that follows the arrivals; a packet arrives 20 ms before the next request on
-/// average, and its slots come 560 ms after that.
+/// Loaded link: 940 bytes, which are five slots, from each terminal every 50 ms use 80 % of the
+/// link. The requested rate follows the arrivals. A packet arrives 20 ms before the next request on
+/// average, and its slots are 560 ms later.
 #[test]
 fn a_loaded_link_is_used_as_offered_and_delays_by_the_loop() {
     let workload = r#"{ kind = "cbr", rate = "145.92 kbit/s", message = "912 B" }"#;
@@ -137,8 +138,9 @@ fn a_loaded_link_is_used_as_offered_and_delays_by_the_loop() {
     within_two_percent(&record, "queue_delay_mean", 0.020 + 0.560 + 0.020);
 }
 
-/// Overloaded: twice the rate of the link is offered, and all slots are used. Each terminal has a
-/// tenth of the link, and 50 packets of 940 bytes in its queue: 47000 bytes at 188 kbit/s.
+/// Overloaded link: twice the rate of the link is offered, so all slots are used. Each terminal
+/// gets a tenth of the link, and has 50 packets of 940 bytes in its queue, which are 47000 bytes at
+/// 188 kbit/s.
 #[test]
 fn an_overloaded_link_is_full_and_delays_by_the_queue() {
     let workload = r#"{ kind = "cbr", rate = "364.8 kbit/s", message = "912 B" }"#;
@@ -151,13 +153,13 @@ fn an_overloaded_link_is_full_and_delays_by_the_queue() {
         within_two_percent(&record, "link_utilization_wire", 100.0);
         within_two_percent(&record, "queue_delay_mean", 49.5 * 940.0 * 8.0 / 188e3);
         within_two_percent(&record, "assignment_efficiency", 100.0);
-        // The first slots on request come after 0.6 s of 60 s.
+        // The first requested slots are 0.6 s after the start of the run of 60 s.
         let load = value(&record, "link_load_max");
         assert!((98.0..=100.0).contains(&load), "{load}");
     }
 }
 
-/// The errors name the link and the reason.
+/// The errors should name the link and the reason.
 #[test]
 fn a_queue_that_cannot_serve_is_refused() {
     let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;
@@ -191,7 +193,8 @@ fn a_queue_that_cannot_serve_is_refused() {
     }
 }
 
-/// Settings of the other two access links that change nothing, beside others with which they do.
+/// Settings of the other two access links that have no effect, and the same settings with others
+/// that give them an effect.
 #[test]
 fn settings_of_access_links_without_effect_are_refused() {
     let workload = r#"{ kind = "cbr", rate = "528 bit/s", message = "132 B" }"#;

@@ -1,10 +1,10 @@
-//! Marks instead of drops: the effect of a marking queue on flows with and without ECN.
+//! Tests of ECN: the effect of a marking queue on flows with and without ECN.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
-/// Results of a bulk flow over a bottleneck of 5 Mbit/s and 40 ms with CoDel in 30 s.
+/// Results of a bulk flow of 30 s over a bottleneck of 5 Mbit/s and 40 ms with CoDel.
 #[derive(Debug, PartialEq)]
 struct RunData {
     drops: f64,
@@ -12,7 +12,7 @@ struct RunData {
     reductions: f64,
     retransmissions: f64,
     timeouts: f64,
-    /// Mbit/s.
+    /// Goodput, Mbit/s.
     goodput: f64,
     least_cwnd: f64,
 }
@@ -77,14 +77,14 @@ fn marks_slow_down_without_a_retransmission() {
             (0.0, 0.0, 0.0),
             "{seen:?}"
         );
-        // 4.8 Mbit/s without headers; the path holds 25,000 bytes, and half of that is too little
-        // to fill it.
+        // The maximum goodput is 4.8 Mbit/s without headers. The path holds 25,000 bytes, and half
+        // of them are too few to fill it.
         assert!((4.0..4.9).contains(&seen.goodput), "{seen:?}");
         assert!(seen.least_cwnd < 25_000.0, "{seen:?}");
     }
 }
 
-/// A sender without ECN and a queue without marking should both give drops only.
+/// If either the sender does not use ECN or the queue does not mark, there should be only drops.
 #[test]
 fn without_either_end_packets_are_dropped() {
     for transport in [TCP, SCTP] {

@@ -1,5 +1,5 @@
-//! A setting without effect is an error: each setting of each transport should change something in
-//! one of a few small worlds, alone or together with the settings that it requires.
+//! Every setting should have an effect, because a setting without effect is an error: it should
+//! change something in one of a few small worlds, alone or with the settings that it requires.
 
 mod kinds;
 mod values;
@@ -11,31 +11,31 @@ use anabranch_scenario::transport::TransportKind;
 use values::{Subject, subjects};
 use worlds::{Depth, Runs, TransportInput, WORLDS};
 
-/// A search for effects of the settings of a transport.
+/// Search for an effect of each setting of a transport.
 struct Search<'a> {
     runs: Runs<'a>,
     subjects: &'a [Subject],
 }
 
-/// The finding for a setting.
+/// Result of the search for a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    /// The setting changes the events in that world.
+    /// The setting changes the events in the world with this index.
     Effect(Depth, usize),
-    /// The setting changes nothing.
+    /// The setting changes no events.
     Nothing,
-    /// The setting allows a spec something that is an error otherwise.
+    /// The setting makes a spec valid that would be invalid without it.
     Admits,
-    /// The setting is an error in every spec here.
+    /// The setting is an error in all tried specs.
     Refused,
 }
 
-/// All subjects; the profile counts as a setting here.
+/// All subjects of a transport; the profile counts as a setting.
 fn all_subjects(kind: &TransportKind) -> Vec<Subject> {
     subjects_under(kind, kind.profiles.first().copied().unwrap_or_default())
 }
 
-/// The subjects with a given profile as the base.
+/// All subjects, compared with the defaults of the given profile.
 fn subjects_under(kind: &TransportKind, profile: &str) -> Vec<Subject> {
     let of = |setting| subjects(setting, (kind.fallback)(profile, setting.name).as_deref());
     let mut all: Vec<Subject> = kind.all().flat_map(of).collect();
@@ -53,7 +53,7 @@ fn subjects_under(kind: &TransportKind, profile: &str) -> Vec<Subject> {
     all
 }
 
-/// `base` with a setting, unless it has another value of it.
+/// `base` with the setting; `None` if it has another value of the setting.
 fn with(base: &TransportInput, key: &str, value: &str) -> Option<TransportInput> {
     match base.iter().find(|(known, _)| known == key) {
         Some((_, known)) => (known == value).then(|| base.clone()),
@@ -73,7 +73,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The settings required for a setting to be accepted, found from the names in error messages.
+    /// `base` with a setting, and with the settings that are required for it. These are found by
+    /// their names in error messages.
     fn support(
         &self,
         base: &TransportInput,
@@ -101,8 +102,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Searches for an effect of the setting alone, then with each value of the settings that its
-    /// text names.
+    /// Searches for an effect of the setting alone, and then with each value of the settings that
+    /// its text names.
     fn anywhere(&mut self, subject: &Subject) -> Found {
         let all = self.runs.places.clone();
         let depths = [Depth::Packets, Depth::Told];
@@ -134,7 +135,7 @@ impl<'a> Search<'a> {
         alone
     }
 
-    /// The worlds in which a setting alone changes packets.
+    /// Worlds in which the setting alone changes packets.
     fn effective(&mut self, subject: &Subject, worlds: &[usize]) -> Vec<usize> {
         let mut all = worlds.to_vec();
         all.retain(|world| {
@@ -149,8 +150,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// Searches `worlds` in order for one in which a value of a setting makes a difference to
-    /// `base`.
+    /// Searches `worlds` in order for one in which a value of the setting changes the events
+    /// compared with `base`.
     fn look(
         &mut self,
         subject: &Subject,
@@ -166,7 +167,7 @@ impl<'a> Search<'a> {
             };
             let mut from = to.clone();
             from.retain(|(key, _)| key != subject.key);
-            // The omitted default is tried once for all settings.
+            // If the setting is simply left out, that run is shared by all settings.
             let plain = !subject.name.contains('.') && !Runs::worlds_give(subject.key);
             if let Some(own) = subject.from.as_ref().filter(|_| !plain) {
                 from.push((subject.key.to_owned(), own.clone()));
@@ -207,7 +208,7 @@ fn kinds() -> Vec<&'static TransportKind> {
     all.into_iter().filter(is_wanted).collect()
 }
 
-/// Settings without an effect in these worlds, with the reason. None of them is ineffective by
+/// Settings that show no effect in these worlds, with the reason. None of them is ineffective by
 /// design.
 const UNSEEN: &[(&str, &str)] = &[
     ("sctp drain_timeout = \"off\"", UNMET),
@@ -223,8 +224,8 @@ const UNMET: &str = "what it is about does not happen in these worlds";
 const SCRIPTS: &str = "no setup or end is disturbed here: the scripts of crates/sctp/tests show it";
 const PROGRAMS: &str = "programs ask for that, and no flow does: specs may not have it";
 
-/// Settings that require more than one other setting, or one that their texts do not name, for an
-/// effect in these worlds.
+/// Settings that show an effect in these worlds only together with several other settings, or with
+/// one that their text does not name.
 type Beside = (&'static str, &'static [(&'static str, &'static str)]);
 const BESIDE: &[Beside] = &[
     ("tcp retransmission_cancels_rtt", &[("rack", "true")]),
@@ -258,10 +259,10 @@ const BESIDE: &[Beside] = &[
     ),
 ];
 
-/// Each setting, and each word of one that takes words, at the values that its type suggests,
-/// together with the settings that it requires or its text names. For numbers the test shows only
-/// that some other number has an effect. The longer search below checks the combination with every
-/// other setting.
+/// Tests each setting, and each word that it may have, with values that follow from its type,
+/// together with the settings that it requires or that its text names. For a number, the test shows
+/// only that some other number has an effect. The longer test below tries combinations with all
+/// other settings.
 #[test]
 fn each_setting_changes_something() {
     let mut idle = Vec::new();
@@ -291,8 +292,8 @@ fn each_setting_changes_something() {
     assert_eq!(idle, Vec::<String>::new());
 }
 
-/// Every setting with every value of every other: finds combinations in which it has no effect,
-/// although it has one alone.
+/// Tests each setting with every value of every other setting, and finds combinations in which it
+/// has no effect, although it has one alone.
 #[test]
 #[ignore = "takes many minutes; `EFFECTS_OF=tcp` for one transport alone, `EFFECTS_BESIDE=cmt,rack` for combinations with these"]
 fn each_setting_changes_something_with_each_other() {
@@ -354,7 +355,7 @@ fn each_setting_changes_something_with_each_other() {
     }
 }
 
-/// Combines the subjects of one key into one, with a few values.
+/// Combines the subjects of each key into one, with only a few values.
 fn by_key(subjects: &[Subject]) -> Vec<Subject> {
     let mut all: Vec<Subject> = Vec::new();
     for subject in subjects.iter().filter(|it| !it.name.contains('.')) {
@@ -370,7 +371,7 @@ fn by_key(subjects: &[Subject]) -> Vec<Subject> {
     all
 }
 
-/// Papers, examples and benches should contain no setting without effect.
+/// Papers, examples and benchmarks should contain no setting without effect.
 #[test]
 fn the_specs_of_this_project_have_no_setting_without_effect() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -390,8 +391,8 @@ fn the_specs_of_this_project_have_no_setting_without_effect() {
                 }
                 match worlds::plan(text) {
                     Ok(_) => planned += 1,
-                    // Specs that need files next to them, or a stack that was not compiled in, are
-                    // planned elsewhere.
+                    // Specs that need other files, or a stack that is not compiled in, are tested
+                    // elsewhere.
                     Err(error) => {
                         assert!(
                             !error.contains("it has no effect"),

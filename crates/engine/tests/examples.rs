@@ -1,11 +1,11 @@
-//! The examples are run, and their main results are checked.
+//! Tests that run the examples and check their main results.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// Runs an example's experiment with some overrides, each point once.
+/// Runs an experiment of an example with some overrides, once per point.
 fn run(name: &str, experiment: &str, overrides: &[&str]) -> Vec<RunRecord> {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -28,13 +28,13 @@ fn value(record: &RunRecord, series: &str, metric: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{series} {metric}: {:?}", record.metrics))
 }
 
-/// The x of a run in its first sweep.
+/// x value of a run in the first sweep.
 fn x(record: &RunRecord) -> String {
     record.point[0].1.to_string()
 }
 
-/// With a buffer of one bandwidth-delay product the halved window should still fill the link; with
-/// a tenth it should not (Appenzeller et al., 2004, section 2).
+/// With a buffer of one bandwidth-delay product the halved window should still fill the link, and
+/// with a tenth of it it should not (Appenzeller et al., 2004, section 2).
 #[test]
 fn a_buffer_of_one_product_keeps_the_link_busy() {
     let runs = run("buffer-sizing", "buffers", &[]);
@@ -63,7 +63,7 @@ fn the_long_flow_of_a_parking_lot_gets_the_least() {
             "{long} {first} {others}"
         );
         assert!(value(record, "all", "link_utilization_wire") > 85.0);
-        // The traffic of the two flows of a hop should fit its rate.
+        // The traffic of the two flows over a hop should not exceed the rate of the hop.
         assert!(long + first < 4e6, "{long} {first}");
     }
 }
@@ -80,25 +80,25 @@ fn a_transfer_goes_on_after_a_handover() {
             "1 s" => 1.0,
             _ => 3.0,
         };
-        // At least as long as there is no cell; at most until the backed-off timer expires after
-        // it.
+        // The silence lasts at least as long as there is no cell, and at most until the backed-off
+        // timer expires after that.
         assert!(
             silence > gap && silence < 2.0 * gap + 2.5,
             "{gap}: {silence}"
         );
-        // 10 Mbit/s for 30 s are 37 MB, some 25,000 segments.
+        // 10 Mbit/s for 30 s are 37 MB, which are about 25,000 segments.
         let delivered = value(record, "download", "segments_delivered");
         assert!(delivered > 20_000.0, "{gap}: {delivered}");
         assert!(value(record, "cell-west", "drops_link_down") > 0.0);
     }
-    // Routes follow the schedule: nothing should be sent towards a cell that does not exist yet.
+    // Routes follow the schedule, so nothing should be sent towards a cell that does not exist yet.
     assert_eq!(value(&runs[0], "cell-east", "drops_link_down"), 0.0);
 }
 
 /// Routes should use the second satellite as soon as it is available. A sender whose timer has
-/// expired before then waits for the next expiry: with an RTO of 1 s (RTO.Min) and its doubling
-/// (RFC 9260 §6.3.3 E2; RFC 6298 §5.5), 1, 3, 7, 15 s after its loss, and then data arrives after
-/// the 256 ms of the path.
+/// expired before that waits for the next expiry. With an RTO of 1 s (RTO.Min) that doubles (RFC
+/// 9260 §6.3.3 E2; RFC 6298 §5.5), timers expire 1, 3, 7 and 15 s after the loss. Data then arrives
+/// after the 256 ms of the path.
 #[test]
 fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
     let runs = run("two-satellites", "rises", &[]);
@@ -115,10 +115,10 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
             "25 s" => 5.0,
             _ => 10.0,
         };
-        // The upload should end with the window of 64 KiB in each round trip of 512 ms.
+        // In the end, the upload should send the window of 64 KiB in each round trip of 512 ms.
         assert!(value(record, "upload", "goodput") > 950e3, "{name}");
         if gap == 0.0 {
-            // Lost data is detected by duplicate acknowledgements, within a round trip or two.
+            // Lost data is detected by duplicate acknowledgements, within one or two round trips.
             assert_eq!(timeouts, 0.0, "{name}");
             assert!(silence < 0.5, "{name}: {silence}");
             continue;
@@ -126,10 +126,10 @@ fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
         let waited = 2f64.powf(timeouts) - 1.0;
         let excess = silence - waited;
         assert!((0.0..0.8).contains(&excess), "{name}: {silence} {timeouts}");
-        // No timer should expire after the satellite is available, except for data in transit.
+        // After the satellite is available, no timer should expire, except for data in transit.
         let before = 2f64.powf(timeouts - 1.0) - 1.0;
         assert!(before < gap + 0.8, "{name}: {timeouts}");
-        // 251 ms of data in flight arrive first.
+        // First, 251 ms of data that was in flight arrive.
         assert!(
             (0.2..0.3).contains(&(resumed - silence)),
             "{name}: {resumed}"
@@ -143,7 +143,8 @@ fn a_group_of_none_is_switched_off() {
     let quiet = &run("cross-traffic", "quiet", &[])[0];
     assert_eq!(quiet.value("web", "goodput"), None);
     assert_eq!(quiet.value("web", "timeouts"), None);
-    // 188 B over 100, 2 and 100 Mbit/s, and 22 ms of propagation.
+    // 188 B over 100, 2 and 100 Mbit/s, and 22 ms of propagation, determine the delay without other
+    // traffic.
     let alone = 22.0 + 188.0 * 8.0 * (1.0 / 2e3 + 2.0 / 100e3);
     let delay = value(quiet, "call", "mean_delay");
     assert!((delay - alone).abs() < 1e-6, "{delay} {alone}");
@@ -161,9 +162,10 @@ fn a_group_of_none_is_switched_off() {
     assert_eq!(runs[0].value("web", "goodput"), None);
 }
 
-/// DualPI2 couples the two queues: a scalable sender with the right mark leaves the classic one its
-/// share, and waits less. In the classic queue it takes almost everything, because it reduces by
-/// half of the marked share and its competitor by 30 % (RFC 9332, section 1).
+/// DualPI2 couples the two queues. A scalable sender with the codepoint ECT(1) leaves the classic
+/// sender its share, and has a shorter delay. If the scalable sender uses the classic queue it gets
+/// almost the whole rate, because it reduces its window by half of the marked share, and the
+/// classic sender by 30 % (RFC 9332, section 1).
 #[test]
 fn dualpi2_shares_between_scalable_and_classic() {
     for record in run("l4s", "shares", &[]) {

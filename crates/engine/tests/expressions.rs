@@ -1,4 +1,4 @@
-//! Expressions over parameters in a spec, unused parameters, and settings without effect.
+//! Tests of expressions over parameters in a spec, unused parameters, and settings without effect.
 
 use std::sync::Arc;
 
@@ -55,17 +55,17 @@ id = "times"
 sweep = [{ name = "rtt", points = [{ x = 1, rtt = "100 ms" }, { x = 2, rtt = "2 * 100 ms" }] }]
 "#;
 
-/// The forward propagation delay of a link, as written.
+/// Forward propagation delay of a link, as written in the spec.
 fn delay(link: &Link) -> Option<&str> {
     link.delay.side(true)?.parameters["delay"].as_str()
 }
 
-/// The forward rate of a link, bits per second.
+/// Forward rate of a link, bits per second.
 fn rate(link: &Link) -> Option<u64> {
     link.rate.side(true)?.as_constant()
 }
 
-/// A drop-tail queue with this limit.
+/// A drop-tail queue with the given limit.
 fn bytes(limit: &str) -> Option<Queue> {
     Some(Queue::new("drop-tail").with("limit", limit))
 }
@@ -122,7 +122,7 @@ fn an_expression_may_be_set() {
     assert_eq!(plan.experiments[1].replications, 2);
 }
 
-/// The sweep of a file can be overridden, too.
+/// An override can also replace the values of a sweep in the file.
 #[test]
 fn the_values_of_a_sweep_may_be_set() {
     let values = ["experiment.rates.sweep.0.values=['4 Mbit/s']"];
@@ -131,7 +131,7 @@ fn the_values_of_a_sweep_may_be_set() {
     assert_eq!(rate(&at(&plan, 0, 0).spec.links[0]), Some(4_000_000));
 }
 
-/// A point of a plan, resolved.
+/// The resolved point `point` of the experiment with this index.
 fn at(plan: &Plan, experiment: usize, point: usize) -> Arc<PlannedPoint> {
     let experiment = &plan.experiments[experiment];
     let point = experiment.resolve(&experiment.points[point]);
@@ -163,8 +163,8 @@ wrong! {
     own_parameter_without_effect: "id = \"times\"", "id = \"times\"\nparameters = { \"profiles.own.receive_buffer\" = \"5 MiB\" }";
 }
 
-/// Each of 64 parameters names the next twice, so without caching there would be as many results as
-/// grains on a chessboard.
+/// Each of 64 parameters mentions the next one twice, so without caching there would be 2^64
+/// evaluations.
 #[test]
 fn a_parameter_is_computed_once() {
     let mut parameters = String::from("share = \"$p0 / $p0 / 2\"\np64 = 1\n");
@@ -178,7 +178,7 @@ fn a_parameter_is_computed_once() {
     assert_eq!(link.queue.forward, bytes("25000 B"));
 }
 
-/// A parameter used by one experiment counts as used.
+/// A parameter that only one experiment uses counts as used.
 #[test]
 fn a_parameter_of_one_experiment_is_used() {
     let text = changed(

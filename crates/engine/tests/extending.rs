@@ -1,4 +1,5 @@
-//! The examples of `docs/extending/`: each page's code is a file here, which is run.
+//! Tests of the examples in `docs/extending/`: the code of each page is a file here, which is
+//! compiled and run.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,7 @@ fn kinds() -> Standard {
         .with_routing(&routing::WEIGHED)
 }
 
-/// A page of the manual says what the file says, and its spec is right.
+/// Checks that a page of the manual contains the code of the file, and that its spec is valid.
 fn page(name: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = root.join(format!("tests/extending/{name}.rs"));
@@ -45,7 +46,7 @@ fn page(name: &str) {
     plan(keys, "");
 }
 
-/// A spec whose link has these keys.
+/// A spec whose link has the given keys.
 fn plan(link: &str, measure: &str) -> Plan {
     let text = format!(
         "anabranch = 1\nname = \"own\"\nworld = {{ duration = \"10 s\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
@@ -59,7 +60,8 @@ fn plan(link: &str, measure: &str) -> Plan {
     Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a measure is on a link with these keys, over which 100 messages a second go for 10 s.
+/// Value of a metric on a link with the given keys, over which 100 messages per second are sent for
+/// 10 s.
 fn measured(link: &str, measure: &str) -> f64 {
     let link = format!("[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\n{link}");
     let plan = plan(&link, measure);
@@ -78,8 +80,8 @@ fn the_pages_have_the_code_that_is_run() {
 
 #[test]
 fn the_oven_takes_what_meets_it() {
-    // Messages come every 10 ms and are offered at once: one in five meets 15 ms of each 100 ms: at
-    // 0 and at 10 ms.
+    // Messages are sent every 10 ms. In each period of 100 ms two of ten are sent during the 15 ms
+    // in which all packets are lost: at 0 and at 10 ms.
     let keys = "rate = \"10 Mbit/s\"\ndelay = \"1 ms\"\nloss = { forward = { model = \"oven\", period = \"100 ms\", on = \"15 ms\" } }";
     let lost = measured(keys, DROPS);
     assert!((199.0..=201.0).contains(&lost), "{lost}");
@@ -93,7 +95,7 @@ fn the_early_queue_drops_before_it_is_full() {
         )
     };
     assert_eq!(measured(&keys("10 Mbit/s"), DROPS), 0.0);
-    // Half of it fits: the other half is dropped.
+    // At this rate half of the traffic fits, and the other half is dropped.
     let lost = measured(&keys("411.2 kbit/s"), DROPS);
     assert!((480.0..=510.0).contains(&lost), "{lost}");
     let reason = "{ metric = \"drops\", link = \"wire\", reason = \"aqm\" }";
@@ -104,13 +106,13 @@ fn the_early_queue_drops_before_it_is_full() {
 fn the_satellite_is_near_half_of_the_time() {
     let keys = "rate = \"10 Gbit/s\"\ndelay = { kind = \"pass\", near = \"10 ms\", far = \"30 ms\", period = \"2 s\" }";
     let delay = measured(keys, "{ metric = \"mean_one_way_delay\", flow = \"f\" }");
-    // 20 ms, in whichever unit.
+    // The delay is 20 ms; the value may be in seconds or milliseconds.
     let milliseconds = if delay < 1.0 { delay * 1000.0 } else { delay };
     assert!((milliseconds - 20.0).abs() < 0.1, "{delay}");
 }
 
-/// Two stations below satellites that are linked over a third one and over the ring's other side:
-/// by any cost of a hop the three hops are taken.
+/// Two stations are below satellites that are connected over a third satellite, and over the other
+/// side of the ring. At any cost per hop, the path over the third satellite is used.
 #[test]
 fn the_weighed_routing_is_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,9 +1,9 @@
-//! Ground stations of constellations: interfaces, times of handovers, pairs by population.
+//! Tests of ground stations: interfaces, handover times, and pairs by population.
 
 use super::constellation::{flow, measure, plan, ring, run, value};
 
-/// Satellites at 3,000 km, so that each station reaches those up to 38° away: the first station
-/// (0° E) the satellites 11, 0 and 1, the third (60° E) 1, 2 and 3.
+/// At 3,000 km each station reaches the satellites up to 38° away: the first station (0° E) reaches
+/// the satellites 11, 0 and 1, and the third (60° E) reaches 1, 2 and 3.
 fn high(more: &str) -> String {
     ring("20 s", "1 Mbit/s", more).replace("altitude = 1000", "altitude = 3000")
 }
@@ -11,8 +11,9 @@ fn high(more: &str) -> String {
 const CMT: &str = "[[flow]]\nname = \"f\"\nfrom = \"city[0]\"\nto = \"city[2]\"\nworkload = { kind = \"bulk\" }\n\
     transport = { protocol = \"sctp\", multihomed = true, cmt = true, unordered = true, streams = 1 }\n";
 
-/// The first interface uses the even satellites, 0 and 2 with the link over 1, and the second the
-/// odd one between the stations: both at the same time carry twice as much as one.
+/// The first interface uses the even satellites, 0 and 2, with the link over 1. The second
+/// interface uses the odd satellite between the stations. Both paths together carry twice as much
+/// as one.
 #[test]
 fn two_interfaces_are_two_paths() {
     let text = |more: &str| high(more) + CMT + &measure("goodput", "f");
@@ -24,17 +25,18 @@ fn two_interfaces_are_two_paths() {
     let goodput = value(&both, "goodput", "f");
     assert!(goodput > 1.8 * one, "{goodput} {one}");
     assert!(goodput < 2.0e6, "{goodput}");
-    // The second interfaces of three stations follow the first ones.
+    // The links of the three stations' second interfaces are numbered after those of the first
+    // ones.
     let second = value(&both, "link_utilization_wire", "all");
     assert!(second > 80.0, "{second}");
-    // Those of both ends, one of them for acknowledgements.
+    // Both interfaces of both ends are used, at one end for acknowledgements.
     let used = value(&both, "link_load_used", "ring-up");
     assert!((used - 400.0 / 6.0).abs() < 1e-9, "{used}");
 }
 
-/// By the policy `nearest` stations change 0.5 s after the start, see
-/// `a_handover_drops_packets_or_holds_them`. With given times they change at these, and lose what
-/// is sent or arrives in 300 ms after it.
+/// With the policy `nearest` stations change 0.5 s after the start, see
+/// `a_handover_drops_packets_or_holds_them`. With given times they change at these times, and lose
+/// the messages that are sent or arrive in the 300 ms after each.
 #[test]
 fn stations_change_at_given_times() {
     let arrived = |begin: &str, changes: &str| {
@@ -48,14 +50,15 @@ fn stations_change_at_given_times() {
         value(&run(&text), "goodput", "f") * 2.0 / 8000.0
     };
     let at = |times: &str| format!("changes = {{ times = [{times}] }}");
-    // Without losses 116 messages arrive of those from 0.8 s on, of which 96 are sent from 1 s on.
+    // Without losses, 116 of the messages sent from 0.8 s on arrive, of which 96 are sent from 1 s
+    // on.
     let free = arrived("0.8 s", &at("\"10 s\""));
     assert!((115.0..=117.0).contains(&free), "{free}");
     assert_eq!(arrived("0.8 s", ""), free);
     assert_eq!(arrived("0.8 s", &at("\"0.45 s\"")), free);
     let lost = free - arrived("0.8 s", &at("\"1 s\""));
     assert!((32.0..=35.0).contains(&lost), "{lost}");
-    // The change applies from the next multiple of 100 ms on, and so does its duration.
+    // The change and the interruption start at the next multiple of 100 ms.
     let lost = free - arrived("0.8 s", &at("\"0.55 s\""));
     assert!((9.0..=11.0).contains(&lost), "{lost}");
     let repeated = "changes = { times = [\"0.1 s\"], repeat = \"0.5 s\" }";
@@ -63,7 +66,8 @@ fn stations_change_at_given_times() {
     assert!((9.0..=11.0).contains(&lost), "{lost}");
 }
 
-/// Stations without population are in no pair; those of a file have the column's.
+/// Stations without population are in no pair. For stations of a file, the population is in a
+/// column.
 #[test]
 fn pairs_are_drawn_by_population() {
     let flow =
@@ -105,13 +109,13 @@ fn pairs_are_drawn_by_population() {
     );
     let found = error(people(["5", "1e13", "1"]) + &flow(pairs));
     assert!(found.contains("found 10000000000000; allowed"), "{found}");
-    // Other points of a sweep may use the populations.
+    // The populations are accepted even if unused, because other points of a sweep may use them.
     plan(&(people(["5", "1", "1"]) + &flow("random = 1"))).expect("uniform pairs");
 }
 
 /// Four satellites at 3,000 km, every 90°; the first is over 0° E. At 30° E its elevation is
 /// atan((cos 30° - 6371 / 9371) / sin 30°) = 20.4°. With a fifth of the rate there, 1028 B take
-/// 41.12 ms at 200 kbit/s instead of 8.224 ms at 1 Mbit/s.
+/// 41.12 ms at 200 kbit/s, compared with 8.224 ms at 1 Mbit/s.
 #[test]
 fn a_rate_follows_the_elevation() {
     let text = |steps: &str| {
@@ -136,7 +140,7 @@ fn a_rate_follows_the_elevation() {
         "{low:?} {whole:?}"
     );
     assert!((none.0 - whole.0).abs() < 1e-9, "{none:?} {whole:?}");
-    // One packet in each second.
+    // One packet is sent per second.
     assert!((low.1 - 4.112).abs() < 0.3, "{low:?}");
     for (steps, wanted) in [
         ("[[5, 0.2], [5, 1]]", "found 5; elevations ascend"),
@@ -174,9 +178,9 @@ fn a_rate_follows_the_elevation() {
     }
 }
 
-/// Satellites every 90°, the first over 0° E, where a station sees it at 90°. At 30° E it is at
-/// 20.4°, with a fifth of the rate: 1028 B take 41.12 ms instead of 8.224 ms. The transmitter of
-/// the satellite distinguishes its receivers.
+/// Satellites are every 90°; the first is over 0° E, where a station sees it at 90°. From 30° E its
+/// elevation is 20.4°, at which a fifth of the rate applies: 1028 B take 41.12 ms, compared with
+/// 8.224 ms. The transmitter of the satellite uses a different rate for each receiver.
 #[test]
 fn a_rate_down_follows_the_elevation_at_the_receiver() {
     let delay = |to: &str, steps: &str| {
@@ -195,7 +199,7 @@ fn a_rate_down_follows_the_elevation_at_the_receiver() {
 }
 
 /// During the handover after 0.5 s packets wait, and then leave at the rate of the elevation: 1028
-/// B in 68.5 ms at 120 kbit/s.
+/// B take 68.5 ms at 120 kbit/s.
 #[test]
 fn packets_held_in_a_handover_leave_at_the_rate_of_the_elevation() {
     let delay = |(class, from, to): (&str, &str, &str), transmitter: &str| {
@@ -217,10 +221,10 @@ fn packets_held_in_a_handover_leave_at_the_rate_of_the_elevation() {
     }
 }
 
-/// The stations at 0° E and 1° E use the first satellite until it is over 15° E and over 16° E, and
-/// then the last one: 262.4 s and 279.9 s after the epoch, because a satellite moves by 360° in
-/// 6,298 s. In between each has the whole rate, and before and after half of it: 1028 B take
-/// 16.448 ms instead of 8.224 ms.
+/// The stations at 0° E and 1° E use the first satellite until it is over 15° E and 16° E,
+/// respectively, and then the last satellite. This is 262.4 s and 279.9 s after the epoch, because
+/// a satellite moves by 360° in 6,298 s. Between these times each station has the whole rate, and
+/// before and after them half of it: 1028 B take 16.448 ms, compared with 8.224 ms.
 #[test]
 fn stations_of_a_satellite_share_its_rate() {
     let text = |start: &str, duration: &str, shared: &str| {
@@ -248,7 +252,7 @@ fn stations_of_a_satellite_share_its_rate() {
         let longer = longer(start, "1 s");
         assert!((longer - wanted).abs() < 1e-4, "{start}: {longer}");
     }
-    // Of ten packets, those before the routes of 0.5 s.
+    // Five of ten packets are sent before the routes of 0.5 s apply.
     let longer = longer("262 s", "1 s");
     assert!((longer - 0.5).abs() < 1e-4, "{longer}");
     for (from, to, wanted) in [
@@ -281,8 +285,9 @@ fn stations_of_a_satellite_share_its_rate() {
     }
 }
 
-/// Stations at 0° E and 1° E fill their queues. The first one changes to another satellite at 5 s;
-/// the packets in its queue still go to the former one, which now serves the second station only.
+/// The stations at 0° E and 1° E fill their queues. The first station changes to another satellite
+/// at 5 s. The packets in its queue are still sent to the former satellite, which now serves only
+/// the second station.
 #[test]
 fn packets_queued_before_a_handover_have_a_share_of_their_satellite() {
     let more = "start = \"257.4 s\"\npolicy = \"nearest\"";
@@ -303,14 +308,14 @@ fn packets_queued_before_a_handover_have_a_share_of_their_satellite() {
         + &goodput("f")
         + &goodput("g");
     let record = run(&text);
-    // 1000 of 1028 bytes.
+    // Of 1028 bytes, 1000 are payload.
     for (flow, wanted) in [("f", 0.4864e6), ("g", 0.9728e6)] {
         let found = value(&record, "goodput_after", flow);
         assert!((found - wanted).abs() < 0.01e6, "{flow}: {found}");
     }
 }
 
-/// The paths of flows are examined if links of a constellation are down, even if data arrives
+/// If links of a constellation are down, the paths of flows are examined, even if data arrives
 /// later.
 #[test]
 fn an_outage_of_links_between_satellites_is_reported() {
@@ -324,7 +329,8 @@ fn an_outage_of_links_between_satellites_is_reported() {
     assert!(failures.contains("no path leads from"), "{failures:?}");
 }
 
-/// A host with two wires to a station: the path over each uses another interface of the stations.
+/// A host is connected to a station by two wires: the path over each wire uses a different
+/// interface of the stations.
 #[test]
 fn two_wires_behind_a_station_are_two_paths() {
     let wires = "[[node]]\nname = \"host\"\n\
@@ -338,7 +344,7 @@ fn two_wires_behind_a_station_are_two_paths() {
     assert!(both > 1.8 * one, "{both} {one}");
 }
 
-/// Without links between satellites, the second interface of a station reaches the odd satellites.
+/// Without inter-satellite links, the second interface of a station reaches the odd satellites.
 #[test]
 fn a_satellite_is_reached_by_the_interface_that_uses_it() {
     let isl = "isl = { rate = \"1 Mbit/s\", queue = \"10 packets\" }\n";
@@ -355,7 +361,8 @@ fn a_satellite_is_reached_by_the_interface_that_uses_it() {
     }
 }
 
-/// Two ranges of one group are two sets: the members of each pair are of one and of the other.
+/// Two ranges of one group are two sets: one member of each pair is from the first range, and the
+/// other from the second.
 #[test]
 fn pairs_are_drawn_from_two_ranges_of_one_group() {
     let matrix = |(from, to): (&str, &str), people: [u32; 4], keys: &str| {
@@ -387,14 +394,14 @@ fn pairs_are_drawn_from_two_ranges_of_one_group() {
         assert_eq!(all, Ok(vec![[0, 1], [0, 2], [1, 2], [2, 1]]));
         let error = of(overlapping, "random = 5").expect_err("an error");
         assert!(error.contains("allowed: 1 to 4"), "{error}");
-        // The pair of 1 and 2 counts once if each is used in both directions.
+        // If each pair is used in both directions, the pair of 1 and 2 counts only once.
         let all = of(overlapping, "random = 3, both = true");
         let wanted = [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]];
         assert_eq!(all, Ok(wanted.to_vec()));
         let error = of(overlapping, "random = 4, both = true").expect_err("an error");
         assert!(error.contains("allowed: 1 to 3"), "{error}");
     }
-    // The populations are those of the members of each range.
+    // The weights are the populations of the members in each range.
     for seed in 0..10 {
         let keys = format!("random = 1, seed = {seed}, weights = \"population\"");
         assert_eq!(matrix(apart, [5, 0, 0, 5], &keys), Ok(vec![[0, 3]]));

@@ -1,5 +1,5 @@
-//! Callbacks of a custom congestion control: its inputs from the sender and the effect of its
-//! outputs, which should be the same over SCTP and TCP.
+//! Tests of the callbacks of a custom congestion control: the inputs from the sender and the effect
+//! of the outputs should be the same over SCTP and TCP.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ use anabranch_transport::{Nanos, time};
 /// The requested pacing rate, bytes per second.
 const RATE: f64 = 400_000.0;
 
-/// Inputs since the last query.
+/// Inputs that the control received since the last query.
 #[derive(Debug, Default)]
 struct Heard {
     sent: u64,
@@ -23,7 +23,8 @@ struct Heard {
     marks: u64,
     app_limited: u64,
     idle: u64,
-    /// Rates of delivery that the application did not limit, and one that it did.
+    /// Delivery rates of rounds that the application did not limit, and the number of rounds that
+    /// it limited.
     rates: Vec<f64>,
     limited_rates: u64,
 }
@@ -108,8 +109,8 @@ impl CongestionControl for Listening {
     }
 }
 
-/// Runs 20 s over a link; returns the goodput in bit/s, marks that the senders answered, and the
-/// inputs of the control.
+/// Runs 20 s over a link. Returns the goodput in bit/s, the number of window reductions after
+/// marks, and the inputs of the control.
 fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
     *heard() = None;
     let text = format!(
@@ -135,7 +136,8 @@ fn an_own_algorithm_receives_all_and_sets_the_pace_over_both_protocols() {
     registry::add(&ALGORITHM);
     for protocol in ["sctp", "tcp"] {
         assert!(registry::by_name(Protocol::Sctp, "listening").is_some());
-        // Only its own rate limits it: 3.2 Mbit/s as the profile counts bytes.
+        // Only the requested rate limits the sender: 3.2 Mbit/s, in the bytes that the profile
+        // counts.
         let (goodput, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", "kind = \"bulk\"");
         assert!((3.1e6..=3.21e6).contains(&goodput), "{protocol}: {goodput}");
         let flight = RATE * time::seconds(40_000_000) * 2.0;
@@ -145,17 +147,17 @@ fn an_own_algorithm_receives_all_and_sets_the_pace_over_both_protocols() {
         // The delivery rate should equal the sending rate, except in the first round trips.
         let last = heard.rates.last().expect("rounds end");
         assert!((last / RATE - 1.0).abs() < 0.1, "{protocol}: {last}");
-        // A message now and then: the application should limit every round.
+        // Messages are sent so rarely that the application should limit every round.
         let cbr = "kind = \"cbr\", rate = \"80 kbit/s\", message = \"1000 B\"";
         let (_, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", cbr);
         assert!(heard.app_limited > 90, "{protocol}: {heard:?}");
         assert!(heard.limited_rates > 90, "{protocol}: {heard:?}");
         assert_eq!(heard.rates.len(), 0, "{protocol}: {heard:?}");
-        // One message every four seconds, which is longer than any timeout.
+        // One message is sent every four seconds, which is longer than any timeout.
         let seldom = "kind = \"cbr\", rate = \"2 kbit/s\", message = \"1000 B\"";
         let (_, _, heard) = run(protocol, "rate = \"100 Mbit/s\"", seldom);
         assert!(heard.idle > 2, "{protocol}: {heard:?}");
-        // The link is slower than its rate: marks, and drops.
+        // The link is slower than the requested rate, so packets are marked and dropped.
         let marks = "rate = \"2 Mbit/s\"\nqueue = { kind = \"codel\", ecn = true }";
         let (_, reductions, heard) = run(protocol, marks, "kind = \"bulk\"");
         assert!(heard.marks > 2, "{protocol}: {heard:?}");

@@ -1,5 +1,5 @@
-//! The two implementations of a link should give equal results in the worlds of all papers: the
-//! whole passage of a packet at once, and event by event.
+//! The two implementations of a link should have the same results in the worlds of all papers: the
+//! analytic one, and the event-driven one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use anabranch_scenario::quantity::Span;
 /// Simulated duration of each run, nanoseconds.
 const LONG_ENOUGH: u64 = 12_000_000_000;
 
-/// Every paper's spec.
+/// Finds the spec of every paper.
 fn papers(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("papers/") {
         let path = entry.expect("an entry").path();
@@ -39,7 +39,7 @@ fn plan(path: &Path, kinds: &Standard) -> Plan {
     Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The first and the last point of each experiment, shortened.
+/// The first and the last point of each experiment, with a shorter duration.
 fn shortened(mut plan: Plan) -> Plan {
     for experiment in &mut plan.experiments {
         experiment.replications = 1;
@@ -74,7 +74,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
             let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");
             let other_record = world::run(&other, 7, &mut other_sink, &[]).expect("a run");
             let name = format!("{} {:?}", paper.display(), one.point());
-            // Steps are separate events; all other results should be equal.
+            // The event-driven implementation has more events; all other results should be equal.
             more_events += u64::from(other_record.events > one_record.events);
             one_record.events = other_record.events;
             assert_eq!(one_record, other_record, "{name}");
@@ -85,7 +85,7 @@ fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
             runs += 1;
         }
     }
-    // Both implementations were used, and they differed.
+    // Both implementations were used, because the numbers of events differ.
     assert!(
         runs > 50 && more_events * 2 > runs,
         "{more_events} of {runs}"

@@ -1,4 +1,5 @@
-//! Links of a world must follow the spec: directions, values over time, jitter, marks, routes.
+//! Tests of links in a world: directions, values over time, jitter, marks and routes must be as in
+//! the spec.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
@@ -28,8 +29,8 @@ fn value(record: &RunRecord, series: &str) -> f64 {
         .value
 }
 
-/// Two nodes, a link with these keys, and flows of 1000 B messages (1028 B on the wire) at constant
-/// rates.
+/// Two nodes, a link with the given keys, and flows of 1000 B messages (1028 B on the wire) at
+/// constant rates.
 fn pair(link: &str, flows: &[(&str, [&str; 2], &str)], measure: &str) -> String {
     let flows: String = flows
         .iter()
@@ -62,7 +63,8 @@ fn each_direction_has_its_own_rate() {
     let record = run(&text);
     let there = value(&record, "there");
     let back = value(&record, "back");
-    // A quarter should arrive: 1028 bytes at 102.8 kbit/s take 80 ms, 12.5 messages per second.
+    // A quarter of the messages should arrive: 1028 bytes at 102.8 kbit/s take 80 ms, which are
+    // 12.5 messages per second.
     assert!((back / there - 0.25).abs() < 0.01, "{there} {back}");
 }
 
@@ -83,7 +85,8 @@ fn each_direction_has_its_own_delay_and_it_may_change() {
     let scale = if unit == "ms" { 1.0 } else { 1000.0 };
     let there = value(&record, "there") * scale;
     let back = value(&record, "back") * scale;
-    // Half of the time each; and 5 ms with 2 ms more on average, over 10,000 packets.
+    // Each delay applies for half of the time; in the other direction the mean is 5 ms plus 2 ms of
+    // jitter, over 10,000 packets.
     assert!((there - 20.0).abs() < 0.2, "{there} {unit}");
     assert!((back - 7.0).abs() < 0.1, "{back} {unit}");
 }
@@ -95,7 +98,7 @@ fn utilization_takes_the_mean_rate_of_its_window() {
         &[("there", ["a", "b"], "800 kbit/s")],
         "{ metric = \"link_utilization\", link = \"wire\", counting = \"wire\" }",
     );
-    // 822.4 kbit/s with headers over 2 Mbit/s, minus the packets in transit at the end.
+    // 822.4 kbit/s with headers over 2 Mbit/s, without the packets in transit at the end.
     let percent = run(&text).metrics[0].value;
     assert!((percent - 41.12).abs() < 0.2, "{percent}");
 }
@@ -108,14 +111,14 @@ fn a_loss_probability_may_change() {
         &[("there", ["a", "b"], "800 kbit/s")],
         "{ metric = \"drops\", link = \"wire\", reason = \"loss\" }",
     );
-    // 100 messages per second: those of the fifth second, and of the tenth.
+    // 100 messages per second are sent, and those of the fifth and the tenth second are lost.
     let lost = run(&text).metrics[0].value;
     assert!((199.0..=201.0).contains(&lost), "{lost}");
 }
 
-/// The channel is good for 4 s of 5, without loss; in the fifth second every packet finds it bad.
-/// Two more packets in a hundred: the one that changes the state, which still passes, and the first
-/// one after the fifth second.
+/// The channel is good and without loss for 4 of 5 s; in the fifth second it turns bad at the first
+/// packet. Per period, two of a hundred further packets differ: the packet at which the state turns
+/// bad still passes, and the first packet after the fifth second is lost.
 #[test]
 fn a_burst_model_may_change() {
     let text = pair(
@@ -164,9 +167,9 @@ fn a_jitter_may_be_what_was_measured() {
     }
 }
 
-/// 1028 bytes at 1.028 Mbit/s take 8 ms. One packet arrives every 20 ms: none waits, and the link
-/// is busy for two fifths of the time. In the other direction more arrives than leaves, into a
-/// queue of 5: it is full, and each packet stays for about 40 ms.
+/// 1028 bytes at 1.028 Mbit/s take 8 ms. One packet arrives every 20 ms, so none waits, and the
+/// link is busy for two fifths of the time. In the other direction more packets arrive than can
+/// leave, into a queue of 5. The queue is full, and each packet stays for about 40 ms.
 #[test]
 fn a_queue_has_lengths_and_delays() {
     let measure = "{ metric = \"queue_length\", link = \"wire\", statistic = [\"mean\", \"p50\", \"p99.9\"], windows = { all = [\"0 s\", \"10 s\"], late = [\"9.7 s\", \"10 s\"] } }, \
@@ -205,8 +208,8 @@ fn a_queue_has_lengths_and_delays() {
             "{metric}: {found}, {expected} expected"
         );
     }
-    // A packet arrives less than 5 ms after one of the five has left, and then stays for five times
-    // 8 ms minus that time.
+    // A packet is admitted less than 5 ms after one of the five has left, so it stays for five
+    // times 8 ms minus this time.
     let [least, most] = ["p5", "p95"].map(|take| value(&format!("queue_delay_backward_{take}")));
     assert!(
         0.035 <= least && least < most && most <= 0.040 + 1e-9,
@@ -215,8 +218,8 @@ fn a_queue_has_lengths_and_delays() {
     assert!((value("queue_delay_backward_count") - 625.0).abs() <= 1.0);
 }
 
-/// CoDel should mark ECN-capable packets and drop the others (RFC 3168 §5): an overload with ECT is
-/// not dropped.
+/// CoDel should mark ECN-capable packets and drop others (RFC 3168 §5), so an overload with ECT
+/// should cause no drops.
 #[test]
 fn a_queue_marks_senders_that_use_ecn() {
     let dropped = |queue: &str, transport: &str| {
@@ -249,7 +252,8 @@ fn a_direction_without_a_rate_is_an_error() {
     );
 }
 
-/// a - b over up or low; the other keys of the two links into the last router, and routes.
+/// a - b over the nodes `up` or `low`, with the other keys of the two links into the last router,
+/// and routes.
 fn square(up: &str, low: &str, more: &str) -> String {
     let link = |name: &str, ends: &str, keys: &str| {
         format!(
@@ -314,11 +318,11 @@ fn wrong_routes_say_what_is_wrong() {
 #[test]
 fn a_flow_that_can_reach_nothing_says_so() {
     let down = |until: &str| format!("down = [[\"0 s\", \"{until}\"]]");
-    // The route should avoid the link that is down.
+    // The route should avoid a link that is down.
     let record = run(&square(&down("20 s"), "", ""));
     assert_eq!(record.failures, Vec::<String>::new());
     assert!(record.metrics[0].value > 0.0);
-    // No path, at first or at all.
+    // There is no path at first, or during the whole run.
     let record = run(&square(&down("20 s"), &down("3 s"), ""));
     let words =
         "f: no path leads from a to b at its start, 1 s, up to 3 s: a link on the path is down";
@@ -326,14 +330,14 @@ fn a_flow_that_can_reach_nothing_says_so() {
     let record = run(&square(&down("20 s"), &down("20 s"), ""));
     let words = "f: no path leads from a to b as long as it runs: a link on the path is down";
     assert_eq!(record.failures, [words]);
-    // The flow also needs the reverse path.
+    // The flow also needs a path in the reverse direction.
     let back = "down = { backward = [[\"0 s\", \"20 s\"]] }";
     let record = run(&square(back, back, ""));
     let words = "f: no path leads from b to a as long as it runs: a link on the path is down";
     assert_eq!(record.failures, [words]);
 }
 
-/// A link that carries the packets of a flow only after the flow is not an error of the plan; the
+/// If a link can carry the packets of a flow only after the flow has ended, the plan is valid. The
 /// flow delivers nothing, and the run should report it.
 #[test]
 fn a_flow_whose_packets_are_too_large_says_so() {
@@ -357,13 +361,13 @@ fn a_flow_whose_packets_are_too_large_says_so() {
     assert!(dropped.is_some_and(|it| it > 10), "{failure}");
 }
 
-/// The tables of such a run have zeros, and the run should name the kind of failure.
+/// All tables of such a run have zeros, so the run should report the reason.
 #[test]
 fn a_flow_that_delivers_nothing_says_so() {
     let all = "loss = { model = \"bernoulli\", probability = 1 }";
     let record = run(&square(all, all, ""));
     assert_eq!(record.failures, ["f: it delivered nothing"]);
-    // The reason of the failure is sufficient.
+    // A message with the reason of the failure is sufficient; no second message is needed.
     let quick = "streams = 1, max_init_retransmits = 0, rto_max = \"1 s\"";
     let text = square(all, all, "").replace("\"udp\"", &format!("\"sctp\", {quick}"));
     assert!(text.contains(quick), "{text}");

@@ -1,5 +1,5 @@
-//! Kinds added by a program: a spec should be able to name them, and worlds should be built from
-//! them, without a change to this project.
+//! Tests of kinds that a program adds: specs can name them, and worlds are built from them, without
+//! a change to this project.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
@@ -35,7 +35,7 @@ workload = { kind = "cbr", rate = "80 kbit/s", message = "1000 B" }
 transport = { protocol = "udp" }
 "#;
 
-/// Loses each packet whose number is a multiple of `n`.
+/// Loss model that drops each packet whose number is a multiple of `n`.
 struct EveryNth(u64, u64);
 
 impl Loss for EveryNth {
@@ -48,10 +48,10 @@ impl Loss for EveryNth {
 kind! {
     /// The parameter of [`EveryNth`].
     struct Nth {
-        /// Which.
+        /// Number of packets per loss.
         n: u64, Kind::count(1, 99);
     }
-    /// Each n-th packet.
+    /// Loses each n-th packet.
     static EVERY_NTH: KindEntry<Box<dyn Loss>, Traffic> = "every-nth", |it, _| match it.n {
         13 => Err(Refusal::together("13 is unlucky")),
         n => Ok(Box::new(EveryNth(n, 0))),
@@ -59,9 +59,9 @@ kind! {
 }
 
 kind! {
-    /// The kind has no parameters.
+    /// The queue has no parameters.
     struct Two {}
-    /// Drop-tail of two packets.
+    /// A drop-tail queue of two packets.
     static TWO: KindEntry<Box<dyn QueueDiscipline>> =
         "two", |_, ()| Ok(Box::new(DropTail::new(Limit::Packets(2))?));
 }
@@ -83,7 +83,7 @@ fn worlds_are_built_from_them() {
     let unit = Unit::all(&plan)[0];
     let record = world::run(&unit, 1, &mut NullSink, &[]).expect("a run");
     let lost = record.metrics.iter().map(|value| value.value).sum::<f64>();
-    // Ten messages per second for ten seconds.
+    // Ten messages per second are sent for ten seconds, and a quarter of them is lost.
     assert_eq!(lost, 25.0, "{:?}", record.metrics);
 }
 

@@ -1,4 +1,5 @@
-//! Memory of a plan. The test is a separate program because it counts allocations.
+//! Test of the memory that a plan needs. It is a separate program, because it counts allocations of
+//! the whole process.
 
 use std::alloc::System;
 use std::fmt::Write;
@@ -9,10 +10,10 @@ use cap::Cap;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Links in a chain, with a flow over all of them.
+/// Number of links in a chain, with a flow over all of them.
 const LINKS: usize = 100;
 
-/// A spec of one experiment with three sweeps, with these numbers of values.
+/// A spec of one experiment with three sweeps, which have these numbers of values.
 fn spec(counts: [usize; 3]) -> String {
     let mut text = String::from(
         "anabranch = 1\nname = \"row\"\nworld = { duration = \"1 s\" }\n\
@@ -50,7 +51,7 @@ fn spec(counts: [usize; 3]) -> String {
     text
 }
 
-/// A plan, and the bytes that it retains.
+/// A plan, and the number of bytes that it retains.
 fn planned(counts: [usize; 3]) -> (Plan, usize) {
     let before = ALLOCATOR.allocated();
     let plan = Plan::new(Request::new("row.toml", spec(counts)));
@@ -58,11 +59,12 @@ fn planned(counts: [usize; 3]) -> (Plan, usize) {
     (plan, ALLOCATOR.allocated() - before)
 }
 
-/// 2,000 points should take little more memory than one, 64 bytes each, even after many have been
-/// resolved.
+/// 2,000 points should take little more memory than one point, 64 bytes each, even after many have
+/// been resolved.
 #[test]
 fn memory_does_not_depend_on_the_number_of_points() {
-    // What the process initialises once is no memory of a plan.
+    // The first plan is not measured, because it includes memory that the process initialises only
+    // once.
     drop(planned([1, 1, 1]));
     let (one, of_one) = planned([1, 1, 1]);
     assert_eq!(one.runs(), 1);
@@ -79,7 +81,7 @@ fn memory_does_not_depend_on_the_number_of_points() {
             (unit.point(), unit.point.hash())
         );
     }
-    // The last one is kept for the next run of the same point.
+    // The last resolved point is kept for the next run of the same point.
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept < of_one, "{kept} of {of_one}");
 }

@@ -1,4 +1,5 @@
-//! Points of a plan, which are resolved once when it is made and again when they are run.
+//! Tests of the points of a plan, which are resolved when the plan is made and again when they are
+//! run.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 
@@ -36,14 +37,14 @@ id = "e"
 record = [{ flow = "$recorded", probes = ["cwnd"] }]
 "#;
 
-/// The plan of the spec with a sweep over these values of a key.
+/// The plan of the spec with a sweep of a key over these values.
 fn swept(key: &str, values: &str) -> Result<Plan, String> {
     let sweep = format!("sweep = [{{ name = \"x\", parameter = \"{key}\", values = {values} }}]");
     let plan = Plan::new(Request::new("two.toml", format!("{SPEC}{sweep}\n")));
     plan.map_err(|error| error.to_string())
 }
 
-/// A point can be run even if its sweep sets a key of an output, which runs do not need.
+/// A point can be run even if its sweep sets a key of an output, although runs omit the outputs.
 #[test]
 fn every_planned_point_can_be_run() {
     for (key, values) in [
@@ -62,7 +63,7 @@ fn every_planned_point_can_be_run() {
     }
 }
 
-/// A figure of a probe is checked at each point that records something else.
+/// If a figure needs a probe, it is checked at every point whose records differ.
 #[test]
 fn an_output_is_checked_at_every_point_that_records_something_else() {
     let error =

@@ -1,13 +1,14 @@
-//! A proxy that splits TCP connections: its effect on a transfer, and its keys in a spec.
+//! Tests of a proxy that splits TCP connections: its effect on a transfer, and its keys in a spec.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// A server, a gateway a millisecond away, and a browser behind a satellite: 280 ms one way. The
-/// keys of the gateway are `gateway`. The server sends 40 segments over an established connection,
-/// fewer than the 65,535 B that a SYN-ACK can offer (RFC 7323 §2.2).
+/// A server, a gateway at a distance of one millisecond, and a browser behind a satellite with a
+/// one-way delay of 280 ms. The gateway has the keys `gateway`. The server sends 40 segments over
+/// an established connection; they fit into the 65,535 B that a SYN-ACK can advertise (RFC 7323
+/// §2.2).
 fn spec(gateway: &str, loss: f64) -> String {
     format!(
         r#"
@@ -60,18 +61,18 @@ fn time(record: &RunRecord) -> f64 {
     value.unwrap_or_else(|| panic!("{:?}", record.metrics))
 }
 
-/// Towards the satellite, 100 segments at once.
+/// Towards the satellite the proxy sends 100 segments at once.
 const PROXY: &str = r#"proxy = { kind = "split-tcp", downstream = { protocol = "tcp", receive_buffer = "1 MiB", window_scale = true }, upstream = { protocol = "tcp", initial_window = "100 segments", receive_buffer = "1 MiB", window_scale = true } }"#;
 
 #[test]
 fn a_window_of_its_own_saves_the_rounds_of_slow_start() {
-    // Without a proxy, windows of 10, at most 20, and the rest hold 40 segments, so that the last
-    // ones start after two round trips of 562 ms and take 281 ms.
+    // Without a proxy, 40 segments take windows of 10, at most 20, and the others. The last ones
+    // start after two round trips of 562 ms and take 281 ms.
     let without = time(&run(&spec("", 0.0)));
     assert!(without > 2.0 * 0.562 + 0.281, "{without}");
-    // With a proxy, the gateway forwards each segment on arrival. Three windows reach it within two
-    // round trips of 2 ms and 1 ms, and each of the last ten takes 120 us on the satellite's link;
-    // together they take at least 4.8 ms and 281 ms.
+    // With a proxy, the gateway forwards each segment when it arrives. Three windows reach the
+    // gateway within two round trips of 2 ms plus 1 ms, and each of the last ten segments takes 120
+    // us on the satellite link. Together they take at least 4.8 ms and 281 ms.
     let with = time(&run(&spec(PROXY, 0.0)));
     let expected = 0.280 + 0.005 + 10.0 * 1500.0 * 8.0 / 1e8;
     assert!(
@@ -86,7 +87,7 @@ fn losses_behind_a_proxy_are_repaired_by_it() {
         let record = run(&spec(PROXY, seed_of_losses));
         assert!(record.failures.is_empty(), "{:?}", record.failures);
         assert_eq!(record.value("page", "transfers_incomplete"), Some(0.0));
-        // Two runs should agree in every event.
+        // Two runs with the same seed should agree in every event.
         let again = run(&spec(PROXY, seed_of_losses));
         assert_eq!((time(&again), again.events), (time(&record), record.events));
     }

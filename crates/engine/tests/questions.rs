@@ -1,5 +1,5 @@
-//! Specs in the style of a researcher, each run and checked for results that should not depend on
-//! the seed.
+//! Tests with specs as a researcher would write them; the checked results should not depend on the
+//! seed.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// The first replication of each point of an example's first experiment.
+/// Runs the first replication of each point of an example's first experiment.
 fn run(name: &str) -> Vec<RunRecord> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
     let text = std::fs::read_to_string(path).expect("an example");
@@ -27,7 +27,7 @@ fn run(name: &str) -> Vec<RunRecord> {
     records
 }
 
-/// The values of a measure, point by point.
+/// Values of a metric, point by point.
 fn values(records: &[RunRecord], series: &str, metric: &str) -> Vec<f64> {
     let value = |record: &RunRecord| {
         let mut all = record.metrics.iter();
@@ -50,7 +50,7 @@ fn web_transfers_take_longer_the_more_the_path_loses() {
                 "{flow} {metric}: {times:?}"
             );
         }
-        // 400 are expected in 100 s; three standard deviations are 60.
+        // 400 transfers are expected in 100 s; three standard deviations are 60.
         for count in values(&records, flow, "transfers_complete") {
             assert!((340.0..460.0).contains(&count), "{flow}: {count}");
         }
@@ -59,8 +59,8 @@ fn web_transfers_take_longer_the_more_the_path_loses() {
             assert!(least >= 1.0, "{flow}: {least}");
         }
     }
-    // Without losses only the path causes delay; with losses objects wait for others less on ten
-    // streams.
+    // Without losses only the path causes delay. With losses, objects on ten streams wait less for
+    // other objects.
     let [tcp, sctp] =
         ["tcp", "sctp"].map(|flow| values(&records, flow, "flow_completion_time_p50"));
     assert!(sctp[2] < tcp[2], "{sctp:?} {tcp:?}");
@@ -70,13 +70,13 @@ fn web_transfers_take_longer_the_more_the_path_loses() {
 fn codel_takes_the_delay_of_a_full_buffer_away() {
     let records = run("bufferbloat");
     let p95 = values(&records, "game", "one_way_delay_later_p95");
-    // 500 packets of 1500 B at 10 Mbit/s are 600 ms, of which a sawtooth keeps most; CoDel aims at
-    // 5 ms.
+    // A queue of 500 packets of 1500 B at 10 Mbit/s is a delay of 600 ms, and the sawtooth of the
+    // window keeps most of it filled; the target of CoDel is 5 ms.
     assert!(p95[0] > 0.4 && p95[1] < 0.05, "{p95:?}");
     assert!(p95[1] > 0.015, "the path alone takes 15 ms: {p95:?}");
     let goodput = values(&records, "download", "goodput");
     assert!(goodput[0] > 9e6 && goodput[1] > 8e6, "{goodput:?}");
-    // Marks should have the same effect, without retransmissions of the download.
+    // Marks should have the same effect as drops, but without retransmissions of the download.
     assert!(p95[2] < 0.05 && goodput[2] > 8e6, "{p95:?} {goodput:?}");
     let marks = values(&records, "access", "marks");
     assert!(marks[..2] == [0.0, 0.0] && marks[2] > 10.0, "{marks:?}");
@@ -94,7 +94,8 @@ fn an_answer_over_a_satellite_takes_a_round_trip_and_slow_start() {
     let records = run("request-response");
     for flow in ["tcp", "sctp"] {
         let median = values(&records, flow, "flow_completion_time_p50");
-        // 2 KB are one flight: 540 ms and a little. 20 KB are three of them, 200 KB more.
+        // 2 KB are sent in one flight, which takes slightly more than 540 ms. 20 KB take three
+        // flights, and 200 KB take more.
         assert!((0.54..0.6).contains(&median[0]), "{flow}: {median:?}");
         assert!(
             median[1] > 1.08 && median[2] > median[1] + 0.54,
@@ -102,7 +103,7 @@ fn an_answer_over_a_satellite_takes_a_round_trip_and_slow_start() {
         );
         let least = values(&records, flow, "flow_completion_time_least");
         assert!(least.iter().all(|&least| least > 0.54), "{flow}: {least:?}");
-        // A request, an answer and a second of thought, for 300 s.
+        // A request, its answer and a second of think time are repeated for 300 s.
         let count = values(&records, flow, "transfers_complete");
         assert!(count[0] > 150.0 && count[2] > 40.0, "{flow}: {count:?}");
     }
@@ -114,57 +115,59 @@ fn an_answer_over_a_satellite_takes_a_round_trip_and_slow_start() {
 fn handovers_of_a_leo_path_hold_packets_back() {
     let records = run("leo");
     let goodput = values(&records, "file", "goodput");
-    // NewReno, CUBIC and Vegas, each without and with a handover of 100 ms.
+    // NewReno, CUBIC and Vegas, each without and with handovers of 100 ms.
     assert!(goodput.iter().all(|&rate| rate > 20e6), "{goodput:?}");
     let slowest = values(&records, "probe", "one_way_delay_p99_9");
     let p50 = values(&records, "probe", "one_way_delay_p50");
     for (point, pair) in slowest.chunks(2).enumerate() {
-        // At most a hundred milliseconds in each 15 s: the slowest thousandth of the packets.
+        // Handovers interrupt at most a hundred milliseconds in each 15 s, which affects the
+        // slowest thousandth of the packets.
         assert!(pair[1] > pair[0] + 0.02, "{point}: {slowest:?}");
     }
-    // Vegas keeps 2 to 4 packets of 0.24 ms in the queue, and the path alone takes 21 to 22 ms.
+    // Vegas keeps 2 to 4 packets of 0.24 ms in the queue; the path alone takes 21 to 22 ms.
     assert!((0.021..0.026).contains(&p50[4]), "{p50:?}");
     assert!(p50[0] > 0.026 && p50[2] > 0.026, "{p50:?}");
 }
 
 /// A message of 1 MiB takes 0.84 s on the path. Without interleaving a small message waits for the
-/// end of the current one; with it, only for packets in transit.
+/// end of the current large one. With interleaving it waits only for packets in transit.
 #[test]
 fn interleaving_takes_small_messages_past_large_ones() {
     let records = run("interleaving");
     let p99 = values(&records, "sctp", "small_p99");
-    // The first experiment: six schedulers, with and without.
+    // The first experiment has six schedulers, each without and with interleaving.
     for (record, age) in records.iter().zip(p99).take(12) {
         let [scheduler, messages] = [0, 1].map(|it| record.point[it].1.to_string());
-        // First come, first served, keeps the order in both cases.
+        // First come, first served keeps the order even with interleaving.
         let waits = !messages.contains("I-DATA") || scheduler.contains("fcfs");
         let fits = if waits { age > 0.5 } else { age < 0.1 };
         assert!(fits, "{scheduler}, {messages}: {age}");
     }
-    // No message is abandoned or delayed indefinitely: 20 per second, for 90 s.
+    // No message is abandoned or delayed indefinitely: 20 messages per second arrive for 90 s.
     for count in values(&records, "sctp", "small_count") {
         assert_eq!(count, 1800.0);
     }
 }
 
-/// One way takes 282 ms, and a retransmission arrives 560 ms later at the earliest.
+/// The one-way delay is 282 ms, and a retransmission arrives at least 560 ms after the original.
 #[test]
 fn frames_that_may_be_abandoned_are_younger() {
     let records = run("frames");
     let [p50, p95] = ["age_p50", "age_p95"].map(|it| values(&records, "frames", it));
     let missing = values(&records, "frames", "lost_messages");
     assert!(p50.iter().all(|age| *age > 0.28), "{p50:?}");
-    // Reliable: everything should arrive, and one in twenty frames waits for a retransmission.
+    // With reliable delivery every frame should arrive, and one in twenty frames waits for a
+    // retransmission.
     assert_eq!(missing[0], 0.0);
     assert!(p95[0] > 0.8, "{p95:?}");
-    // Abandoned after 300 ms: some of 9,300 frames should be missing, and those that arrive should
-    // be younger.
+    // If frames are abandoned after 300 ms, some of 9,300 frames should be missing, and those that
+    // arrive should have a lower latency.
     assert!(missing[3] > 200.0 && p95[3] < p95[0], "{missing:?} {p95:?}");
-    // Never retransmitted: about one of a hundred should be missing.
+    // Without retransmissions, about one in a hundred frames should be missing.
     assert!((50.0..150.0).contains(&missing[6]), "{missing:?}");
 }
 
-/// 10 and 4 Mbit/s, minus headers of 3 %.
+/// The two paths carry 10 and 4 Mbit/s, minus headers of 3 %.
 #[test]
 fn both_paths_at_once_carry_more_than_either() {
     let records = run("concurrent");

@@ -1,5 +1,5 @@
-//! QUIC in a world: it should fill a link, its streams should not wait for each other, and runs
-//! should be reproducible.
+//! Tests of QUIC in a world: it should fill a link, its streams should not wait for each other, and
+//! runs should be reproducible.
 #![cfg(feature = "quic")]
 
 use anabranch_engine::plan::{Plan, Request, Unit};
@@ -57,8 +57,8 @@ fn bulk_fills_a_link_but_for_its_headers() {
     for transport in ["", r#", congestion = "newreno""#] {
         let record = run(&spec(transport, BULK, CLEAN));
         let goodput = value(&record, "goodput");
-        // Of 1500 bytes 20 belong to IP, 8 to UDP, 16 to the tag, and 13 to 25 to QUIC; a halved
-        // window leaves the link idle at times.
+        // Of 1500 bytes, 20 are the IP header, 8 the UDP header, 16 the AEAD tag, and 13 to 25
+        // other overhead of QUIC. After the window is halved, the link is idle at times.
         let most = 1e7 * (1500.0 - 20.0 - 8.0 - 16.0 - 13.0) / 1500.0;
         assert!(
             (0.9 * most..=most).contains(&goodput),
@@ -117,7 +117,7 @@ fn streams_do_not_wait_for_each_other() {
         assert_eq!(value(&record, "transfers_complete"), 30.0);
         value(&record, "flow_completion_time_most")
     };
-    // 900 kB at 10 Mbit/s are 0.72 s, and a handshake of 40 ms.
+    // 900 kB at 10 Mbit/s take 0.72 s, and the handshake takes 40 ms.
     for streams in [1, 30] {
         let time = time(streams);
         assert!((0.76..6.0).contains(&time), "{streams}: {time}");

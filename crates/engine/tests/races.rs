@@ -1,6 +1,6 @@
-//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, behind
-//! every discipline without required parameters: no flow should stall, and the link should carry at
-//! least two fifths of its rate.
+//! Two flows share a bottleneck, under every congestion control, with and without RACK-TLP, and
+//! with every queue discipline that has no required parameters. No flow should stall, and the link
+//! should carry at least two fifths of its rate.
 
 use anabranch_congestion::Protocol;
 use anabranch_congestion::registry;
@@ -8,7 +8,7 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
-/// Two flows over 10 Mbit/s and a round trip of 45 ms for 20 s; the second half is measured.
+/// Two flows over 10 Mbit/s with a round trip of 45 ms run for 20 s; the second half is measured.
 fn spec(queue: &str, transport: &str) -> String {
     format!(
         r#"
@@ -53,7 +53,8 @@ transport = {{ {transport} }}
     )
 }
 
-/// Goodputs of both in Mbit/s; an error if a spec must not combine them.
+/// Goodputs of both flows in Mbit/s; an error if a spec must not combine the queue and the
+/// transport.
 fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
     let request = Request::new("race.toml", spec(queue, transport)).with(|it| it.seed = 1);
     let plan = Plan::new(request).map_err(|error| error.to_string())?;
@@ -70,11 +71,11 @@ fn race(queue: &str, transport: &str) -> Result<[f64; 2], String> {
     Ok([of("first"), of("second")])
 }
 
-/// Senders of a protocol.
+/// Transports of a protocol: each congestion control, with and without RACK.
 fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     let controls = registry::all(protocol).into_iter();
     let both = controls.flat_map(|it| {
-        // The algorithm has no effect without the switch of its name.
+        // This algorithm has an effect only with the switch of the same name.
         let switch = if it.name == "rsctp" { ", rsctp = true" } else { "" };
         [false, true].map(|rack| {
             format!(
@@ -86,15 +87,15 @@ fn senders(protocol: Protocol, beginning: &str) -> Vec<String> {
     both.collect()
 }
 
-/// Whether the control couples the paths of an association.
+/// Whether the congestion control couples the paths of an association.
 fn is_of_several_paths(transport: &str) -> bool {
     ["lia", "olia", "cmt_rp"]
         .iter()
         .any(|it| transport.contains(&format!("congestion = \"{it}\"")))
 }
 
-/// The message for a pair that a spec must not combine: some disciplines need a setting, one
-/// control needs marks, some need several paths.
+/// Expected error for a combination that a spec must not contain: some disciplines require a
+/// setting, one control requires marks, and some require several paths.
 fn refusal(queue: &str, transport: &str) -> Option<&'static str> {
     match queue {
         "token-bucket" => Some("the key `rate` is missing"),
@@ -146,14 +147,15 @@ fn no_flow_stands_still() {
             let [first, second] =
                 outcome.unwrap_or_else(|error| panic!("{queue}, {transport}: {error}"));
             raced += 1;
-            // The slowest has 0.09, for Hybla behind RED, whose sum is 5.1; the smallest sum is
-            // 4.4, for Hybla behind PIE.
+            // The lowest goodput is 0.09, for Hybla with RED, whose sum is 5.1. The lowest sum is
+            // 4.4, for Hybla with PIE.
             assert!(
                 first > 0.05 && second > 0.05 && first + second > 4.0,
                 "{queue}, {transport}: {first} and {second} Mbit/s"
             );
         }
     }
-    // Six disciplines have all their required settings, and each protocol has some ten controls.
+    // Six disciplines have defaults for all settings, and each protocol has about ten congestion
+    // controls.
     assert!(raced > 300 && refused > 100, "{raced}, {refused}");
 }

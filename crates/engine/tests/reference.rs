@@ -1,12 +1,13 @@
-//! The manual and the JSON Schema must agree with the tables of settings.
+//! Tests of the reference: the manual and the JSON Schema must agree with the declarations of
+//! settings.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
-/// Compares a page of docs/reference with the generated text; `REFERENCE=write` in the environment
-/// writes the page.
+/// Compares a page of docs/reference with the generated text. With `REFERENCE=write` in the
+/// environment the page is written.
 fn generated(name: &str, wanted: &str) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
     let path = format!("{folder}/{name}.md");
@@ -38,7 +39,7 @@ fn the_page_of_metrics_is_up_to_date() {
     generated("metrics", &manual::metrics());
 }
 
-/// Each row of a table must end with a description.
+/// Each row of a table must end with a description of the key.
 #[test]
 fn every_key_has_a_text() {
     for page in [manual::page(), manual::keys(), manual::metrics()] {
@@ -47,8 +48,8 @@ fn every_key_has_a_text() {
     }
 }
 
-/// The messages that other tests keep as snapshots, by the file of tests and the name of each
-/// mistake.
+/// The page lists the error messages that other tests keep as snapshots, by test file and name of
+/// the mistake.
 #[test]
 fn the_page_of_errors_is_up_to_date() {
     let mut page = include_str!("reference/errors.md").to_owned();
@@ -79,8 +80,8 @@ fn the_page_of_errors_is_up_to_date() {
     generated("errors", &page);
 }
 
-/// Every row must have a description, and every default must be expressible, so that a change can
-/// be undone.
+/// Every setting must have a description, and a default that can be written in a spec, so that an
+/// override can be undone.
 #[test]
 fn every_setting_has_a_text_a_range_and_a_default() {
     for kind in Standard::default().transports.kinds() {
@@ -134,7 +135,8 @@ fn a_parameter_may_stand_for_a_rate() {
     assert_eq!(pattern, Some(r"\$|[*()]| [-+/] "), "{rate}");
 }
 
-/// The keys that a spec had before they came from the tables, and a few that were added with them.
+/// The keys that specs had before keys were generated from declarations, and some that were added
+/// then.
 #[test]
 fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
     let schema = schema();

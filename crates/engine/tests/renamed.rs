@@ -1,11 +1,11 @@
-//! Former names of keys, metrics, probes and drop reasons: each leads to the present one, which
-//! exists.
+//! Tests of former names of keys, metrics, probes and drop reasons: the error for each names the
+//! present name, which must exist.
 
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_sctp::DiscardReason;
 use anabranch_settings::{Family, RENAMED};
 
-/// A spec with `{TABLE}` wherever a table of the table's keys can have one more key.
+/// A spec in which the table `table` has the additional key `key`.
 fn spec(table: &str, key: &str) -> String {
     let at = |name: &str| if name == table { key } else { "" };
     let transport = match table {
@@ -122,7 +122,7 @@ fn error(text: String) -> String {
         .map_or_else(|error| error.to_string(), |_| String::new())
 }
 
-/// The key is not known, as its line in the error says.
+/// Whether the error says that the key is unknown.
 fn is_unknown(error: &str, key: &str) -> bool {
     error.contains(&format!("unknown key `{key}`"))
         || error.contains(&format!("the key `{key}`; expected"))
@@ -134,7 +134,7 @@ fn each_former_key_leads_to_a_key_that_exists() {
         let Family::Key(table) = it.family else {
             continue;
         };
-        // A value that no key has.
+        // No key accepts this value.
         let text = |key: &str| spec(table, &format!("{key} = [[[true]]]"));
         assert!(text(it.old).contains(it.old), "no place for {table}");
         let message = error(text(it.old));

@@ -1,4 +1,4 @@
-//! Careful Resume (RFC 9959) over a geostationary satellite: a transfer starts from the
+//! Tests of Careful Resume (RFC 9959) over a geostationary satellite: a transfer starts from the
 //! observations of an earlier one.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
@@ -6,9 +6,9 @@ use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
-/// A transfer of 30 MB at 0 s that observes the path, and one of `bytes` at 60 s; 10 Mbit/s, an RTT
-/// of 600 ms, a queue of one bandwidth-delay product. The link has the rate `rate_later` from 50 s
-/// on.
+/// A transfer of 30 MB at 0 s observes the path, and one of `bytes` bytes starts at 60 s. The path
+/// has 10 Mbit/s, an RTT of 600 ms, and a queue of one bandwidth-delay product. From 50 s on the
+/// link has the rate `rate_later`.
 fn spec(transport: &str, resume: &str, bytes: u64, rate_later: &str) -> String {
     format!(
         r#"
@@ -101,10 +101,10 @@ const TRANSPORTS: [(&str, f64); 5] = [
     ),
 ];
 
-/// The transfer begins 1 s after the start. Its ten initial packets, 12 ms, are acknowledged after
-/// a round trip of 600 ms; then the window jumps, and the packets of the jump are paced over a
-/// round trip. If the path has a tenth of its rate and a short queue, the jump loses packets, and
-/// the retreat lasts until they are recovered.
+/// The transfer begins 1 s after the start of its flow. Its ten initial packets take 12 ms, and are
+/// acknowledged after a round trip of 600 ms. Then the window jumps, and the packets of the jump
+/// are paced over a round trip. If the path has only a tenth of its rate and a short queue, packets
+/// of the jump are lost, and Safe Retreat lasts until they are recovered.
 #[test]
 fn each_phase_has_an_entry_and_an_exit() {
     let resume = r#"resume = "server""#;
@@ -125,9 +125,9 @@ fn each_phase_has_an_entry_and_an_exit() {
     assert!(time("safe_retreat", "exit") > Some(retreat + 0.6));
 }
 
-/// 1 MB should take at most half of the time over TCP. It should take less than two thirds with
-/// BBR, because its Startup is faster, and with SCTP, because its handshake takes one more round
-/// trip.
+/// Over TCP, 1 MB should take at most half of the time. It should take less than two thirds with
+/// BBR, because the Startup of BBR is faster, and with SCTP, because its handshake takes one more
+/// round trip.
 #[test]
 fn a_transfer_resumes_in_half_of_the_time() {
     for (transport, share) in TRANSPORTS {

@@ -1,4 +1,5 @@
-//! Errors of invalid specs: file, line, key, value found, values allowed, nearest spelling.
+//! Tests of the errors of invalid specs, with file, line, key, value found, allowed values and
+//! nearest spelling.
 
 use anabranch_engine::plan::{Plan, Request};
 
@@ -54,7 +55,7 @@ fn request(text: &str, overrides: &[&str]) -> Request {
     })
 }
 
-/// Plans the valid spec with some pieces replaced; returns the text of the error.
+/// Plans the valid spec with some parts replaced. Returns the text of the error.
 fn error(replacements: &[(&str, &str)], overrides: &[&str]) -> String {
     let mut text = GOOD.to_owned();
     for (from, to) in replacements {
@@ -240,7 +241,7 @@ fn overrides_reach_parameters_and_paths() {
     );
 }
 
-/// A request for fewer points of a sweep should not require the removal of claims about the others.
+/// If only some points of a sweep are requested, claims about the other points need not be removed.
 #[test]
 fn fewer_points_leave_claims_about_the_others() {
     let claim = r#"[[claim]]
@@ -310,8 +311,8 @@ fn titles_do_not_change_what_is_run() {
     assert_ne!(hash(GOOD), hash(&GOOD.replace("5 ms", "6 ms")));
 }
 
-/// A product of sweeps should be rejected before it is computed: 300 * 300 points with one world
-/// each.
+/// A product of sweeps with too many points (300 * 300) should be rejected before any world is
+/// built.
 #[test]
 fn too_many_points() {
     let values: Vec<String> = (1..=300).map(|n| format!("\"{n} kbit/s\"")).collect();
@@ -335,7 +336,7 @@ fn a_key_at_the_top_can_be_set() {
     assert_eq!(plan.spec.name, "other");
 }
 
-/// A key should be accepted for all points if it has an effect at some of them.
+/// A key should be accepted if it has an effect at some points of a sweep.
 #[test]
 fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     let loss = "loss = { forward = { model = \"bernoulli\", probability = 0.01 } }";
@@ -353,8 +354,8 @@ fn a_key_may_be_idle_at_some_points_of_a_sweep() {
     assert!(error.to_string().contains("allow_reordering"), "{error}");
 }
 
-/// All paths of a flow should be checked, at all times, except for flows with a path MTU search and
-/// for links that are large enough later.
+/// All paths of a flow should be checked at all times, except for flows that discover the path MTU,
+/// and for links whose MTU is sufficient later.
 #[test]
 fn packets_are_held_against_the_links_of_their_ways() {
     let of = |replacements: &[(&str, &str)]| {
@@ -378,7 +379,8 @@ fn packets_are_held_against_the_links_of_their_ways() {
         "delay = \"5 ms\"\nmtu = \"1400 B\"\nmtu_changes = [[\"2 s\", \"1500 B\"]]",
     );
     assert_eq!(of(&[later]), Ok(Vec::new()));
-    // The same two nodes over a second link: unused until the first is down, or both are used.
+    // A second link between the same two nodes is unused until the first is down, or unless both
+    // are used.
     let second = "[[link]]\nname = \"second\"\nbetween = [\"source\", \"sink\"]\nrate = \"1 Mbit/s\"\ndelay = \"50 ms\"\nmtu = \"1400 B\"\n\n[[flow]]";
     let second = ("[[flow]]", second);
     assert_eq!(of(&[second]), Ok(Vec::new()));
@@ -393,7 +395,7 @@ fn packets_are_held_against_the_links_of_their_ways() {
     );
 }
 
-/// A time that no run reaches should give a note, because it may be intended.
+/// A time that no run reaches should cause a note and no error, because it may be intended.
 #[test]
 fn times_after_the_end_of_all_runs_give_a_note() {
     let notes = |from: &str, to: &str| {
@@ -418,7 +420,7 @@ fn times_after_the_end_of_all_runs_give_a_note() {
         notes(delay, "delay = \"5 ms\"\ndown = [[\"9 s\", \"101 s\"]]"),
         [""; 0]
     );
-    // One point that reaches it is sufficient.
+    // There should be no note if one point reaches the time.
     let longer = "parameter = \"world.duration\", values = [\"5 s\", \"20 s\"]";
     let text = GOOD.replacen(start, "start = \"10 s\"", 1);
     let text = text.replacen(
@@ -430,8 +432,8 @@ fn times_after_the_end_of_all_runs_give_a_note() {
     assert_eq!(plan.notes, [""; 0]);
 }
 
-/// A redundant key should give a note and not an error; a key without its intended effect is an
-/// error.
+/// A redundant key should cause a note and no error; a key that cannot have its intended effect
+/// should be an error.
 #[test]
 fn a_key_that_says_what_holds_without_it_is_a_note() {
     let plan = |queue: &str| {
@@ -469,7 +471,7 @@ fn a_key_that_says_what_holds_without_it_is_a_note() {
     );
 }
 
-/// An unknown key that stands for a required one should count as one mistake.
+/// An unknown key that was written by mistake for a required key should cause only one error.
 #[test]
 fn a_misspelt_key_is_not_missing_besides() {
     let text = GOOD.replace("[[flow]]", "[[flows]]");
@@ -482,7 +484,8 @@ fn a_misspelt_key_is_not_missing_besides() {
     );
 }
 
-/// A default window is small by today's standards: if it limits a flow, it determines the result.
+/// Default windows are small by today's standards, so if one limits a flow, it determines the
+/// result.
 #[test]
 fn a_window_that_was_left_out_and_binds_is_reported() {
     let notes = |replacements: &[(&str, &str)]| {
@@ -502,13 +505,14 @@ fn a_window_that_was_left_out_and_binds_is_reported() {
              carries 1 Mbit/s (rate 1 Mbit/s)"
         ]
     );
-    // An explicit value is intended; and several flows share the path, of which two do not fill it.
+    // An explicit value is intended, and of several flows that share the path, two do not fill it;
+    // so there should be no note.
     let set = ("profile = \"rfc9260\",", "receive_buffer = \"64 KiB\",");
     assert_eq!(notes(&[far, set]), [""; 0]);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 2")]).len(), 1);
     assert_eq!(notes(&[far, ("pairs = 1", "pairs = 5")]), [""; 0]);
     assert_eq!(notes(&[]), [""; 0]);
-    // A window limits a flow even if it is more than half of the path, and if only the queue is not
+    // A window also limits a flow if it is more than half of the path, and if only the queue is not
     // filled.
     let near = ("delay = \"5 ms\"", "delay = \"200 ms\"");
     let told = notes(&[near]);
@@ -526,7 +530,7 @@ fn a_window_that_was_left_out_and_binds_is_reported() {
              which the flow never fills (rate 1 Mbit/s)"
         ]
     );
-    // A transfer that fits into the window is not limited by it, and a larger one is.
+    // A window does not limit a transfer that fits into it, but it limits a larger one.
     let transfers = |bytes: &str| {
         let kind = format!(
             "kind = \"transfers\", every = \"5 s\", size = {{ kind = \"fixed\", bytes = \"{bytes}\" }}"

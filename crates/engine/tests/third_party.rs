@@ -1,5 +1,5 @@
-//! SCTP by independent stacks in a world: each stack should carry everything over a lossy link, and
-//! runs should be reproducible byte by byte.
+//! Tests of SCTP by third-party stacks in a world: each stack should carry everything over a lossy
+//! link, and runs should be reproducible byte by byte.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 
@@ -22,7 +22,7 @@ workload = {{ kind = "bulk", total = "300 KiB", message = "700 B" }}
     )
 }
 
-/// The error of a spec that cannot be run.
+/// Error of a spec that cannot be run.
 fn refused(text: &str) -> String {
     match Plan::new(Request::new("third-party.toml", text)) {
         Ok(plan) => panic!("{} units", Unit::all(&plan).len()),
@@ -108,7 +108,8 @@ mod here {
                 value(&record, "retransmissions"),
             );
             assert!(again > 0.0, "{stack}: something was lost");
-            // 439 messages, each in a chunk; dcsctp splits some to fill packets.
+            // There are 439 messages, each in one chunk; dcsctp splits some of them to fill
+            // packets.
             let chunks = sent - again;
             match stack {
                 "dcsctp" => assert!((440.0..878.0).contains(&chunks), "{chunks}"),
@@ -147,8 +148,8 @@ mod here {
         }
     }
 
-    /// The study of stacks, shortened: each sender should deliver data over each path, and the
-    /// count of unnecessary retransmissions should not exceed that of all retransmissions.
+    /// The study of stacks, shortened: each sender should deliver data over each path, and
+    /// unnecessary retransmissions should not exceed all retransmissions.
     #[test]
     fn each_stack_serves_each_path_of_the_study() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stacks.toml");
@@ -168,8 +169,8 @@ mod here {
                 value.unwrap_or_else(|| panic!("{metric}: {:?}", record.metrics))
             };
             let goodput = value("goodput");
-            // The slowest is 10 Mbit/s, for which a window that never grows is 10 kB in 540 ms; the
-            // fastest is 50 Mbit/s.
+            // The slowest path has 10 Mbit/s, over which a window that never grows carries 10 kB in
+            // 540 ms. The fastest path has 50 Mbit/s.
             assert!(
                 (1e5..50e6).contains(&goodput),
                 "{:?}: {goodput}",

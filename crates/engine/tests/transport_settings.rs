@@ -1,11 +1,11 @@
-//! Settings of transports in a spec: their effects, and the errors of invalid ones.
+//! Tests of transport settings in a spec: their effects, and the errors of invalid ones.
 
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::transport;
 use anabranch_sctp::Config as SctpConfig;
 use anabranch_tcp::Config as TcpConfig;
 
-/// A spec of two hosts, with extra text at the top, and a transport.
+/// A spec of two hosts with a transport, and with extra text at the top.
 fn spec(top: &str, transport: &str) -> String {
     format!(
         r#"anabranch = 1
@@ -112,7 +112,7 @@ fn settings_that_do_not_go_together_are_named() {
     }
 }
 
-/// Westwood and binomial existed for TCP too, but no spec could name them.
+/// Regression test: Westwood and binomial were implemented for TCP, but specs could not name them.
 #[test]
 fn tcp_has_a_congestion_control() {
     for name in [
@@ -174,8 +174,8 @@ fn tcps_timeouts_go_together_too() {
     );
 }
 
-/// A sweep that compares a setting's partner off and on gives it an effect at one point; without
-/// that point it should have none at all.
+/// If a sweep switches on another setting on which this one depends, this one has an effect at one
+/// point and is accepted. Without that point it should be rejected.
 #[test]
 fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let experiment = |values: &str| {
@@ -194,7 +194,7 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     let both = spec(top, transport)
         + "\n[[experiment]]\nid = \"one\"\n\n[[experiment]]\nid = \"two\"\nparameters = { on = true }\n";
     assert_eq!(plan(both, &[]).map(drop), Ok(()));
-    // A point without the setting should not count.
+    // A point without the setting should not count as a point at which it has an effect.
     let swapped = spec("", r#"protocol = "sctp""#).replace(r#"{ protocol = "sctp" }"#, "\"$all\"")
         + "\n[[experiment]]\nid = \"one\"\n\n[[experiment.sweep]]\nname = \"all\"\npoints = [\n"
         + "{ x = \"a\", all = { protocol = \"tcp\" } },\n"
@@ -204,8 +204,8 @@ fn a_setting_may_wait_for_another_point_to_have_an_effect() {
     assert!(error.contains("without `partial_reliability`"), "{error}");
 }
 
-/// Settings that only a peer's application would use, or that no INIT offers, have no effect in a
-/// world.
+/// Settings that only a peer's program would use, or that no INIT offers, have no effect in a
+/// world, and are rejected.
 #[test]
 fn settings_that_no_flow_can_trigger_are_refused() {
     for (transport, words) in [

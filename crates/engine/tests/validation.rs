@@ -1,7 +1,7 @@
-//! Results of other programs for the paths of `validation/`, compared with five runs of ours. If
-//! ns-3.37 follows the texts, both should agree. If it departs from them, the page there describes
-//! how, and only the direction is checked. The results for Linux's TCP are checked against the page
-//! there.
+//! Comparison of five runs of this project with the results of other programs on the paths of
+//! `validation/`. If ns-3.37 follows the specifications, both should agree. If it differs from
+//! them, a page in the folder describes the difference, and only its direction is checked. The
+//! results of Linux's TCP are also checked against a page in their folder.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
-/// One of the folders: its file of means, the spec next to it, and the mapping from the coordinates
-/// of a point to the conditions of the file.
+/// A folder of `validation/`: its file of mean values, its spec, and the mapping from the
+/// coordinates of a point to the conditions in the file.
 struct Baseline {
     folder: &'static str,
     condition: fn(&[String]) -> String,
@@ -35,7 +35,7 @@ impl Baseline {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Means of the other program by place, condition and metric.
+    /// Mean values of the other program, by place, condition and metric.
     fn theirs(&self) -> BTreeMap<(String, String, String), f64> {
         let text = self.read(&format!("{}.csv", self.folder));
         let row = |line: &str| {
@@ -46,7 +46,7 @@ impl Baseline {
         text.lines().skip(1).map(row).collect()
     }
 
-    /// Means of our flow's measure at each point of an experiment.
+    /// Mean values of a metric in our runs, at each point of an experiment.
     fn ours(&self, experiment: &str, metric: &str) -> BTreeMap<String, f64> {
         let plan = Plan::new(
             Request::new("spec.toml", self.read("spec.toml")).with(|it| {
@@ -66,8 +66,8 @@ impl Baseline {
         sums
     }
 
-    /// Checks that our mean as a share of theirs lies between the two numbers. `named`: our name of
-    /// the metric, and theirs.
+    /// Checks that the ratio of our mean to theirs is between the two given numbers. `named` has
+    /// the name of the metric in our results and in theirs.
     fn held(&self, experiment: &str, named: [&str; 2], expected: &[(&str, f64, f64)]) {
         let (ours, theirs) = (self.ours(experiment, named[0]), self.theirs());
         for &(condition, least, most) in expected {
@@ -98,8 +98,8 @@ fn one_flow_alone() {
         ("bbr loss 0", 0.96, 1.02),
         ("bbr loss 0.001", 0.9, 1.25),
     ];
-    // No Reno-friendly region; the smoothed round-trip time instead of samples; BBR's first
-    // version, which collapses at losses.
+    // Differences in ns-3: CUBIC has no Reno-friendly region, the smoothed round-trip time is used
+    // in place of samples, and BBR is the first version, which collapses when packets are lost.
     let apart = [
         ("cubic loss 0.001", 1.3, 2.2),
         ("vegas loss 0", 1.8, 2.1),
@@ -115,8 +115,8 @@ fn two_flows_behind_each_discipline() {
     NS3.held("disciplines", GOODPUT, &all.map(|queue| (queue, 0.75, 1.3)));
 }
 
-/// Without loss both should fill the link, with similar windows. With losses both have the
-/// randomness of five or six runs.
+/// Without loss both should fill the link with similar windows. With losses both results have the
+/// randomness of only five or six runs.
 #[test]
 fn linux_alone() {
     let (filled, random) = ((0.99, 1.01), (0.75, 1.3));

@@ -1,25 +1,25 @@
-//! Statistics of samples, as named in specs.
+//! Statistics of a probe's samples, as named in specs.
 
 use anabranch_settings::spelled;
 
 /// A statistic of the samples of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregation {
-    /// The mean, weighted by the duration of each value.
+    /// Mean of the value over time: each value is weighted by its duration.
     Mean,
-    /// Fraction of the time in which the value is below `threshold`; 0 to 1.
+    /// Fraction of the time during which the value is below `threshold`; 0 to 1.
     Below,
-    /// The smallest value.
+    /// Minimum of the values.
     Least,
-    /// The largest value.
+    /// Maximum of the values.
     Most,
-    /// The mean of the samples, with equal weights.
+    /// Mean of the samples, all with the same weight.
     SampleMean,
     /// Number of samples.
     Count,
-    /// The sum of the samples.
+    /// Sum of the samples.
     Sum,
-    /// The mean time between consecutive samples, seconds; no value for fewer than two samples.
+    /// Mean time between consecutive samples, seconds; no value for fewer than two samples.
     MeanGap,
     /// Time of the first sample, seconds from the start of the run; no value without samples.
     FirstTime,
@@ -27,13 +27,13 @@ pub enum Aggregation {
 spelled!(Aggregation: Aggregation::Mean = "mean", Aggregation::Below = "below", Aggregation::Least = "least", Aggregation::Most = "most",
     Aggregation::SampleMean = "sample-mean", Aggregation::Count = "count", Aggregation::Sum = "sum", Aggregation::MeanGap = "mean-gap", Aggregation::FirstTime = "first-time");
 
-/// Weight of the samples of a window in a mean.
+/// Weight of a sample in a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighting {
-    /// The duration of each value.
+    /// Each value is weighted by its duration.
     #[default]
     Time,
-    /// Equal weights, as in a mean over the lines of a trace.
+    /// All samples have the same weight, as in a mean over the lines of a trace.
     Samples,
 }
 spelled!(Weighting: Weighting::Time = "time", Weighting::Samples = "samples");

@@ -1,4 +1,4 @@
-//! The client end of a flow whose transport is one connection, which is opened when the flow
+//! Client end of a flow whose transport is a single connection, which is opened when the flow
 //! starts.
 
 use anabranch_sim::Agent;
@@ -7,22 +7,24 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Feed, earlier};
 
-/// The transport-specific part: connecting, reading from the workload, and reporting.
+/// The transport-specific part of a client: connecting, sending the workload, and reporting.
 pub trait ClientTransport: 'static {
-    /// The connection type.
+    /// Type of the connection.
     type Connection: Transport + 'static;
 
-    /// Opens the connection; `None` if that failed, which is reported to the tally.
+    /// Opens the connection. Returns `None` if it fails; the failure is recorded in the flow's
+    /// statistics.
     fn connect(&mut self, now: Nanos) -> Option<Self::Connection>;
 
-    /// Hands over messages while there is buffer space, and closes after the last one. Polls the
-    /// feed even without buffer space, so that none of its deadlines stays in the past.
+    /// Passes messages to the connection while it has buffer space, and closes it after the last
+    /// message. The feed must be polled even without buffer space, so that none of its deadlines
+    /// stays in the past.
     fn top_up(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 
     /// Reports the progress of the connection since the last call.
     fn observe(&mut self, now: Nanos, connection: &mut Self::Connection, feed: &mut Feed);
 
-    /// Processes a received packet, for the connection or for the layer that encapsulates it.
+    /// Processes a received packet in the connection, or in the layer that encapsulates it.
     fn take(
         &mut self,
         connection: &mut Self::Connection,
@@ -34,7 +36,7 @@ pub trait ClientTransport: 'static {
         connection.handle_datagram(now, path, ecn, datagram);
     }
 
-    /// The next packet to send, from the connection or the layer that encapsulates it.
+    /// Returns the next packet to send from the connection, or from the layer that encapsulates it.
     fn give(
         &mut self,
         connection: &mut Self::Connection,
@@ -45,7 +47,7 @@ pub trait ClientTransport: 'static {
     }
 }
 
-/// Connects at its start time and sends its workload.
+/// Client agent that connects at its start time and sends its workload.
 pub struct Client<C: ClientTransport> {
     caller: C,
     feed: Feed,
@@ -53,7 +55,7 @@ pub struct Client<C: ClientTransport> {
 }
 
 impl<C: ClientTransport> Client<C> {
-    /// The client end of a flow.
+    /// Creates the client end of a flow.
     pub fn new(caller: C, feed: Feed) -> Self {
         Self {
             caller,

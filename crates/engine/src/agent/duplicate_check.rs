@@ -1,33 +1,33 @@
-//! Exactly-once check of messages: the source numbers the accepted messages, and the sink checks
-//! them off.
+//! Exactly-once check of messages: the source numbers the messages that the transport accepts, and
+//! the sink records their delivery.
 
 use std::collections::BTreeSet;
 
-/// The numbers of one association's messages. Memory depends on the degree of reordering, not on
-/// the number of messages.
+/// Message numbers of one association that were accepted and delivered. Memory depends on the
+/// degree of reordering and not on the number of messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DuplicateCheck {
     accepted: u64,
-    /// All messages below this number were delivered.
+    /// Number below which all messages were delivered.
     complete: u64,
-    /// Numbers delivered out of order above that.
+    /// Message numbers above `complete` that were delivered out of order.
     ahead: BTreeSet<u64>,
     repeated: u64,
     unknown: u64,
 }
 
 impl DuplicateCheck {
-    /// The number of the next message.
+    /// Number of the next message to be accepted.
     pub fn next(&self) -> u64 {
         self.accepted
     }
 
-    /// The transport accepted the next message.
+    /// Records that the transport accepted the next message.
     pub fn accept(&mut self) {
         self.accepted += 1;
     }
 
-    /// The message of that number was delivered.
+    /// Records that the message with this number was delivered.
     pub fn deliver(&mut self, number: u64) {
         if number >= self.accepted {
             self.unknown += 1;
@@ -40,12 +40,12 @@ impl DuplicateCheck {
         }
     }
 
-    /// Number of repeated deliveries, and of delivered messages that were never sent.
+    /// Number of repeated deliveries, plus deliveries of messages that were never sent.
     pub fn repeated(&self) -> u64 {
         self.repeated + self.unknown
     }
 
-    /// Number of messages that the transport accepted and that were not delivered.
+    /// Number of messages that the transport accepted but never delivered.
     pub fn missing(&self) -> u64 {
         self.accepted - self.complete - self.ahead.len() as u64
     }

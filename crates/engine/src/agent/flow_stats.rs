@@ -1,4 +1,4 @@
-//! Counters of one member of a flow during a run.
+//! Statistics of one member of a flow during a run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,28 +14,29 @@ use super::packets::PacketAccount;
 use super::series::{self, SampleBuffer};
 use super::transfers::{Arrived, Key, Transfers};
 
-/// A tally shared by a source and its sink.
+/// Statistics shared by the source and the sink of a member.
 pub type SharedFlowStats = Rc<RefCell<FlowStats>>;
 
-/// A recorded series of this member.
+/// A probe whose samples are recorded as a series of this member.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedProbe {
     /// The probe.
     pub probe: Probe,
     /// If set, only samples in this window are kept.
     pub window: Option<Window>,
-    /// Index of the series in the run's keys.
+    /// Index of the series in the list of recorded series of the run.
     pub key: u32,
 }
 
-/// Counts, meters and recorded series of one member.
+/// Counters, observers and recorded series of one member.
 #[derive(Debug, Default)]
 pub struct FlowStats {
-    /// Payload that reached the receiving application, without duplicates, bytes.
+    /// Payload that reached the receiving application, bytes; duplicates are not counted.
     pub delivered: u64,
-    /// Like `delivered`, with the header of each segment: chunk headers for SCTP, none for TCP.
+    /// Like `delivered`, plus the header of each segment: the chunk headers for SCTP, nothing for
+    /// TCP.
     pub delivered_segments: u64,
-    /// Number of messages that reached it.
+    /// Number of messages that reached the receiving application.
     pub messages: u64,
     /// Sum of the one-way delays of messages, nanoseconds.
     pub delay_sum: u128,
@@ -47,40 +48,40 @@ pub struct FlowStats {
     pub fast_retransmits: u64,
     /// Number of expired retransmission timers.
     pub timeouts: u64,
-    /// Number of window reductions because of ECN marks.
+    /// Number of window reductions in response to ECN marks.
     pub ecn_reductions: u64,
     /// Number of duplicate data segments received.
     pub duplicates: u64,
-    /// The reason of an early end, if there was one.
+    /// Reason why the member ended early, if it did.
     pub failed: Option<String>,
-    /// The observers of measures.
+    /// Observers that metrics need.
     pub observers: Vec<Observing>,
-    /// Series to record.
+    /// Probes whose samples are recorded.
     pub recorded: Vec<RecordedProbe>,
-    /// Recorded series that do not come from the transport.
+    /// Recorded series that are computed here and not by the transport.
     pub series: Vec<series::SeriesRecorder>,
-    /// Transfers of the flow, if a measure or an answer needs them.
+    /// Transfers of the flow, if a metric or an answer requires them.
     pub transfers: Option<Transfers>,
-    /// Exactly-once check of its messages, if a measure needs it.
+    /// Exactly-once check of the messages, if a metric requires it.
     pub once: Option<DuplicateCheck>,
-    /// Destination of samples.
+    /// Buffer to which recorded samples are appended.
     pub buffer: SampleBuffer,
-    /// Number of times that an allocation met the limit of the negotiated streams.
+    /// Number of times at which a stream allocation reached the number of negotiated streams.
     pub stream_limits_met: u64,
-    /// Data packets of the flow, if a measure needs them.
+    /// Data packets of the flow, if a metric requires them.
     pub packets: PacketAccount,
 }
 
-/// The effect of arrived bytes.
+/// Effects of bytes that arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArrivalEffect {
-    /// Size of the answer, if a request is complete.
+    /// Size of the answer that is now due in bytes, if a request is complete.
     pub asked: Option<u64>,
     /// Whether a transfer is complete, including its answer.
     pub complete: bool,
 }
 
-/// Probes recorded by a receiver; the others are recorded by a sender.
+/// Probes that only the receiver records; the sender records all others.
 const RECEIVING: [Probe; 6] = [
     Probe::Received,
     Probe::Duplicate,
@@ -90,21 +91,21 @@ const RECEIVING: [Probe; 6] = [
     Probe::Delivered,
 ];
 
-/// Probes recorded by both ends.
+/// Probes that both ends record.
 const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 
-/// Probes that are always counted, because all of them are rare.
+/// Probes that the sender always counts, because their events are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
     .with(Probe::EcnResponse)
     .with(Probe::Timeout);
 
-/// Like `COUNTED`, for a receiver.
+/// Probes that the receiver always counts.
 const COUNTED_BY_RECEIVER: ProbeSet = ProbeSet::NONE.with(Probe::Duplicate);
 
 impl FlowStats {
-    /// A tally with the given observers and series.
+    /// Creates statistics with the given observers and series.
     pub fn new(
         observers: Vec<Observing>,
         recorded: Vec<RecordedProbe>,
@@ -118,7 +119,7 @@ impl FlowStats {
         }
     }
 
-    /// The probes that the sending side must record.
+    /// Probes that the sender must enable.
     pub fn sender_probes(&self) -> ProbeSet {
         let wanted = self.metered_probes().union(self.recorded_probes());
         let of_sender = |probe: &&Probe| wanted.contains(**probe) && !RECEIVING.contains(probe);
@@ -126,7 +127,7 @@ impl FlowStats {
         all.fold(COUNTED, |set, probe| set.with(*probe))
     }
 
-    /// The probes that the receiving side must record.
+    /// Probes that the receiver must enable.
     pub fn receiver_probes(&self) -> ProbeSet {
         let wanted = self.metered_probes().union(self.recorded_probes());
         RECEIVING
@@ -149,7 +150,7 @@ impl FlowStats {
             .fold(ProbeSet::NONE, |set, recorded| set.with(recorded.probe))
     }
 
-    /// Processes a sample of the transport.
+    /// Counts a sample of the transport, and passes it to observers and records.
     pub fn sample(&mut self, sample: Sample) {
         match sample.probe {
             Probe::Retransmitted => self.retransmissions += 1,
@@ -163,8 +164,8 @@ impl FlowStats {
         self.record(sample);
     }
 
-    /// The initial congestion window of a sender in bytes, before the first answer of its peer: the
-    /// first value of the series and of its means.
+    /// Reports the initial congestion window of a sender in bytes, before the first packet from its
+    /// peer. It is the first value of the cwnd series and of its means.
     pub fn first_window(&mut self, at: Nanos, cwnd: f64) {
         let sample = Sample {
             at,
@@ -193,23 +194,24 @@ impl FlowStats {
         }
     }
 
-    /// Payload reached the application: `bytes`, and `headers` bytes that its segments added.
+    /// Counts `bytes` of payload that reached the application, and `headers` bytes for the headers
+    /// of its segments.
     pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
         self.delivered += bytes;
         self.delivered_segments += bytes + headers;
         self.tell(|observer| observer.deliver(at, bytes, headers));
     }
 
-    /// Whether payload is only counted, without observers, so that [`Self::count`] can replace the
-    /// detailed reports.
+    /// Whether no observer and no series needs details of deliveries, so that [`Self::count`] can
+    /// be used.
     #[inline]
     pub fn is_unwatched(&self) -> bool {
         let nobody = self.observers.is_empty() && self.series.is_empty();
         nobody && self.transfers.is_none() && self.once.is_none()
     }
 
-    /// Combines [`Self::deliver`] and, for messages with unknown delay, [`Self::message`]. It may
-    /// only be used if the tally [has no observers](Self::is_unwatched).
+    /// Counts payload and messages with unknown delay, like [`Self::deliver`] and [`Self::message`]
+    /// together. It must only be called if [no observer needs details](Self::is_unwatched).
     #[inline]
     pub fn count(&mut self, bytes: u64, headers: u64, messages: u64) {
         debug_assert!(self.is_unwatched(), "that was asked");
@@ -218,8 +220,8 @@ impl FlowStats {
         self.messages += messages;
     }
 
-    /// A whole message reached the application at `at`, `delay` after it was offered, if the delay
-    /// is known.
+    /// Counts a whole message that reached the application at `at`. `delay` is the time since it
+    /// was offered, if known.
     pub fn message(&mut self, at: Nanos, delay: Option<Nanos>) {
         self.messages += 1;
         if let Some(delay) = delay {
@@ -229,7 +231,7 @@ impl FlowStats {
         }
     }
 
-    /// The transport accepts a message as a transfer, after the earlier ones under the same key.
+    /// Records that the transport accepts a message as the next transfer under `key`.
     pub fn begin(&mut self, now: Nanos, key: Key, message: &Message) {
         if let Some(transfers) = &mut self.transfers {
             let answer = message.answer.map(|bytes| bytes as u64);
@@ -238,8 +240,8 @@ impl FlowStats {
         }
     }
 
-    /// A datagram arrived, `delay` after it was due. A message without a transfer is a transfer by
-    /// itself.
+    /// Records a datagram that arrived `delay` nanoseconds after it was due. The datagram counts as
+    /// a transfer.
     pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
         if let Some(transfers) = &mut self.transfers {
             let transfer = transfers.datagram(now, delay, bytes);
@@ -247,8 +249,9 @@ impl FlowStats {
         }
     }
 
-    /// Bytes arrived in order under a key: at the sink, or for answers at the source. Reports the
-    /// transfers that they complete, and returns the size of an answer that is now due.
+    /// Records bytes that arrived in order under `key`: at the sink, or, for answers, at the
+    /// source. Reports the transfers that they complete. Returns the size of an answer that is now
+    /// due.
     pub fn arrive(&mut self, now: Nanos, key: Key, bytes: u64) -> ArrivalEffect {
         let mut outcome = ArrivalEffect::default();
         let Some(transfers) = &mut self.transfers else {
@@ -265,20 +268,20 @@ impl FlowStats {
         outcome
     }
 
-    /// Emits the remaining values of recorded series at the end of the run, `now`.
+    /// Appends the remaining values of recorded series at the end of the run, `now`.
     pub fn settle(&mut self, now: Nanos) {
         for recorded in &mut self.series {
             recorded.show(&self.buffer, |series| series.settle(now));
         }
     }
 
-    /// Passes an observation to all observers.
+    /// Passes an observation to all observers and series.
     #[inline]
     fn tell(&mut self, show: impl Fn(&mut dyn Observer)) {
         tell(&mut self.observers, &mut self.series, &self.buffer, show);
     }
 
-    /// Ends the run: the current values last until `end`.
+    /// Ends the observation at `end`, until which the current values last.
     pub fn close(&mut self, end: Nanos) {
         for observing in &mut self.observers {
             observing.observer.close(end);

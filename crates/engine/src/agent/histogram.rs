@@ -1,18 +1,19 @@
-//! Distribution of values, for percentiles of any quantity.
+//! Histogram of weighted values, for percentiles of any quantity.
 
 use std::collections::BTreeMap;
 
 /// Maximum number of distinct values that are kept without rounding.
 const MAX_VALUES: usize = 1 << 16;
-/// Bits of the mantissa that are kept when values are rounded: 1 part in 2048.
+/// Bits of the mantissa that are kept when values are rounded, which is a precision of 1 part
+/// in 2048.
 const BITS: u32 = 11;
 
-/// Values with their weights. Up to 65,536 distinct values are kept exactly; beyond that, all are
-/// rounded down to 12 significant bits (0.05 %), so that memory does not grow with the length of a
-/// run.
+/// Distribution of values with weights. Up to 65,536 distinct values are kept exactly. Beyond that,
+/// all values are rounded down to 12 significant bits (0.05 %), so that memory does not grow with
+/// the length of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Keyed by the rank of the value in numeric order.
+    /// Weights of the values. The keys are the values, mapped to integers of the same order.
     weights: BTreeMap<u64, f64>,
     rounded: bool,
     count: u64,
@@ -53,7 +54,7 @@ impl Histogram {
         self.count += 1;
         self.weight += weight;
         self.sum += value * weight;
-        // Both zeros should count as one value.
+        // Adding 0.0 turns -0.0 into 0.0, because both zeros should count as one value.
         let place = place(value + 0.0);
         let place = if self.rounded { round(place) } else { place };
         *self.weights.entry(place).or_default() += weight;
@@ -91,16 +92,17 @@ impl Histogram {
         self.count
     }
 
-    /// The weighted mean; `None` without values.
+    /// Weighted mean of the values; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.weight)
     }
 
-    /// The smallest value such that at least `share` (0 to 1) of the weight belongs to values up to
-    /// it: the inverse of the empirical distribution, without interpolation. `None` without values.
+    /// Smallest value at which the cumulative weight reaches the fraction `share` (0 to 1) of the
+    /// total. This is the inverse of the empirical distribution, without interpolation. `None`
+    /// without values.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let total: f64 = self.weights.values().sum();
-        // The tolerance is needed because sums of weights have rounding errors in their last bits.
+        // The tolerance is necessary because sums of weights have rounding errors.
         let wanted = total * share * (1.0 - 1e-12);
         let mut below = 0.0;
         let mut last = None;

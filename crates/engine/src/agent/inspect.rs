@@ -1,17 +1,17 @@
-//! Packet inspection for the simulator: maps a packet to a flow and a data segment.
+//! Packet inspection for the simulator: finds the flow and the data segment of a packet.
 
 use anabranch_sim::{DataSegment, Inspect, Packet};
 
-/// A transport's interpretation of one of its packets.
+/// Content of a packet, as its transport reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketContent {
     /// No user data.
     NoData,
-    /// No data; the packet announces the first sequence number.
+    /// No user data; the packet announces the initial sequence number.
     Begins(u32),
-    /// Data; the first byte or chunk has this sequence number.
+    /// User data; the first byte or chunk has this sequence number.
     Data(u32),
-    /// Data without a sequence number.
+    /// User data without a sequence number.
     Datagram,
 }
 
@@ -22,38 +22,38 @@ impl PacketContent {
     }
 }
 
-/// Reads the bytes of a packet after its IP header.
+/// Reads the content of a packet from its bytes after the IP header.
 pub type Reader = Box<dyn Fn(&[u8]) -> PacketContent>;
 
-/// A member of a flow to recognise; its data travels from the first port to the second.
+/// A member of a flow whose data segments are recognised.
 pub struct Watched {
     /// IP protocol number.
     pub protocol: u8,
-    /// Source port and sink port.
+    /// Ports of the source and of the sink; data is sent from the first to the second.
     pub ports: [u16; 2],
     /// Difference between the sequence numbers of two consecutive full segments.
     pub step: u32,
-    /// Number of the flow in the simulator.
+    /// Number of the flow in the simulator, as reported in data segments.
     pub flow: u32,
-    /// Reads its packets.
+    /// Reads the content of the member's packets.
     pub read: Reader,
 }
 
-/// Recognises the segments of watched flows by their ports and sequence numbers.
+/// Recognises the data segments of flows by their ports and sequence numbers.
 pub struct Inspector {
     watched: Vec<(Watched, Option<Progress>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Progress {
-    /// Sequence number of the first data.
+    /// Sequence number of the first data segment.
     first: u32,
-    /// Number of the highest segment so far plus one.
+    /// Highest segment number so far plus one.
     next: u64,
 }
 
 impl Inspector {
-    /// An inspector for the given flows.
+    /// Creates an inspector for the given flows.
     pub fn new(watched: impl IntoIterator<Item = Watched>) -> Self {
         Self {
             watched: watched.into_iter().map(|watched| (watched, None)).collect(),

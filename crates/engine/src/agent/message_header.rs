@@ -1,21 +1,21 @@
-//! Stamps of messages: the offer time and the number, for the receiver.
+//! Stamp at the start of a message: its offer time and its number, for the receiver.
 
 use anabranch_transport::Nanos;
 use bytes::{Bytes, BytesMut};
 
-/// The stamp in the first bytes of a message: its offer time, and its number in its association.
+/// Stamp in the first bytes of a message: the offer time, and the number in its association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// Offer time.
+    /// Time at which the message was offered, nanoseconds.
     pub time: Nanos,
-    /// The number; `None` in a message that is too short for it.
+    /// Number of the message; `None` if the message is too short for it.
     pub number: Option<u64>,
 }
 
 impl MessageHeader {
     const WORD: usize = 8;
 
-    /// Writes the stamp to the start of a message, as far as it fits.
+    /// Writes the stamp to the start of a message. Parts that do not fit are omitted.
     pub fn write(self, message: &mut [u8]) {
         let words = [Some(self.time), self.number];
         for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
@@ -23,7 +23,7 @@ impl MessageHeader {
         }
     }
 
-    /// Reads the stamp from the start of a message; `None` if the message is too short.
+    /// Reads the stamp from the start of a message; `None` if the message is shorter than the time.
     pub fn read(message: &[u8]) -> Option<Self> {
         let mut words = message.chunks_exact(Self::WORD).map_while(|word| {
             let word = word.first_chunk::<8>()?;
@@ -36,7 +36,8 @@ impl MessageHeader {
     }
 }
 
-/// A message of `size` bytes; without a stamp it is a slice of `zeros`.
+/// Content of a message of `size` bytes: zeros, with the stamp at the start if there is one.
+/// Without a stamp it is a slice of `zeros`, so that nothing is copied.
 pub fn payload(zeros: &mut Bytes, size: usize, stamp: Option<MessageHeader>) -> Bytes {
     if let Some(stamp) = stamp {
         let mut stamped = BytesMut::zeroed(size);

@@ -1,4 +1,4 @@
-//! Quantities over a window of a run, accumulated during the run.
+//! Meters: quantities over a time window of a run, accumulated during the run.
 
 use super::aggregation::{Aggregation, Weighting};
 use anabranch_scenario::quantity::{Span, Window};
@@ -6,64 +6,67 @@ use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::observer::Observer;
 
-/// A quantity over a window of the run, for one measure.
+/// Meter of one quantity over one window, for one metric.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    /// The window.
+    /// Time window in which the quantity is measured.
     window: Window,
-    /// The quantity.
+    /// Measured quantity.
     kind: MeterKind,
-    /// Payload bytes, segments, or values weighted by time or by samples; the extreme for `least`
-    /// and `most`.
+    /// Accumulated sum: payload bytes, segments, or values weighted by time or by samples. For
+    /// `least` and `most`, the extreme value.
     pub sum: f64,
-    /// Segment bytes; nanoseconds; samples. 0 if there was no input.
+    /// Accumulated weight: segment bytes, nanoseconds, or number of samples. 0 if there was no
+    /// input.
     pub weight: f64,
-    /// The current value and its start.
+    /// Current value, and the time since which it is valid.
     standing: Option<(f64, Nanos)>,
-    /// For [`MeterKind::Blocked`]: the current window of the peer, flight size and cwnd.
+    /// For [`MeterKind::Blocked`]: the current receive window of the peer, flight size and cwnd,
+    /// bytes.
     windows: [f64; 3],
 }
 
-/// The quantity of a meter.
+/// Quantity that a meter measures.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeterKind {
-    /// Payload (`sum`) and segment bytes (`weight`) delivered.
+    /// Delivered payload (`sum`) and segment bytes (`weight`).
     Delivered,
     /// Data segments sent, including retransmissions.
     Segments {
-        /// Only those sent on this path.
+        /// If set, only segments sent on this path count.
         path: Option<u16>,
     },
-    /// The longest time without a delivery (`weight`, nanoseconds), and the end of it or of the
-    /// last later silence that lasted at least half as long and started within that duration after
-    /// the one before (`sum`, nanoseconds from the start of the window; infinite if the silence did
-    /// not end, 0 if no silence was longer than those before the window).
+    /// Longest time without a delivery (`weight`, nanoseconds) and its end (`sum`, nanoseconds from
+    /// the start of the window). A later silence replaces the end if it lasted at least half as
+    /// long, and started within that duration after the previous one. `sum` is infinite if the
+    /// silence did not end, and 0 if no silence was longer than those before the window.
     Silence,
-    /// Error of the samples of a probe: the mean of |sample - truth| / truth.
+    /// Mean relative error of the samples of a probe: |sample - truth| / truth.
     Error {
-        /// The probe.
+        /// Probe whose samples are compared.
         probe: Probe,
-        /// Only samples of this path.
+        /// If set, only samples of this path count.
         index: Option<u16>,
-        /// The true value, in the probe's unit, with the time from which it is valid.
+        /// True values in the unit of the probe, each with the time from which it is valid.
         truth: Vec<(Nanos, f64)>,
-        /// Weight of samples.
+        /// Weight of a sample in the mean.
         weighting: Weighting,
     },
-    /// Samples of a probe.
+    /// A statistic of the samples of a probe.
     Probe {
-        /// The probe.
+        /// Probe that is measured.
         probe: Probe,
-        /// Only samples of this path or stream.
+        /// If set, only samples of this path or stream count.
         index: Option<u16>,
-        /// The statistic to compute.
+        /// Statistic that is computed.
         take: Aggregation,
-        /// For [`Aggregation::Below`].
+        /// Threshold of [`Aggregation::Below`], in the unit of the probe.
         threshold: f64,
     },
-    /// Time in which the peer's window is below the threshold and the flight size below cwnd.
+    /// Time for which the receive window limits the sender: the peer's window is below the
+    /// threshold, and the flight size is below cwnd.
     Blocked {
-        /// Bytes.
+        /// Threshold of the peer's window, bytes.
         threshold: f64,
     },
 }
@@ -72,9 +75,9 @@ const SENT: [Probe; 2] = [Probe::Sent, Probe::Retransmitted];
 const WINDOWS: [Probe; 3] = [Probe::PeerRwnd, Probe::FlightSize, Probe::Cwnd];
 
 impl MeterKind {
-    /// Mean of cwnd, weighted by time.
+    /// Mean of cwnd over time.
     pub const CWND_BY_TIME: Self = Self::cwnd(Aggregation::Mean);
-    /// Mean of the samples of cwnd.
+    /// Mean of the samples of cwnd, all with the same weight.
     pub const CWND_BY_SAMPLES: Self = Self::cwnd(Aggregation::SampleMean);
 
     const fn cwnd(take: Aggregation) -> Self {
@@ -88,7 +91,7 @@ impl MeterKind {
 }
 
 impl Meter {
-    /// A meter without input.
+    /// Creates a meter without input.
     pub fn new(kind: MeterKind, window: Window) -> Self {
         Self {
             window,
@@ -96,28 +99,28 @@ impl Meter {
             sum: 0.0,
             weight: 0.0,
             standing: None,
-            // The sender must not count as blocked before all three values are known.
+            // With these values the sender does not count as blocked until all three are known.
             windows: [f64::INFINITY, f64::INFINITY, 0.0],
         }
     }
 
-    /// Shifts the window to count from `start`.
+    /// Shifts the window, so that its times count from `start`.
     pub fn starting(mut self, start: Nanos) -> Self {
         self.window = Window(self.window.0.map(|at| Span(at.0.saturating_add(start))));
         self
     }
 
-    /// Whether the meter measures the samples of this probe only.
+    /// Whether the meter measures only samples of this probe.
     fn is_of(&self, wanted: Probe) -> bool {
         matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
     }
 
-    /// Records that no data was delivered from the last delivery, or the start of the window, until
-    /// `at`. At that time there was a delivery, or the run ended.
+    /// Records a silence: no data was delivered from the last delivery, or the start of the window,
+    /// until `at`. At `at` there was a delivery (`delivered`), or the run ended.
     fn silent_until(&mut self, at: Nanos, delivered: bool) {
         let [begin, end] = self.window.0.map(|span| span.0);
-        // The longest silence before the window is taken as normal. A small window, for example,
-        // gives a silence in each round trip.
+        // Silences up to the longest one before the window count as normal, because a small
+        // congestion window, for example, causes a silence in each round trip.
         let (usual, last) = self.standing.unwrap_or((0.0, begin.min(at)));
         if at < begin {
             let silence = at.saturating_sub(last) as f64;
@@ -126,8 +129,7 @@ impl Meter {
         }
         let since = last.max(begin);
         let silence = at.min(end).saturating_sub(since) as f64;
-        // If data has been delivered for longer than the longest silence, the earlier failure is
-        // over.
+        // If data was delivered for longer than the longest silence, the earlier failure has ended.
         let follows = since.saturating_sub(begin) as f64 <= self.sum + self.weight;
         let counts = silence > self.weight || follows && silence >= self.weight / 2.0;
         self.weight = self.weight.max(silence);
@@ -153,7 +155,7 @@ impl Meter {
         }
     }
 
-    /// Counts the time since the previous sample, if both are in the window.
+    /// Adds the time since the previous sample, if both samples are in the window.
     fn gap(&mut self, at: Nanos) {
         if !self.window.contains(at) {
             return;
@@ -170,7 +172,7 @@ impl Meter {
         }
     }
 
-    /// Adds a value that was valid from `from` to `to`.
+    /// Adds a value that was valid from `from` to `to`, nanoseconds.
     fn stood(&mut self, from: Nanos, to: Nanos, value: f64) {
         let [begin, end] = self.window.0;
         let (from, to) = (from.max(begin.0), to.min(end.0));
@@ -184,7 +186,7 @@ impl Meter {
             MeterKind::Error { truth, .. } => {
                 let until = truth.iter().skip(1).map(|(from, _)| *from);
                 let steps = truth.iter().zip(until.chain([Nanos::MAX]));
-                // There is no truth and therefore no error before the first step.
+                // Before the first step there is no true value, so no error is counted.
                 for (&(since, truth), until) in steps {
                     let stood = to.min(until).saturating_sub(from.max(since));
                     self.sum += (value - truth).abs() / truth * stood as f64;
@@ -286,7 +288,8 @@ impl Observer for Meter {
     }
 
     fn first_window(&mut self, sample: &Sample) {
-        // The other statistics of cwnd start when there are windows to compare.
+        // Other statistics of cwnd ignore the initial window, because they start with the first
+        // sample.
         if self.is_of(sample.probe) {
             self.sample(sample);
         }
@@ -335,7 +338,8 @@ mod tests {
         }
     }
 
-    /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, until the end at 10 s; the window is 1 to 5 s.
+    /// A meter that has received 9000 at 0 s, 1000 at 2 s and 1500 at 3 s, until the end at 10 s;
+    /// its window is 1 to 5 s.
     fn seen(take: Aggregation) -> Meter {
         let mut meter = of(take);
         for (second, value) in [(0, 9000.0), (2, 1000.0), (3, 1500.0)] {
@@ -397,17 +401,18 @@ mod tests {
             meter.close(end * SECOND);
             (meter.weight / 1e9, meter.sum / 1e9)
         };
-        // 1 s is before the window; then silences of 1, 5, 1 and 2 s follow, the last one until the
-        // end.
+        // The longest silence before the window was 1 s. In the window there are silences of 1, 5,
+        // 1 and 2 s, the last one until the end.
         let ends = [1, 3, 4, 9, 10, 12, 14, 16, 18];
         assert_eq!(heard(&ends, 20), (5.0, 7.0));
-        // Silences of 1, 2, 2 and 2 s, as caused by timeouts with a maximum of 2 s: the last of
-        // them should count.
+        // Silences of 1, 2, 2 and 2 s, as caused by timeouts with a maximum of 2 s: the end of the
+        // last one should count.
         assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
-        // Silences of 4 and 4 s; then data is delivered for 5 s, so the silence of 3 s should count
+        // Silences of 4 and 4 s. Data is then delivered for 5 s, so the silence of 3 s should count
         // as another failure.
         assert_eq!(heard(&[6, 10, 11, 12, 13, 14, 15, 18], 18), (4.0, 8.0));
-        // There was a silence of 1 s before the window, too, so 1 s should count as normal.
+        // There was also a silence of 1 s before the window, so silences of 1 s should count as
+        // normal.
         assert_eq!(heard(&[0, 1, 2, 3, 4, 5], 5), (1.0, 0.0));
         // A delivery after the end of the window should not end the silence.
         assert_eq!(heard(&[3, 25], 30), (17.0, f64::INFINITY));
@@ -423,7 +428,8 @@ mod tests {
             weighting: Weighting::Samples,
         };
         let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
-        // Before there is a truth; exact; 20 over 100; 25 under 50.
+        // A sample before there is a true value, an exact one, one 20 above 100, and one 25
+        // below 50.
         for (second, value) in [(0, 7.0), (1, 100.0), (2, 120.0), (3, 25.0)] {
             meter.sample(&sample(second, Probe::RateEstimate, value));
         }
@@ -445,7 +451,8 @@ mod tests {
             weighting: Weighting::Time,
         };
         let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
-        // Correct for 2 s from 2 s on, twice the truth for 1 s, then correct again.
+        // The estimate is correct from 2 s on for 2 s, then twice the true value for 1 s, and then
+        // correct again.
         for (second, value) in [(2, 100.0), (5, 50.0)] {
             meter.sample(&sample(second, Probe::RateEstimate, value));
         }

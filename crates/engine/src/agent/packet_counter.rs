@@ -1,4 +1,4 @@
-//! Packet tap that counts the data packets of all flows.
+//! Packet tap that counts the data packets of each flow.
 
 use std::rc::Rc;
 
@@ -8,16 +8,16 @@ use anabranch_transport::Nanos;
 use super::flow_stats::SharedFlowStats;
 use super::inspect::{PacketContent, Reader};
 
-/// Assigns packets to flows by their ports, and counts them.
+/// Counts data packets for the member of a flow to which their ports belong.
 pub struct PacketCounter {
-    /// The first source port and the first sink port; member `n` uses the `n`-th port after each.
+    /// First source port and first sink port; member `n` has the `n`-th port after each.
     ports: [u16; 2],
-    /// The tallies of all members of all flows in order, with the readers of their packets.
+    /// Statistics of the members of all flows in order, each with the reader of its packets.
     members: Vec<(SharedFlowStats, Reader)>,
 }
 
 impl PacketCounter {
-    /// A counter for members with consecutive ports from `ports` on.
+    /// Creates a counter for members with consecutive ports from `ports` on.
     pub fn new(
         ports: [u16; 2],
         members: impl IntoIterator<Item = (SharedFlowStats, Reader)>,
@@ -28,7 +28,7 @@ impl PacketCounter {
         }
     }
 
-    /// The tally of the member whose data is in `packet`, and the data.
+    /// Statistics of the member to which a data packet belongs, and the content of the packet.
     fn tally(&self, packet: &Packet) -> Option<(SharedFlowStats, PacketContent)> {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;

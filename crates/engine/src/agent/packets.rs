@@ -1,32 +1,32 @@
-//! Data packets as a network trace shows them: sent, received, and their delays.
+//! Data packets as a network trace shows them: numbers sent and received, and delays.
 
 use anabranch_sim::Packet;
 use anabranch_transport::Nanos;
 
 use super::inspect::PacketContent;
 
-/// The packets of one member of a flow that carry data from its source to its sink, including
+/// Counters of the packets that carry data of one member from its source to its sink, including
 /// retransmissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketAccount {
-    /// Sent by the source.
+    /// Packets sent by the source.
     pub sent: u64,
-    /// Delivered to the sink.
+    /// Packets delivered to the sink.
     pub received: u64,
-    /// Delays from the time at which the source sent them.
+    /// Delays since the source sent the packets.
     pub from_host: Delays,
-    /// Delays from the start of their transmission on the first link.
+    /// Delays since transmission on the first link began.
     pub from_wire: Delays,
-    /// The first packets.
+    /// Delays of the first packets, individually.
     pub first: FirstPackets,
 }
 
-/// Sums of delays.
+/// Sums of the delays of many packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
     /// Sum of the delays, nanoseconds.
     pub sum: u128,
-    /// Sum of their squares.
+    /// Sum of the squares of the delays, nanoseconds squared.
     pub squares: u128,
 }
 
@@ -38,13 +38,14 @@ impl Delays {
     }
 }
 
-/// The first packets of a member and their fates. A retransmission counts as the same packet.
+/// The first data packets of a member, with their delays. A retransmission counts as the same
+/// packet as the original.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstPackets {
-    /// Sequence number of the first data, time of the first transmission, and the delays after
-    /// arrival.
+    /// For each packet: sequence number of its first data, time of its first transmission, and its
+    /// delays if it arrived.
     packets: Vec<(u32, Nanos, Option<[Nanos; 2]>)>,
-    /// Number of arrived packets.
+    /// Number of packets in the list that have arrived.
     arrived: usize,
 }
 
@@ -52,8 +53,9 @@ impl FirstPackets {
     /// Maximum number of packets kept.
     pub const MAX_PACKETS: usize = 64;
 
-    /// Delays of the `number`-th packet sent, from 0: from the host and from its wire, nanoseconds.
-    /// For a retransmitted packet they count from the first transmission.
+    /// Delays of the `number`-th packet sent (from 0) in nanoseconds: since the host sent it, and
+    /// since its transmission began. For a retransmitted packet both start at the first
+    /// transmission.
     pub fn delays(&self, number: usize) -> Option<[Nanos; 2]> {
         self.packets.get(number)?.2
     }
@@ -92,8 +94,8 @@ impl FirstPackets {
 }
 
 impl PacketAccount {
-    /// Mean and mean square of delays, in milliseconds and their squares; not finite if no packet
-    /// was received.
+    /// Mean (milliseconds) and mean square (milliseconds squared) of delays; not finite if no
+    /// packet was received.
     pub fn moments(&self, delays: &Delays) -> [f64; 2] {
         let count = self.received as f64;
         [

@@ -13,20 +13,20 @@ use anabranch_transport::{Nanos, Path, Probe, Sample};
 
 use super::flow_stats::SharedFlowStats;
 
-/// Maximum number of paths of a store, which is more than any world has.
+/// Maximum number of paths in a store, which is more than any world has.
 const MAX_PATHS: usize = 1 << 20;
-/// Default lifetime of saved parameters.
+/// Default lifetime of saved parameters, nanoseconds.
 const LIFETIME: Nanos = 3600 * SECOND;
 
-/// A store of saved parameters, shared by the flows that name it.
+/// Store of saved congestion control parameters, shared by the flows that name it.
 pub type Store = Rc<RefCell<SavedPaths<Path>>>;
 
-/// The stores of a world, by their names in flows.
+/// All stores of a world, by the names that flows use.
 #[derive(Debug, Default)]
 pub struct Stores(BTreeMap<String, Store>);
 
 impl Stores {
-    /// The settings of a flow with Careful Resume, including its store.
+    /// Careful Resume of a flow, with its store and parameters; `None` if the flow does not use it.
     pub fn of(&mut self, flow: &Flow) -> Option<Resume> {
         let name = flow.resume.as_ref()?;
         let store = self.0.entry(name.clone());
@@ -42,37 +42,38 @@ impl Stores {
     }
 }
 
-/// The data that both ends of a flow need to resume.
+/// Data that both ends of a flow need for Careful Resume.
 #[derive(Clone, Debug)]
 pub struct Resume {
     store: Store,
     lifetime: Nanos,
-    /// The settings of its controllers.
+    /// Parameters of the flow's congestion controllers.
     pub parameters: ResumeParameters,
 }
 
-/// One end of a flow with Careful Resume: it takes saved parameters at its start, and saves its
-/// observations.
+/// Careful Resume at one end of a flow: takes saved parameters when a path is first used, and saves
+/// its own observations.
 #[derive(Debug)]
 pub struct Resuming {
     resume: Resume,
-    /// The host's first address, for transports that leave the local address unspecified.
+    /// First address of the host, for transports that leave the local address unspecified.
     home: IpAddr,
     tally: SharedFlowStats,
     paths: BTreeMap<Path, Use>,
 }
 
-/// State of a path in use.
+/// State of a path that the flow uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
-    /// Whether the parameters in the store are in use by this flow.
+    /// Whether the flow has taken the saved parameters of the path, so that no other flow may use
+    /// them.
     taken: bool,
-    /// Number of phase changes already reported to the tally.
+    /// Number of phase changes already recorded in the statistics.
     told: usize,
 }
 
 impl Resuming {
-    /// An end of a flow.
+    /// Creates the state for one end of a flow.
     pub fn new(resume: Resume, home: IpAddr, tally: SharedFlowStats) -> Self {
         Self {
             resume,
@@ -82,7 +83,7 @@ impl Resuming {
         }
     }
 
-    /// The path as the key of the store.
+    /// Key of a path in the store, with the host's address if the local address is unspecified.
     fn key(&self, path: Path) -> Path {
         match path.local.is_unspecified() {
             true => Path::new(self.home, path.remote),
@@ -90,8 +91,8 @@ impl Resuming {
         }
     }
 
-    /// The saved parameters for a path that the flow starts to use, if it may use them. Called once
-    /// per path.
+    /// Saved parameters for a path that the flow starts to use; `None` if there are none or the
+    /// flow may not use them. Must be called once per path.
     pub fn take(&mut self, now: Nanos, index: u16, path: Path) -> Option<SavedParameters> {
         let path = self.key(path);
         if self.paths.contains_key(&path) {
@@ -106,7 +107,7 @@ impl Resuming {
         saved
     }
 
-    /// Saves the observations of a path's controller, and reports changes of its phase.
+    /// Saves the observations of a path's controller, and records changes of its phase.
     pub fn observe(&mut self, now: Nanos, index: u16, path: Path, state: &CarefulResume) {
         let path = self.key(path);
         let known = self.paths.entry(path).or_default();
@@ -136,7 +137,7 @@ impl Resuming {
         });
     }
 
-    /// Releases the saved parameters for use by others, because the association ended.
+    /// Releases the saved parameters for other flows, because the association has ended.
     pub fn end(&mut self) {
         for (path, known) in &mut self.paths {
             if std::mem::take(&mut known.taken) {

@@ -1,4 +1,4 @@
-//! Series of a member that are computed during a run.
+//! Series of values that are computed during a run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,45 +9,45 @@ use anabranch_transport::{Nanos, time};
 
 use super::observer::Observer;
 
-/// Samples to be written to a series file: the index of the series in the run's keys, and the
-/// sample.
+/// Buffer of samples for a series file, each with the index of its series in the run.
 pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
-/// A value of a series.
+/// One value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesValue {
-    /// Time. The values of a series are in order of time.
+    /// Time of the value, nanoseconds. The values of a series are in the order of time.
     pub at: Nanos,
-    /// Index of the subject if a series has several: a path, a stream.
+    /// Index of the path or stream, if the series has several.
     pub index: u16,
-    /// The value.
+    /// Value in the unit of the series.
     pub value: f64,
 }
 
-/// Computes a series from its observations.
+/// Observer that computes a series.
 pub trait Series: Observer {
-    /// The next known value. Called after each observation until there is none.
+    /// Returns the next known value of the series. It is called after each observation until it
+    /// returns `None`.
     fn poll(&mut self) -> Option<SeriesValue>;
 
-    /// The run ends at `now`, so all remaining values are known.
+    /// Computes all remaining values, because the run ends at `now`.
     fn settle(&mut self, now: Nanos) {
         let _ = now;
     }
 }
 
-/// A recorded series.
+/// A series that is computed and recorded.
 #[derive(Debug)]
 pub struct SeriesRecorder {
-    /// The observer that computes it.
+    /// Observer that computes the series.
     pub series: Box<dyn Series>,
     /// If set, only values in this window are kept.
     pub window: Option<Window>,
-    /// Index of the series in the run's keys.
+    /// Index of the series in the list of recorded series of the run.
     pub key: u32,
 }
 
 impl SeriesRecorder {
-    /// Passes an observation to the series, and stores the resulting values.
+    /// Passes an observation to the series, and stores the values that become known.
     pub fn show(&mut self, out: &SampleBuffer, show: impl FnOnce(&mut dyn Series)) {
         show(&mut *self.series);
         while let Some(told) = self.series.poll() {

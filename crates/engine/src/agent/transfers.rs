@@ -1,8 +1,8 @@
-//! Transfers of one member: the start of each and the arrival of its last byte.
+//! Transfers of one member: the start of each, and the arrival of its last byte.
 //!
-//! A transfer starts when its workload offers it, regardless of buffer space, and ends when its
-//! last byte reaches the receiving application. A transfer with an answer ends with the last byte
-//! of the answer.
+//! A transfer starts when its workload offers it, whether or not the transport has buffer space,
+//! and ends when its last byte reaches the receiving application. A transfer with an answer ends
+//! with the last byte of the answer.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,16 +11,16 @@ use anabranch_transport::Nanos;
 /// A complete transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The time at which it was due.
+    /// Time at which the transfer was due, nanoseconds.
     pub begin: Nanos,
-    /// Arrival of its last byte.
+    /// Arrival time of the transfer's last byte, nanoseconds.
     pub end: Nanos,
     /// Sizes of the request and of the answer, bytes.
     pub sizes: [u64; 2],
 }
 
 impl Transfer {
-    /// Duration.
+    /// Duration of the transfer, nanoseconds.
     pub fn time(&self) -> Nanos {
         self.end.saturating_sub(self.begin)
     }
@@ -32,34 +32,33 @@ struct Open {
     begin: Nanos,
     size: u64,
     answer: Option<u64>,
-    /// Whether the request is complete, and the answer is in progress.
+    /// Whether the request is complete and the answer is in transfer.
     answering: bool,
-    /// Bytes still to arrive: of the request, then of the answer.
+    /// Bytes that have not arrived yet: of the request, and then of the answer.
     left: u64,
 }
 
-/// Effect of the bytes that arrived last.
+/// Effect of arriving bytes on the transfers of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// A transfer is complete.
     Whole(Transfer),
-    /// A request is complete, and its answer should have this number of bytes.
+    /// A request is complete, and its answer has this number of bytes.
     Asked(u64),
 }
 
-/// Identifies the bytes of a transfer on arrival.
+/// Key under which the bytes of a transfer arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// Position on a stream of ordered bytes or messages. A transport without streams uses stream
-    /// 0.
+    /// A stream of ordered bytes or messages. Transports without streams use stream 0.
     Stream(u16),
-    /// Number of the message that carries it.
+    /// Number of the message that carries the transfer.
     Number(u64),
 }
 
-/// The transfers of a member, in the order of bytes under each key.
+/// Transfers of a member; under each key they are ordered as their bytes arrive.
 ///
-/// Memory depends on the transfers in progress, not on their total.
+/// Memory depends on the number of transfers in progress, and not on their total.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
     under_way: BTreeMap<Key, VecDeque<Open>>,
@@ -68,7 +67,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// The transport accepts a transfer, after the earlier ones under the same key.
+    /// Records that the transport accepts a transfer, as the last one under `key`.
     pub fn begin(&mut self, key: Key, begin: Nanos, size: u64, answer: Option<u64>) {
         self.offered += 1;
         self.under_way.entry(key).or_default().push_back(Open {
@@ -80,8 +79,8 @@ impl Transfers {
         });
     }
 
-    /// Bytes arrived in order under a key: of requests at the sink, of answers at the source. Calls
-    /// `tell` for each transfer that they complete.
+    /// Records bytes that arrived in order under `key`: of requests at the sink, and of answers at
+    /// the source. Calls `tell` for each request and transfer that they complete.
     pub fn arrive(&mut self, key: Key, now: Nanos, mut bytes: u64, mut tell: impl FnMut(Arrived)) {
         let Some(open) = self.under_way.get_mut(&key) else {
             return;
@@ -95,7 +94,7 @@ impl Transfers {
                 return;
             }
             if let (Some(answer), false) = (first.answer, first.answering) {
-                // From now on the entry counts the bytes of the answer, which travel in the
+                // From now on the entry counts the bytes of the answer, which are sent in the
                 // opposite direction.
                 (first.answering, first.left) = (true, answer);
                 tell(Arrived::Asked(answer));
@@ -114,12 +113,12 @@ impl Transfers {
         }
     }
 
-    /// Counts an offered transfer that identifies itself: a datagram.
+    /// Counts an offered datagram, which is a transfer without a key.
     pub fn count_offered(&mut self) {
         self.offered += 1;
     }
 
-    /// A datagram arrived, `delay` after it was due.
+    /// Records a datagram that arrived `delay` nanoseconds after it was due.
     pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) -> Transfer {
         self.complete += 1;
         Transfer {

@@ -1,5 +1,5 @@
-//! Generation of the manual's page of keys: every section of a spec with its allowed contents, from
-//! the JSON Schema and therefore from the types that read it.
+//! Generation of the manual's page of keys, from the JSON Schema. The page shows every section of a
+//! spec with its allowed contents, and is always consistent with the types that read a spec.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ all sections of a spec and their keys, like `anabranch schema`. [spec.md](spec.m
 groups. A key is optional unless its default is *required*. Every value can also be a parameter (`\"$rate\"`) or an expression.
 ";
 
-/// The sections in the usual order of a spec; others follow.
+/// Sections in the usual order of a spec; all other sections follow.
 const ORDER: [&str; 14] = [
     "parameters",
     "world",
@@ -37,7 +37,7 @@ const ORDER: [&str; 14] = [
     "claim",
 ];
 
-/// Types that are documented on another page: name in the schema, description, and page.
+/// Types that another page describes: name in the schema, description, and page.
 const ELSEWHERE: [(&str, &str, &str); 7] = [
     (LossModel::NAME, LossModel::WHAT, "settings.md"),
     (QueueDiscipline::NAME, QueueDiscipline::WHAT, "settings.md"),
@@ -56,7 +56,7 @@ const ELSEWHERE: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The page: the keys at the top level, then each section with its tables.
+/// Generates the page of keys: those at the top level, and then each section with its tables.
 pub fn keys() -> String {
     let schema = json_schema(&Standard::default());
     let empty = Map::new();
@@ -85,13 +85,13 @@ pub fn keys() -> String {
     page
 }
 
-/// Writer for tables of keys.
+/// Writer of the page of keys.
 struct Writer<'a> {
     definitions: &'a Map<String, Value>,
 }
 
 impl<'a> Writer<'a> {
-    /// Writes the section at a path, if it is one, and its subsections.
+    /// Writes the section at a path and its subsections, if the schema describes a section.
     fn section(
         &self,
         page: &mut String,
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The keys of a table, required keys first.
+    /// Writes the keys of a table, required keys first.
     fn rows(&self, page: &mut String, path: &str, table: &'a Map<String, Value>) {
         let empty = Map::new();
         let keys = table.get("properties").and_then(Value::as_object);
@@ -188,7 +188,7 @@ impl<'a> Writer<'a> {
                 }
                 _ => self.takes(plain(schema), &format!("{path}.{key}")),
             };
-            // At the top level the description of a text belongs to the key and not to a type.
+            // At the top level, the description of a text belongs to the key and not to its type.
             let takes = match takes == text(schema) {
                 true => "text".to_owned(),
                 false => takes,
@@ -199,7 +199,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Describes the allowed values.
+    /// Describes the values that a schema allows.
     fn takes(&self, schema: &'a Value, path: &str) -> String {
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
             return self.named(name.rsplit('/').next().unwrap_or(name), path);
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
             Some("number") => "a number".to_owned(),
             Some("boolean") => "true or false".to_owned(),
             Some("string") => match (text(schema), schema.pointer("/examples/0")) {
-                // A full sentence describes the key and not its values.
+                // A full sentence describes the key and not its values, so it is not used here.
                 (phrase, _) if !phrase.is_empty() && !phrase.ends_with('.') => phrase,
                 (_, Some(example)) => format!("text such as `{example}`"),
                 (_, None) => "text".to_owned(),
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Describes the values of a type, or refers to the page with the description.
+    /// Describes the values of a type, or refers to the page that describes them.
     fn named(&self, name: &'a str, path: &str) -> String {
         if let Some((_, what, page)) = ELSEWHERE.iter().find(|(known, ..)| *known == name) {
             return format!("[{what}]({page})");
@@ -289,7 +289,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A list of items of a form.
+/// Description of a list whose items have the description `item`.
 fn list_of(item: &str) -> String {
     match item.strip_prefix("a list; each item is ") {
         Some(inner) => format!("a list of lists; each of their items is {inner}"),
@@ -297,8 +297,8 @@ fn list_of(item: &str) -> String {
     }
 }
 
-/// Joins several allowed forms. If a form and a list of this form are allowed, the list comes last.
-/// "a whole number" is omitted if "a number" is allowed.
+/// Joins the descriptions of alternative forms. If both a form and a list of this form are allowed,
+/// the list is last. "a whole number" is omitted if "a number" is allowed.
 fn either(mut forms: Vec<String>) -> String {
     if forms.iter().any(|form| form == "a number") {
         forms.retain(|form| form != "a whole number");
@@ -316,7 +316,7 @@ fn either(mut forms: Vec<String>) -> String {
     text
 }
 
-/// A property without the alternative of a parameter's name, because that is allowed everywhere.
+/// A property without the alternative of a parameter's name, because every key allows that.
 fn plain(schema: &Value) -> &Value {
     match schema
         .get("anyOf")
@@ -335,7 +335,7 @@ fn is_parameter(schema: &Value) -> bool {
     pattern.is_some_and(|pattern| pattern.starts_with("\\$"))
 }
 
-/// The types that a schema refers to, itself or for its items.
+/// Names of the types that a schema refers to, directly or for its items.
 fn references(schema: &Value) -> impl Iterator<Item = &str> {
     let mut names = Vec::new();
     let mut open = vec![schema];
@@ -366,7 +366,7 @@ fn is_list(schema: &Value) -> bool {
     schema.get("items").is_some()
 }
 
-/// The tables that a definition allows.
+/// Alternative tables that a definition allows.
 fn forms(definition: &Value) -> impl Iterator<Item = &Value> {
     let many = ["oneOf", "anyOf"];
     let many = many
@@ -375,7 +375,7 @@ fn forms(definition: &Value) -> impl Iterator<Item = &Value> {
     std::iter::once(definition).chain(many.flatten())
 }
 
-/// A description on one line.
+/// Description of a schema on one line.
 fn text(schema: &Value) -> String {
     let text = schema.get("description").and_then(Value::as_str);
     let words: Vec<&str> = text.unwrap_or_default().split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! Capacity on demand: delay of assignments, and the share of assigned slots that was used.
+//! Metrics of capacity on demand: the delay of assignments, and the share of assigned slots that
+//! was used.
 
 use anabranch_settings::{KindEntry, kind};
 use anabranch_sim::Assignments;
@@ -8,17 +9,17 @@ use super::common_parameters::LINK;
 use super::{BoxedMetric, Metric, Name, RunData};
 
 kind! {
-    /// The parameter of both metrics.
+    /// Parameter of both metrics: the link.
     struct AssignmentConfig {
         link: String as LINK;
     }
-    /// Time from a request for capacity to the superframe in which it has been assigned completely
-    /// (VBDC), or in which a requested rate has its first slot (RBDC), s: the mean
-    /// (`assignment_delay_mean`) and the maximum (`assignment_delay_max`). For links with the queue
-    /// `dvb-rcs2`.
+    /// Delay of capacity assignments, s: time from a request to the superframe in which the
+    /// requested volume is assigned completely (VBDC), or in which a requested rate gets its first
+    /// slot (RBDC). The values are the mean (`assignment_delay_mean`) and the maximum
+    /// (`assignment_delay_max`). For links with the queue `dvb-rcs2`.
     pub(super) static DELAY: KindEntry<BoxedMetric> = "assignment_delay", |it, ()| Ok(it.of(Quantity::Delay));
-    /// Bytes of packets in the assigned slots of a link, % of the bytes of these slots. For links
-    /// with the queue `dvb-rcs2`.
+    /// Share of assigned slots that was used, %: bytes of packets in the assigned slots of a link,
+    /// divided by the capacity of these slots in bytes. For links with the queue `dvb-rcs2`.
     pub(super) static EFFICIENCY: KindEntry<BoxedMetric> =
         "assignment_efficiency", |it, ()| Ok(it.of(Quantity::Efficiency));
 }

@@ -3,24 +3,24 @@
 use anabranch_settings::{FromParameters, Kind, Parameters, Refusal, Setting, Value, spelled};
 use anabranch_transport::{Nanos, Probe};
 
-/// A time.
+/// Value kind of a time.
 pub const TIME: Kind = Kind::duration(0, Nanos::MAX);
 
-/// The flow of a metric.
+/// Parameter `flow`: the flow that a metric observes.
 pub const FLOW: Setting = Setting::new(
     "flow",
     " The flow; `flow[1]` is one member of it.",
     Kind::Name("flow"),
 );
 
-/// The link of a metric.
+/// Parameter `link`: the link that a metric observes.
 pub const LINK: Setting = Setting::new(
     "link",
     " The link; `link[1]` is one member of it.",
     Kind::Name("link"),
 );
 
-/// The part of the run to measure.
+/// Parameter `window`: the part of the run that is measured.
 pub const WINDOW: Setting = Setting::new(
     "window",
     " The part of the run to measure: `[\"10 s\", \"20 s\"]`. Default: the whole run.",
@@ -28,7 +28,7 @@ pub const WINDOW: Setting = Setting::new(
 )
 .optional();
 
-/// Several parts of the run, each with a separate value.
+/// Parameter `windows`: several parts of the run, each with a separate value.
 pub const WINDOWS: Setting = Setting::new(
     "windows",
     " Instead of `window`: several named parts of the run. Each part gives a measure whose name ends with the name of the part: `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
@@ -38,7 +38,7 @@ pub const WINDOWS: Setting = Setting::new(
 
 const PAIR: Kind = Kind::Tuple(&[TIME, TIME]);
 
-/// The zero point of windows.
+/// Parameter `clock`: the time from which windows count.
 pub const CLOCK: Setting = Setting::new(
     "clock",
     " Where the times of windows start: at the beginning of the `run`, or at the start of each \
@@ -47,18 +47,18 @@ pub const CLOCK: Setting = Setting::new(
 )
 .or("run");
 
-/// The zero point of a measure's windows.
+/// Time from which the windows of a metric count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clock {
     /// The start of the run.
     #[default]
     Run,
-    /// The start of each member.
+    /// The start of each member of the flow.
     Flow,
 }
 spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
 
-/// Restriction to the samples of one path or stream.
+/// Parameter `index`: only samples of one path or stream count.
 pub const INDEX: Setting = Setting::new(
     "index",
     " Only samples with this index (of a path or stream). Default: all samples.",
@@ -66,24 +66,24 @@ pub const INDEX: Setting = Setting::new(
 )
 .optional();
 
-/// Restriction to one path.
+/// Parameter `path`: only one path counts.
 pub const PATH: Setting = Setting {
     name: "path",
     about: " Only on this path; 0 is the primary path. Default: all paths.",
     ..INDEX
 };
 
-/// The name of a measure.
+/// Parameter `name`: the name of a measure.
 pub const NAME: Setting = Setting::new(
     "name",
     " The measure's name in results: letters, digits and `_`.",
     Kind::Text("letters, digits and `_`"),
 );
 
-/// The name of a measure, from the parameter [`NAME`].
+/// Name of a measure, from the parameter [`NAME`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureName(
-    /// Letters, digits and `_`.
+    /// The name, which consists of letters, digits and `_`.
     pub String,
 );
 
@@ -99,12 +99,12 @@ impl FromParameters for MeasureName {
     }
 }
 
-/// Whether a text consists of letters, digits and `_`.
+/// Whether a text consists only of letters, digits and `_`, and is not empty.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Checks `statistic`, one word or a list of several: the statistics to compute from the samples.
+/// Checks the parameter `statistic`: no statistic may be listed twice.
 pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     let again = |(at, take): (usize, &T)| takes[..at].contains(take);
     match takes.iter().enumerate().any(again) {
@@ -117,15 +117,15 @@ pub(super) fn check_takes<T: PartialEq>(takes: &[T]) -> Result<(), Refusal> {
     }
 }
 
-/// The bytes that count as carried.
+/// Definition of the bytes that count as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// Payload that reached the applications, without duplicates: the sum of throughputs over the
-    /// link's rate, as in papers.
+    /// Payload that reached the applications, without duplicates. Its sum over the flows divided by
+    /// the link's rate is the utilisation of many papers.
     #[default]
     UniquePayload,
-    /// Like `UniquePayload`, plus the header of each segment, as SCTP's windows and ns-2's packets
-    /// count: 16 bytes for each SCTP chunk, nothing for TCP.
+    /// Like `UniquePayload`, plus the header of each segment, as in SCTP's windows and ns-2's
+    /// packets: 16 bytes for each SCTP chunk, none for TCP.
     UniqueSegments,
     /// Every byte on the wire, including headers and retransmissions.
     Wire,
@@ -133,7 +133,7 @@ pub enum Counting {
 spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueSegments = "unique-segments",
     Counting::Wire = "wire");
 
-/// The parameter for the bytes that count as carried.
+/// Parameter `counting`: the definition of the bytes that count as carried.
 pub const COUNTING: Setting = Setting::new(
     "counting",
     " What to count. `unique-payload`: payload that reached the applications, once (the \
@@ -144,5 +144,5 @@ pub const COUNTING: Setting = Setting::new(
 )
 .or("unique-payload");
 
-/// A probe of a flow.
+/// Parameter `probe`: a probe of a flow.
 pub const PROBE: Setting = Setting::new("probe", " The probe, such as `peer_rwnd`.", Probe::KIND);

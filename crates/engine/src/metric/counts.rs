@@ -1,4 +1,4 @@
-//! Events of a flow, counted over all its members.
+//! Metrics that count events of a flow over all its members.
 
 use anabranch_settings::{KindEntry, kind};
 use anabranch_transport::Probe;
@@ -15,7 +15,7 @@ kind! {
     struct Events {
         flow: String as FLOW;
     }
-    /// Number of retransmissions, by fast retransmit and by timeout.
+    /// Number of retransmitted data segments, by fast retransmit and by timeout.
     pub(super) static RETRANSMISSIONS: KindEntry<BoxedMetric> = "retransmissions", |it, ()| {
         Ok(it.count("retransmissions", "segments", (Probe::Retransmitted, |tally| tally.retransmissions)))
     };
@@ -27,30 +27,31 @@ kind! {
     pub(super) static TIMEOUTS: KindEntry<BoxedMetric> = "timeouts", |it, ()| {
         Ok(it.count("timeouts", "events", (Probe::Timeout, |tally| tally.timeouts)))
     };
-    /// Number of reductions of a congestion window because the receiver reported a mark (`ecn` of
-    /// transport and queue): at most one reduction per window of data.
+    /// Number of congestion window reductions because the receiver reported a mark (`ecn` of
+    /// transport and queue); at most one reduction per window of data.
     pub(super) static MARK_REDUCTIONS: KindEntry<BoxedMetric> = "ecn_reductions", |it, ()| {
         Ok(it.count("ecn_reductions", "events", (Probe::EcnResponse, |tally| tally.ecn_reductions)))
     };
     /// Number of data segments (SCTP: DATA chunks) that the receiving transport had already
-    /// received: unnecessary retransmissions, or duplicates made by the network.
+    /// received. Such segments are unnecessary retransmissions, or duplicates created by the
+    /// network.
     pub(super) static DUPLICATES_RECEIVED: KindEntry<BoxedMetric> = "duplicates_received", |it, ()| {
         Ok(it.count("duplicates_received", "segments", (Probe::Duplicate, |tally| tally.duplicates)))
     };
     /// Number of times at which a stream allocation would have used more streams than were
-    /// negotiated; consecutive times count once.
+    /// negotiated. Consecutive times count as one.
     pub(super) static STREAM_LIMITS_MET: KindEntry<BoxedMetric> = "stream_limits_met", |it, ()| {
         Ok(it.count("stream_limits_met", "events", (Probe::StreamsInUse, |tally| tally.stream_limits_met)))
     };
 }
 
-/// A probe, and the counter of a tally.
+/// A probe, and the counter of its events in the statistics of a member.
 type Counted = (Probe, fn(&FlowStats) -> u64);
 
-/// A counter that every tally has.
+/// Metric of a counter that the statistics of every member have.
 struct Count {
     name: Name,
-    /// The probe that is required for the count.
+    /// Probe that must be enabled for the counter.
     probe: Probe,
     of: fn(&FlowStats) -> u64,
 }
@@ -77,7 +78,7 @@ impl Metric for Count {
 }
 
 kind! {
-    /// Transmissions over time.
+    /// Parameters of the number of transmitted segments.
     struct SegmentsSent {
         flow: String as FLOW;
         path: Option<u16> as PATH;

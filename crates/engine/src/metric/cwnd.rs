@@ -1,4 +1,4 @@
-//! The congestion window.
+//! Mean congestion window.
 
 use anabranch_settings::{KindEntry, Value, kind};
 
@@ -11,16 +11,16 @@ use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// The window over time.
+    /// Parameters of the mean congestion window.
     struct MeanCwnd {
         flow: String as FLOW;
-        /// Weight of samples: `time`: the duration of each value; `samples`: all samples have the
-        /// same weight, as in a mean over the lines of a trace.
+        /// Weight of samples. `time`: each value is weighted by its duration; `samples`: all
+        /// samples have the same weight, as in a mean over the lines of a trace.
         weighting: Weighting = "time", Weighting::KIND;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Mean congestion window, segments: mean over the members. With `weighting = "samples"` the
-    /// name is `mean_cwnd_samples`.
+    /// Mean congestion window, segments: mean over the members of the flow. With `weighting =
+    /// "samples"` the name is `mean_cwnd_samples`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "mean_cwnd", |it, ()| Ok(Box::new(it));
 }
 

@@ -1,4 +1,4 @@
-//! Delay of messages between applications.
+//! One-way delay of messages between applications.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{KindEntry, kind};
@@ -12,7 +12,7 @@ use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
 kind! {
-    /// The mean.
+    /// Parameters of the mean delay.
     struct MeanDelay {
         flow: String as FLOW;
     }
@@ -20,7 +20,7 @@ kind! {
     pub(super) static MEAN: KindEntry<BoxedMetric> = "mean_one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
-/// Messages carry their offer time.
+/// Metrics of delay need messages that carry their offer time.
 const DELAYS: Needs = Needs {
     delays: true,
     numbers: false,
@@ -52,20 +52,20 @@ impl Metric for MeanDelay {
 }
 
 kind! {
-    /// The distribution.
+    /// Parameters of the distribution of delays.
     struct Delays {
         flow: String as FLOW;
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// One-way delay of messages, s: percentiles over all members together. The delay is the time
-    /// from the acceptance of a message by the transport (TCP: of a write) until the last byte of
-    /// the message reaches the receiving application. A message counts in the window in which it
+    /// One-way delay of messages, s: percentiles over the messages of all members. The delay is the
+    /// time from the acceptance of a message by the transport (TCP: of a write) until the last byte
+    /// of the message reaches the receiving application. A message counts in the window in which it
     /// arrives.
     pub(super) static DISTRIBUTION: KindEntry<BoxedMetric> = "one_way_delay", |it, ()| Ok(Box::new(it));
 }
 
-/// The delays of one member's messages.
+/// Observer of the delays of one member's messages.
 #[derive(Debug)]
 struct Delayed {
     window: Window,

@@ -1,4 +1,4 @@
-//! Data delivered to the receiving application.
+//! Metrics of the data that reached the receiving application.
 
 use anabranch_settings::{KindEntry, Refusal, kind};
 use anabranch_transport::time;
@@ -11,13 +11,13 @@ use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// Payload over time.
+    /// Parameters of goodput.
     struct Goodput {
         flow: String as FLOW;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Unique payload that reached the receiving application, bit/s over the window: the sum over
-    /// the members.
+    /// Goodput, bit/s: unique payload that reached the receiving application, divided by the length
+    /// of the window; sum over the members.
     pub(super) static GOODPUT: KindEntry<BoxedMetric> = "goodput", |it, ()| Ok(Box::new(it));
 }
 
@@ -58,7 +58,7 @@ kind! {
         flow: String as FLOW;
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// Full segments' worth of unique payload that reached the receiving application: mean over the
+    /// Unique payload that reached the receiving application, in full segments: mean over the
     /// members.
     pub(super) static SEGMENTS_DELIVERED: KindEntry<BoxedMetric> =
         "segments_delivered", |it, ()| it.build(false);

@@ -1,4 +1,4 @@
-//! Times without a delivery to the receiving application.
+//! Metrics of the times without a delivery to the receiving application.
 
 use anabranch_settings::{KindEntry, kind};
 
@@ -16,12 +16,12 @@ kind! {
         over: TimeWindows as [WINDOW, WINDOWS];
     }
     /// End of the longest time in the window without a delivery to the receiving application, in
-    /// seconds from the beginning of the window. With a window that begins when a path fails, this
-    /// is the time to resume. A later time without a delivery is merged with the longest one if it
-    /// is at least half as long, and if the deliveries between the two lasted for a shorter time.
-    /// The value is 0 if no time without a delivery in the window is longer than those before the
-    /// window; there is no value if no data is delivered after the longest one. Mean over the
-    /// members.
+    /// seconds from the start of the window. If the window starts when a path fails, this is the
+    /// time until transmission resumes. A later time without a delivery is combined with the
+    /// longest one if it is at least half as long and if data was delivered for a shorter time
+    /// between them. The value is 0 if no time without a delivery in the window is longer than
+    /// those before the window. There is no value if no data is delivered after the longest one.
+    /// Mean over the members.
     pub(super) static RECOVERY_TIME: KindEntry<BoxedMetric> =
         "recovery_time", |it, ()| Ok(it.of("recovery_time", |meter| meter.sum));
     /// Longest time without a delivery to the receiving application, s: mean over the members.
@@ -31,7 +31,7 @@ kind! {
 
 struct Silence {
     name: &'static str,
-    /// The value in nanoseconds.
+    /// Value of the meter in nanoseconds.
     of: fn(&Meter) -> f64,
     flow: String,
     over: TimeWindows,

@@ -1,4 +1,4 @@
-//! Errors of estimates.
+//! Errors of probes that are estimates.
 
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
@@ -19,15 +19,15 @@ kind! {
         flow: String as FLOW;
         probe: Probe as PROBE;
         index: Option<u16> as INDEX;
-        /// Times in ascending order, each with the true rate from that time on:
-        /// `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
+        /// True rates, in the order of time: each with the time from which it is valid, as in `[["0
+        /// s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
         truth: Vec<(Nanos, u64)>, Kind::List(&Kind::Tuple(&[TIME, Kind::rate(1, 1_000_000_000_000)]));
-        /// Weight of samples: `samples`: all samples have the same weight; `time`: the time until
-        /// the next sample.
+        /// Weight of samples. `samples`: all samples have the same weight; `time`: each sample is
+        /// weighted by the time until the next one.
         weighting: Weighting = "samples", Weighting::KIND;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Error of a probe that is an estimate: the mean of |sample - truth| / truth, %.
+    /// Relative error of a probe that estimates a rate, %: mean of |sample - truth| / truth.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "estimate_error", |it, ()| {
         if it.truth.is_empty() || it.truth.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
             let message = "the truth has at least one step, and the times of its steps rise";

@@ -1,4 +1,4 @@
-//! Fairness: how flows share a resource.
+//! Fairness between flows: comparisons of throughputs.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 
@@ -10,16 +10,16 @@ use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// Two flows side by side.
+    /// Parameters of the comparison of two flows.
     struct Increase {
-        /// The flow that is compared.
+        /// Flow that is compared.
         of: String as FLOW;
-        /// The flow to compare with.
+        /// Flow with which it is compared.
         over: String as FLOW;
         counting: Counting as COUNTING;
     }
-    /// Increase of the throughput of `of` compared with that of `over`, in % (sums over each
-    /// group). The name of the series contains both names: `sctp over tcp`.
+    /// Increase of the throughput of `of` over that of `over`, %; the throughput of a flow is the
+    /// sum over its members. The series is named after both flows, as in `sctp over tcp`.
     pub(super) static THROUGHPUT_INCREASE: KindEntry<BoxedMetric> =
         "throughput_increase", |it, ()| Ok(Box::new(it));
 }
@@ -38,11 +38,11 @@ impl Metric for Increase {
 }
 
 kind! {
-    /// Shares of flows or members.
+    /// Parameters of Jain's index.
     struct Jain {
-        /// The flows. Default: all flows.
+        /// Flows that are compared. Default: all flows.
         flows: Vec<String> = none, Kind::List(&Kind::Name("flow"));
-        /// Count each flow once, as the sum of its members.
+        /// Count each flow once, with the sum of its members.
         groups: bool = false, Kind::Flag;
         counting: Counting as COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
@@ -117,7 +117,8 @@ impl Metric for Jain {
     }
 }
 
-/// Jain's index of shares: 1 if all are equal, 1 / n if one has everything.
+/// Jain's fairness index of `shares`: 1 if all n shares are equal, and 1 / n if only one is
+/// above 0.
 fn jain(shares: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     for share in shares {
@@ -132,7 +133,8 @@ fn jain(shares: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::jain;
 
-    /// Bounds of Jain's index for the two groups of Table III of alamgir2002 (printed increases).
+    /// Bounds of Jain's index for the two groups of Table III of alamgir2002, computed from the
+    /// printed increases.
     #[test]
     fn two_groups_of_which_one_has_more() {
         for (increase, expected) in [

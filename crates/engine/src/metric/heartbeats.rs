@@ -1,4 +1,4 @@
-//! Overhead of HEARTBEATs.
+//! Overhead of HEARTBEAT chunks.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, kind};
 use anabranch_transport::Probe;
@@ -10,19 +10,21 @@ use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// Bytes of HEARTBEATs.
+    /// Parameters of the overhead of HEARTBEATs.
     struct Overhead {
         flow: String as FLOW;
         path: Option<u16> as PATH;
-        /// Assumed size of a HEARTBEAT or its answer, instead of the actual size; with `of`.
+        /// Assumed size of a HEARTBEAT or HEARTBEAT ACK packet, in place of the actual size;
+        /// requires `of`.
         packet: Option<u64> = none, Kind::bytes(1, 65_535);
-        /// Rate of a link to compare with, instead of the delivered payload; with `packet`.
+        /// Rate of a link with which the bytes are compared, in place of the delivered payload;
+        /// requires `packet`.
         of: Option<u64> = none, Kind::rate(1, 1_000_000_000_000);
     }
-    /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached
-    /// the receiving application. The measure's name is `overhead`. With `packet` and `of`:
-    /// `packet` bytes for each HEARTBEAT and each answer, % of the bytes that a link with the rate
-    /// `of` carries during the run; the name is `overhead_of_link`.
+    /// Size of the IP packets with HEARTBEAT and HEARTBEAT ACK chunks, % of the unique payload that
+    /// reached the receiving application. The value is named `overhead`. With `packet` and `of`:
+    /// `packet` bytes for each HEARTBEAT and each HEARTBEAT ACK, % of the bytes that a link with
+    /// the rate `of` carries during the run; the value is named `overhead_of_link`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "heartbeat_overhead", |it, ()| {
         if it.packet.is_some() != it.of.is_some() {
             let message =

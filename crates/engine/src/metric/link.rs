@@ -1,4 +1,4 @@
-//! Counters of links.
+//! Metrics of links: utilisation, drops and marks.
 
 use anabranch_scenario::names::Name as Of;
 use anabranch_scenario::quantity::Window;
@@ -12,15 +12,15 @@ use super::window::TimeWindows;
 use super::{BoxedMetric, Metric, Name, Needs, RunData};
 
 kind! {
-    /// Bytes that a link carried.
+    /// Parameters of the utilisation of a link.
     struct Utilization {
         link: String as LINK;
         counting: Counting as COUNTING;
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or
-    /// with `counting = "wire"` the bytes on the wire in the forward direction (the name then ends
-    /// with `_wire`). The series is named `all`.
+    /// Utilisation of a link, % of its rate. By default it is the sum of the flows' throughputs
+    /// divided by the rate, as in papers. With `counting = "wire"` it counts the bytes on the wire
+    /// in the forward direction, and the name ends with `_wire`. The series is named `all`.
     pub(super) static UTILIZATION: KindEntry<BoxedMetric> = "link_utilization", |it, ()| Ok(Box::new(it));
 }
 
@@ -49,7 +49,7 @@ impl Metric for Utilization {
     }
 }
 
-/// Utilization of a link in percent. NaN if no data is available for the window.
+/// Utilisation of a link, %. NaN if no data is available for the window.
 fn utilization(seen: &RunData<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
     let outcome = seen.outcome;
     let parsed = Of::parse(name);
@@ -76,7 +76,7 @@ fn utilization(seen: &RunData<'_>, name: &str, counting: Counting, window: Optio
     bytes as f64 * 8.0 / capacity * 100.0
 }
 
-/// The traffic carried by the end of the run.
+/// Snapshot of the traffic carried until the end of the run.
 fn at_the_end(seen: &RunData<'_>) -> Snapshot {
     let outcome = seen.outcome;
     let links = outcome.links.iter().map(|link| link.members.clone());
@@ -88,12 +88,12 @@ kind! {
     /// The parameters of [`Drops`].
     struct DropsConfig {
         link: String as LINK;
-        /// One reason, such as `queue-full` or `loss`; `each`: one value for each reason. Default:
-        /// the sum over all reasons.
+        /// One reason, such as `queue-full` or `loss`, or `each` for a separate value per reason.
+        /// Default: the sum over all reasons.
         reason: Option<String> = none, Kind::Registered(reasons);
     }
-    /// Packets that a link dropped, in both directions, in all members. With `reason` the name of
-    /// the measure is `drops_` and the reason.
+    /// Number of packets that a link dropped, over both directions and all members. With `reason`
+    /// the value is named `drops_` and the reason.
     pub(super) static DROPS: KindEntry<BoxedMetric> = "drops", |it, ()| Ok(Box::new(Drops {
         reasons: match it.reason.as_deref() {
             None => vec![None],
@@ -104,7 +104,7 @@ kind! {
     }));
 }
 
-/// The word for a separate value per reason.
+/// Value of `reason` for a separate value per reason.
 const EACH: &str = "each";
 
 fn reasons() -> Vec<Choice> {
@@ -114,7 +114,7 @@ fn reasons() -> Vec<Choice> {
 
 struct Drops {
     link: String,
-    /// `None` stands for the sum over all reasons.
+    /// Reasons to count; `None` is the sum over all reasons.
     reasons: Vec<Option<DropReason>>,
 }
 
@@ -142,12 +142,12 @@ impl Metric for Drops {
 }
 
 kind! {
-    /// Marks of a link.
+    /// Parameter of the marks of a link.
     struct Marks {
         link: String as LINK;
     }
-    /// Packets that a link's queues marked (ECN, CE) instead of dropping them, in both directions,
-    /// in all members.
+    /// Number of packets that the queues of a link marked with CE (ECN), over both directions and
+    /// all members.
     pub(super) static MARKS: KindEntry<BoxedMetric> = "marks", |it, ()| Ok(Box::new(it));
 }
 
@@ -161,7 +161,7 @@ impl Metric for Marks {
     }
 }
 
-/// The sum over both directions of all members of a link.
+/// Sum of a counter over both directions of all members of a link.
 fn over_members(seen: &RunData<'_>, link: &str, of: impl Fn(&LinkStats) -> u64) -> f64 {
     let members = seen.link_members(link);
     if members.is_empty() {

@@ -1,4 +1,4 @@
-//! Load of the members of a group of links, such as those of a constellation.
+//! Load of the links of a group, for example of a constellation.
 
 use anabranch_settings::{KindEntry, kind};
 
@@ -6,15 +6,14 @@ use super::common_parameters::LINK;
 use super::{BoxedMetric, Metric, Name, RunData};
 
 kind! {
-    /// The load of the members of a link.
+    /// Parameter of the load: the group of links.
     struct LinkLoad {
         link: String as LINK;
     }
-    /// Share of the run in which the transmitters of a link's members were transmitting, %. Each
-    /// direction of a member has one transmitter. The measures are the median over the transmitters
-    /// that sent a packet (`link_load_median`), their 95th percentile (`link_load_p95`), the
-    /// maximum (`link_load_max`), and the share of the transmitters that sent a packet
-    /// (`link_load_used`, %).
+    /// Share of the run during which the transmitters of a link's members were busy, %. Each
+    /// direction of a member has one transmitter. Values: the median over the transmitters that
+    /// sent a packet (`link_load_median`), their 95th percentile (`link_load_p95`), the maximum
+    /// (`link_load_max`), and the share of transmitters that sent a packet (`link_load_used`, %).
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "link_load", |it, ()| Ok(Box::new(it));
 }
 
@@ -28,8 +27,8 @@ impl Metric for LinkLoad {
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
         let members = seen.link_members(&self.link);
         let duration = seen.outcome.duration as f64;
-        // Members of a group are alike. If none of them has sent backward, the links are used
-        // forward only.
+        // If no member has sent backward, only forward transmitters count, because the links are
+        // then used in one direction.
         let one_way = members
             .iter()
             .all(|[_, backward]| backward.offered.packets == 0);

@@ -7,18 +7,18 @@ use super::{BoxedMetric, FlowFacts, Metric, Name, Needs, RunData};
 use crate::agent::duplicate_check::DuplicateCheck;
 
 kind! {
-    /// The flow whose messages are ticked off.
+    /// Parameter of the message counters: the flow whose messages are checked.
     struct MessagesConfig {
         flow: String as FLOW;
     }
-    /// Number of repeated deliveries of messages to the receiving application; the first delivery
-    /// of each message does not count. For flows over SCTP with messages of at least 16 B, which
-    /// carry their number.
+    /// Number of repeated deliveries of messages to the receiving application, not counting the
+    /// first delivery of each message. Requires a flow over SCTP with messages of at least 16 B, in
+    /// which the number of the message fits.
     pub(super) static REPEATED: KindEntry<BoxedMetric> =
         "duplicate_messages", |it, ()| Ok(it.count("duplicate_messages", DuplicateCheck::repeated));
-    /// Number of messages that the transport accepted and that never reached the receiving
-    /// application. Messages in transit at the end of a run count as lost; stop the flow earlier to
-    /// avoid this.
+    /// Number of messages that the transport accepted but that never reached the receiving
+    /// application. Messages in transit at the end of a run count as lost, so the flow should stop
+    /// earlier.
     pub(super) static MISSING: KindEntry<BoxedMetric> =
         "lost_messages", |it, ()| Ok(it.count("lost_messages", DuplicateCheck::missing));
 }
@@ -39,13 +39,14 @@ impl MessagesConfig {
     }
 }
 
-/// Bytes that a message needs for its offer time and its number.
+/// Size of the offer time and the number in a message, bytes.
 pub(super) const ROOM: u64 = 16;
 
-/// Checks that the messages of a flow can carry numbers.
+/// Checks that the messages of a flow are large enough to carry numbers, and are delivered
+/// reliably.
 pub(super) fn numbered(flow: &FlowFacts<'_>) -> Result<(), String> {
     let name = &flow.flow.name;
-    // Only a transport with a window qualifies, because a lost datagram is never delivered.
+    // The transport must have a window and retransmit, because a lost datagram is never delivered.
     if !(flow.messages && flow.window) {
         return Err(format!(
             "{name:?} does not run over SCTP; only SCTP delivers messages"

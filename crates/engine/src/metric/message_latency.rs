@@ -1,4 +1,4 @@
-//! Age of messages of certain sizes on arrival: small messages among large ones, frames of a video.
+//! Latency of messages by size, for example of small messages among large ones, or of video frames.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Kind, KindEntry, kind};
@@ -16,26 +16,26 @@ use crate::agent::transfers::Transfer;
 const SIZE: Kind = Kind::bytes(0, 1 << 40);
 
 kind! {
-    /// Ages of messages of some sizes.
+    /// Parameters of the latency of messages.
     struct Age {
         flow: String as FLOW;
         name: MeasureName as [NAME];
-        /// Size of the smallest message that counts.
+        /// Minimum size of the messages that count.
         at_least: u64 = "0 B", SIZE;
-        /// Size of the largest message that counts. No limit if left out.
+        /// Maximum size of the messages that count. Default: no limit.
         at_most: Option<u64> = none, SIZE;
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// Age of messages on arrival, s: the time from the generation of a message at its source until
-    /// its last byte reaches the receiving application. Only messages with a size from `at_least`
-    /// to `at_most` count, so that classes of messages in one flow are separated. A message counts
-    /// in the window in which it is generated; abandoned messages do not count. For flows over SCTP
-    /// with messages of at least 16 B.
+    /// Latency of messages, s: time from the generation of a message at its source until its last
+    /// byte reaches the receiving application. Only messages with a size from `at_least` to
+    /// `at_most` count, so that classes of messages in one flow can be measured separately. A
+    /// message counts in the window in which it is generated; abandoned messages do not count.
+    /// Requires a flow over SCTP with messages of at least 16 B.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "message_latency", |it, ()| Ok(Box::new(it));
 }
 
-/// The ages of one member's messages.
+/// Observer of the latencies of one member's messages.
 #[derive(Debug)]
 struct Aged {
     window: Window,

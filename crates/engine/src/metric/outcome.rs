@@ -1,4 +1,4 @@
-//! The counters of a run, as metrics read them.
+//! Outcome of a run: the statistics that metrics read.
 
 use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::rates::RateOverTime;
@@ -10,34 +10,34 @@ use super::snapshot::Snapshot;
 use crate::agent::flow_stats::FlowStats;
 use crate::agent::observer::{Observer, Observing};
 
-/// The counters of a run.
+/// Statistics of all flows and links of a run.
 #[derive(Debug)]
 pub struct RunOutcome {
-    /// The flows, in the order of the spec.
+    /// Flows, in the order of the spec.
     pub flows: Vec<FlowOutcome>,
-    /// The links, in the order of the spec.
+    /// Links, in the order of the spec.
     pub links: Vec<LinkOutcome>,
-    /// Snapshots at the requested moments, in order; empty if snapshots were not possible.
+    /// Snapshots at the requested times, in order; empty for runs that cannot record them.
     pub marks: Vec<Snapshot>,
-    /// Length of the run.
+    /// Length of the run, nanoseconds.
     pub duration: Nanos,
 }
 
-/// The counters of a flow.
+/// Statistics of a flow.
 #[derive(Debug)]
 pub struct FlowOutcome {
-    /// Name.
+    /// Name of the flow.
     pub name: String,
-    /// Bytes of a full segment in the units of its window.
+    /// Size of a full segment in bytes, as counted by the flow's congestion window.
     pub segment: u64,
-    /// Receive buffer, bytes.
+    /// Size of the receive buffer, bytes.
     pub receive_buffer: u64,
-    /// Members.
+    /// Statistics of each member.
     pub members: Vec<FlowStats>,
 }
 
 impl FlowOutcome {
-    /// The members that ended early, each with its reason.
+    /// Reasons of the members that ended early, each with the member's name.
     pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let count = self.members.len() as u32;
         self.members
@@ -53,51 +53,51 @@ impl FlowOutcome {
     }
 }
 
-/// The counters of a link.
+/// Statistics of a link.
 #[derive(Debug)]
 pub struct LinkOutcome {
-    /// Name.
+    /// Name of the link.
     pub name: String,
     /// Rate in the forward direction, bits per second.
     pub rate: RateOverTime,
-    /// Members of the link, each with forward and backward.
+    /// Counters of each member of the link, forward and backward.
     pub members: Vec<[LinkStats; 2]>,
-    /// The observers of each member, in any direction.
+    /// Observers of each member of the link, for either direction.
     pub watched: Vec<Vec<Observing>>,
 }
 
-/// The counters of a run, in the view of one measure.
+/// Outcome of a run with access to the observers of one metric.
 #[derive(Clone, Copy, Debug)]
 pub struct RunData<'a> {
-    /// All counters.
+    /// Statistics of all flows and links.
     pub outcome: &'a RunOutcome,
     measure: usize,
 }
 
 impl<'a> RunData<'a> {
-    /// The view of the measure with this index among those of the run.
+    /// Access for the metric with the index `measure` among those of the run.
     pub fn new(outcome: &'a RunOutcome, measure: usize) -> Self {
         Self { outcome, measure }
     }
 
-    /// The flow of that name, or the flow with the named member.
+    /// The flow named `name`, or the flow to which the member `name` belongs.
     pub fn flow(&self, name: &str) -> Option<&'a FlowOutcome> {
         let group = Name::parse(name).group;
         self.outcome.flows.iter().find(|flow| flow.name == group)
     }
 
-    /// Bytes of a full segment of a flow.
+    /// Size of a full segment of a flow, bytes.
     pub fn segment(&self, name: &str) -> f64 {
         self.flow(name).map_or(1.0, |flow| flow.segment as f64)
     }
 
-    /// The members that a name covers.
+    /// Statistics of the members that `name` selects.
     pub fn members(&self, name: &str) -> &'a [FlowStats] {
         self.flow(name)
             .map_or(&[], |flow| within(&flow.members, name))
     }
 
-    /// The observers of the members of a flow for one of the measure's windows.
+    /// Observers of the selected members of `flow` for one window of the metric.
     pub fn observers<T: Observer>(&self, flow: &str, window: usize) -> Vec<&'a T> {
         let measure = self.measure;
         let members = self.members(flow).iter();
@@ -107,7 +107,7 @@ impl<'a> RunData<'a> {
             .collect()
     }
 
-    /// The sum over the members of a flow; NaN without members.
+    /// Sum of a counter over the selected members of a flow; NaN if there are none.
     pub fn sum(&self, flow: &str, of: impl Fn(&FlowStats) -> u64) -> f64 {
         let members = self.members(flow);
         if members.is_empty() {
@@ -116,7 +116,7 @@ impl<'a> RunData<'a> {
         members.iter().map(of).sum::<u64>() as f64
     }
 
-    /// The members of a link that a name covers.
+    /// Counters of the selected members of a link.
     pub fn link_members(&self, name: &str) -> &'a [[LinkStats; 2]] {
         let group = Name::parse(name).group;
         let mut links = self.outcome.links.iter();
@@ -124,7 +124,7 @@ impl<'a> RunData<'a> {
         link.map_or(&[], |link| within(&link.members, name))
     }
 
-    /// The observers of the members of a link for one of the measure's windows.
+    /// Observers of the selected members of a link for one window of the metric.
     pub fn lane_observers<T: Observer>(&self, link: &str, window: usize) -> Vec<&'a T> {
         let measure = self.measure;
         let group = Name::parse(link).group;
@@ -136,21 +136,21 @@ impl<'a> RunData<'a> {
         each.filter_map(Observing::get).collect()
     }
 
-    /// The length of the run in seconds.
+    /// Length of the run, seconds.
     pub fn seconds(&self) -> f64 {
         time::seconds(self.outcome.duration)
     }
 }
 
-/// The members of a group that a name covers.
+/// Members of a group that `name` selects.
 fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
     let range = Name::parse(name).range(members.len() as u32);
     let range = range.start as usize..range.end as usize;
     members.get(range).unwrap_or_default()
 }
 
-/// Bytes that a member had delivered by the end of the run. Bytes on the wire are counted at links
-/// only.
+/// Bytes of a member that count as carried at the end of the run. Bytes on the wire are counted
+/// only at links, so they are 0 here.
 pub fn counted(tally: &FlowStats, counting: Counting) -> u64 {
     match counting {
         Counting::UniquePayload => tally.delivered,
@@ -158,7 +158,7 @@ pub fn counted(tally: &FlowStats, counting: Counting) -> u64 {
     }
 }
 
-/// The mean of some numbers; NaN if there are none.
+/// Mean of `values`; NaN if there are none.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     let values: Vec<f64> = values.into_iter().collect();
     values.iter().sum::<f64>() / values.len() as f64

@@ -1,4 +1,4 @@
-//! Data packets as a network trace shows them.
+//! Number and delay of data packets, as a network trace shows them.
 
 use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind, spelled};
 
@@ -6,7 +6,7 @@ use super::common_parameters::{FLOW, check_takes};
 use super::{BoxedMetric, Metric, Name, Needs, RunData};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
-/// A statistic of a flow's packets.
+/// Statistic of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PacketTake {
     Sent,
@@ -23,7 +23,7 @@ spelled!(PacketTake: PacketTake::Sent = "sent", PacketTake::Received = "received
     PacketTake::FirstDelays = "first-delays");
 
 impl PacketTake {
-    /// The metric's name and unit.
+    /// Name and unit of the value.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             PacketTake::Sent => ("packets_sent", "packets"),
@@ -37,7 +37,7 @@ impl PacketTake {
     }
 }
 
-/// The start of a packet's delay.
+/// Start of a packet's delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Since {
     Host,
@@ -46,26 +46,26 @@ enum Since {
 spelled!(Since: Since::Host = "host", Since::Wire = "wire");
 
 kind! {
-    /// Packets of a flow and their delays.
+    /// Parameters of packets and their delays.
     struct Packets {
         flow: String as FLOW;
-        /// What to compute, one word or a list: number `sent` by the source; number `received` by
-        /// the sink; `received-over-sent`, %; `mean-delay` of the packets received, ms;
-        /// `delay-spread`, ms: the mean of the squared delay in ms^2, divided by 1000 ms (the
-        /// "variance" of Rafiq's thesis, 2007); `delay-variance`, ms^2; `first-delays`, ms: delays
-        /// of the first packets (see `first`), named `delay_1`, `delay_2` and so on in the order of
-        /// first transmission. The delay of a retransmitted packet starts at its first
-        /// transmission.
+        /// Values to compute, one word or a list. `sent`: number of packets sent by the source;
+        /// `received`: number received by the sink; `received-over-sent`, %; `mean-delay` of the
+        /// received packets, ms; `delay-spread`, ms: mean of the squared delay in ms^2, divided by
+        /// 1000 ms (the "variance" of Rafiq's thesis, 2007); `delay-variance`, ms^2;
+        /// `first-delays`, ms: delays of the first packets (see `first`), named `delay_1`,
+        /// `delay_2` and so on in the order of first transmission. The delay of a retransmitted
+        /// packet starts at its first transmission.
         statistic: Vec<PacketTake>, Kind::List(&PacketTake::KIND);
-        /// Start of a delay. `host`: when the sending host hands the packet to its interface, so
-        /// that the time in the interface queue is included. `wire`: when transmission begins. On a
-        /// wireless link both are the same.
+        /// Start of a packet's delay. `host`: the sending host passes the packet to its interface,
+        /// so that the delay includes the interface queue. `wire`: transmission on the first link
+        /// begins. On a wireless link both times are the same.
         from: Since = "host", Since::KIND;
-        /// For `first-delays`: number of packets.
+        /// Number of packets for `first-delays`.
         first: Option<u32> = none, Kind::count(1, FirstPackets::MAX_PACKETS as u64);
     }
-    /// Number and delay of the packets that carry data of a flow, including retransmissions, as in
-    /// a trace of the network. Delays are those of packets that arrived.
+    /// Numbers and delays of the packets that carry data of a flow, including retransmissions, as
+    /// in a network trace. Delays are computed only from packets that arrived.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "packets", |it, ()| it.checked();
 }
 
@@ -88,8 +88,8 @@ impl Packets {
         Ok(Box::new(self))
     }
 
-    /// Delays of the first packets, ms; NaN for one that did not arrive. For a group, those of its
-    /// first member.
+    /// Delays of the first packets, ms; NaN for a packet that did not arrive. For a group, they are
+    /// those of its first member.
     fn first_delays(&self, seen: &RunData<'_>) -> Vec<f64> {
         let member = seen.members(&self.flow).first();
         let of = |number| {
@@ -134,7 +134,7 @@ impl Metric for Packets {
         let sum =
             |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();
         let (sent, received) = (sum(|p| p.sent) as f64, sum(|p| p.received) as f64);
-        // All packets have the same weight, regardless of their member.
+        // All packets have the same weight, whatever their member is.
         let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], tally| {
             let packets = &tally.packets;
             let delays = match self.from {

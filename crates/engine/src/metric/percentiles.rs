@@ -14,7 +14,7 @@ use crate::agent::aggregation::Weighting;
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
-/// The parameter for the statistics of a distribution.
+/// Parameter `statistic`: the statistics of a distribution.
 pub const STATISTIC: Setting = Setting::new(
     "statistic",
     " What to compute from the samples of all members, one word or a list: `mean`, `least`, \
@@ -32,7 +32,7 @@ const WORDS: &[Choice] = words!(
     "p70" "p75" "p80" "p85" "p90" "p95" "p98" "p99" "p99.5" "p99.9" "p99.99" "p100"
 );
 
-/// The statistics of a distribution.
+/// Statistics of a distribution that a metric computes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken(Vec<One>);
 
@@ -40,12 +40,12 @@ pub struct Taken(Vec<One>);
 enum One {
     Mean,
     Count,
-    /// The word, and the fraction of values up to the result.
+    /// Word in the spec, and the fraction of values up to the result.
     Quantile(&'static str, f64),
 }
 
 impl FromParameters for Taken {
-    /// Reads [`STATISTIC`]; a word must not be repeated.
+    /// Reads [`STATISTIC`]. A word must not be repeated.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
         let words: Vec<String> = parameters.get(STATISTIC.name)?;
         let known = |word: &str| WORDS.iter().find(|known| known.name == word);
@@ -75,7 +75,7 @@ impl FromParameters for Taken {
 }
 
 impl Taken {
-    /// The names of the values of a quantity, window by window.
+    /// Names of the values of a quantity, window by window.
     pub fn names(
         &self,
         over: &TimeWindows,
@@ -97,7 +97,7 @@ impl Taken {
         names.collect()
     }
 
-    /// Computes the values.
+    /// Computes the statistics of a distribution.
     pub fn of(&self, distribution: &Histogram) -> Vec<f64> {
         let values = self.0.iter().map(|one| match one {
             One::Mean => distribution.mean().unwrap_or(f64::NAN),
@@ -107,7 +107,7 @@ impl Taken {
         values.collect()
     }
 
-    /// The values for each window, from the combined observations of all members.
+    /// Computes the statistics for each window, from the combined observations of all members.
     pub fn over<T: Observer>(
         &self,
         over: &TimeWindows,
@@ -151,31 +151,31 @@ impl One {
 }
 
 kind! {
-    /// The values of a probe.
+    /// Parameters of percentiles.
     struct Percentiles {
         name: MeasureName as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
         statistic: Taken as [STATISTIC];
-        /// Weight of values: `time`: the duration of each value; `samples`: all values have the
-        /// same weight.
+        /// Weight of values. `time`: each value is weighted by its duration; `samples`: all values
+        /// have the same weight.
         weighting: Weighting = "time", Weighting::KIND;
         index: Option<u16> as INDEX;
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// Percentiles of the values of a probe of the flow, over all members together. Names begin
-    /// with `name`: `cwnd_p95`.
+    /// Percentiles of the values of a probe, over all members of the flow together. The names of
+    /// the values begin with `name`, as in `cwnd_p95`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "percentiles", |it, ()| Ok(Box::new(it));
 }
 
-/// The values of a probe of one member.
+/// Observer of the values of a probe of one member.
 #[derive(Debug)]
 struct Values {
     window: Window,
     probe: Probe,
     index: Option<u16>,
     weighting: Weighting,
-    /// The current value and its start.
+    /// Current value, and the time since which it is valid.
     standing: Option<(f64, Nanos)>,
     seen: Histogram,
 }

@@ -1,4 +1,4 @@
-//! Single numbers computed from the samples of a probe.
+//! Metrics that compute single numbers from the samples of a probe.
 
 use anabranch_scenario::unit::of_probe;
 use anabranch_settings::{Kind, KindEntry, Refusal, Value, kind};
@@ -15,31 +15,32 @@ use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// Samples of a probe.
+    /// Parameters of a statistic of a probe.
     struct OfProbe {
         name: MeasureName as [NAME];
         flow: String as FLOW;
         probe: Probe as PROBE;
-        /// What to compute from the samples, one word or a list. `mean`: weighted by how long each
-        /// value lasts; `below`: share of the time below `threshold`; `least`, `most`: extremes
-        /// over time; `sample-mean`: all samples have the same weight; `count`; `sum`; `mean-gap`:
-        /// mean time between samples, s; `first-time`: time of the first sample, in seconds from
-        /// the beginning of the run.
+        /// Values to compute from the samples, one word or a list. `mean`: mean over time, each
+        /// value weighted by its duration; `below`: share of the time below `threshold`; `least`,
+        /// `most`: minimum and maximum; `sample-mean`: mean of the samples, all with the same
+        /// weight; `count`: number of samples; `sum`: sum of the samples; `mean-gap`: mean time
+        /// between samples, s; `first-time`: time of the first sample, s from the start of the run.
         statistic: Vec<Aggregation>, Kind::List(&Aggregation::KIND);
-        /// For `below`: the threshold, in the probe's unit.
+        /// Threshold of `below`, in the unit of the probe.
         threshold: Option<f64> = none, Kind::number(f64::MIN, f64::MAX);
         index: Option<u16> as INDEX;
-        /// Divide the statistic by this number. The result has no unit: mean cwnd / 4380.
+        /// Number by which the statistic is divided. The result has no unit, as in mean cwnd
+        /// / 4380.
         per: Option<f64> = none, ABOVE_ZERO;
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// A statistic of all samples of a probe of the flow: mean over the members (for `count` and
-    /// `sum`: sum). The measure is called `name`; if `statistic` has several words, the name of
-    /// each measure is followed by the word: `cwnd_least`.
+    /// A statistic of all samples of a probe of the flow: the mean over the members, and for
+    /// `count` and `sum` the sum. The value is named `name`; with several words in `statistic`,
+    /// each name also has the word, as in `cwnd_least`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "probe", |it, ()| it.checked();
 }
 
-/// A number above 0.
+/// Value kind of a number above 0.
 const ABOVE_ZERO: Kind = Kind::Number {
     least: 0.0,
     most: f64::INFINITY,
@@ -105,7 +106,7 @@ impl Metric for OfProbe {
     }
 
     fn values(&self, seen: &RunData<'_>) -> Vec<f64> {
-        // Meters are ordered by word, then by window.
+        // Meters are ordered by statistic, and then by window.
         let windows = self.over.windows().len();
         let value = |place: usize| {
             let meters: Vec<&Meter> = seen.observers(&self.flow, place);
@@ -128,16 +129,16 @@ impl Metric for OfProbe {
 }
 
 kind! {
-    /// Time in which the receive buffer limits the sender.
+    /// Parameters of the time for which the receive buffer limits the sender.
     struct Blocked {
         flow: String as FLOW;
-        /// The threshold: usually the size of a packet.
+        /// Threshold of the receive window, usually the size of a packet.
         threshold: u64, Kind::bytes(0, 1 << 40);
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Share of the time, from the first congestion window on, in which the receive buffer limits
-    /// the sender: the peer's receive window minus outstanding bytes is below `threshold`, and the
-    /// flightsize is below cwnd. Mean over the members.
+    /// Share of the time, from the first congestion window on, for which the receive buffer limits
+    /// the sender: the peer's receive window minus the outstanding bytes is below `threshold`, and
+    /// the flight size is below cwnd. Mean over the members.
     pub(super) static BLOCKED_BY_RWND: KindEntry<BoxedMetric> = "rwnd_limited_share", |it, ()| Ok(Box::new(it));
 }
 
@@ -168,12 +169,12 @@ impl Metric for Blocked {
 }
 
 kind! {
-    /// The fullest state of the receive buffer.
+    /// Parameters of the maximum use of the receive buffer.
     struct MostHeld {
         flow: String as FLOW;
     }
-    /// Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the
-    /// smallest a_rwnd advertised; mean over the members.
+    /// Maximum number of bytes in the receive buffer when a SACK was sent: the size of the buffer
+    /// minus the smallest advertised a_rwnd; mean over the members.
     pub(super) static MAX_HELD: KindEntry<BoxedMetric> = "max_receive_buffer_used", |it, ()| Ok(Box::new(it));
 }
 

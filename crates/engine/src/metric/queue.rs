@@ -1,4 +1,4 @@
-//! Queue length of a link, and queueing delay of packets.
+//! Queue length of a link, and queueing delay of its packets.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{KindEntry, Value, kind, spelled};
@@ -12,7 +12,7 @@ use super::{BoxedMetric, Life, Metric, Name, ObservedDirection, RunData};
 use crate::agent::histogram::Histogram;
 use crate::agent::observer::Observer;
 
-/// A direction of a link, as named in specs.
+/// A direction of a link, as specs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueDirection {
     Forward,
@@ -24,18 +24,18 @@ kind! {
     /// The parameters of [`Queue`].
     struct QueueConfig {
         link: String as LINK;
-        /// Direction: `forward`, from the first node of the link to the second, or `backward`; for
-        /// `backward` the name of the measure ends with `backward`.
+        /// Direction of the link: `forward`, from the first node to the second, or `backward`; for
+        /// `backward` the name of the value ends with `backward`.
         direction: QueueDirection = "forward", QueueDirection::KIND;
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS];
     }
-    /// Number of packets in a link's queue, including the one in transmission: percentiles by time,
-    /// over all members together.
+    /// Number of packets in a link's queue, including the packet in transmission: percentiles over
+    /// time, over all members together.
     pub(super) static LENGTH: KindEntry<BoxedMetric> = "queue_length", |it, ()| Ok(it.of(Quantity::Length));
-    /// Time that packets spend in a link's queue, s, from arrival to the end of their transmission:
-    /// percentiles over all members together. Dropped packets do not count. A packet counts in the
-    /// window in which it is transmitted.
+    /// Time for which packets stay in a link's queue, s, from arrival to the end of transmission:
+    /// percentiles over the packets of all members. Dropped packets do not count. A packet counts
+    /// in the window in which it is transmitted.
     pub(super) static DELAY: KindEntry<BoxedMetric> = "queue_delay", |it, ()| Ok(it.of(Quantity::Delay));
 }
 
@@ -59,12 +59,12 @@ impl QueueConfig {
     }
 }
 
-/// Observer of the queue of one direction of one member.
+/// Observer of the queue of one direction of a link's member.
 #[derive(Debug)]
 struct Watched {
     window: Window,
     quantity: Quantity,
-    /// The current length and its start.
+    /// Current queue length, and the time since which it is valid.
     standing: (f64, Nanos),
     seen: Histogram,
 }

@@ -1,4 +1,4 @@
-//! Entry and exit of the phases of Careful Resume.
+//! Times at which a flow enters and leaves the phases of Careful Resume.
 
 use anabranch_congestion::careful_resume::Phase;
 use anabranch_settings::{KindEntry, kind};
@@ -10,13 +10,13 @@ use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::observer::Observer;
 
 kind! {
-    /// The parameter of the metric.
+    /// Parameter of the metric: the flow.
     struct ResumePhases {
         flow: String as FLOW;
     }
-    /// Times at which a flow entered and left each phase of Careful Resume (RFC 9959) for the first
-    /// time, s from its start: the mean over the members that were in the phase. If no member was
-    /// in a phase, its measures are omitted. The names are `resume_`, the phase (`reconnaissance`,
+    /// Times at which a flow first entered and left each phase of Careful Resume (RFC 9959), s from
+    /// its start: mean over the members that were in the phase. Values of a phase in which no
+    /// member was are omitted. The names consist of `resume_`, the phase (`reconnaissance`,
     /// `unvalidated`, `validating`, `safe_retreat`), and `_entry` or `_exit`.
     pub(super) static ENTRY: KindEntry<BoxedMetric> = "resume_phases", |it, ()| Ok(Box::new(it));
 }
@@ -27,7 +27,8 @@ fn phases() -> impl Iterator<Item = Phase> {
     all.filter(|phase| *phase != Phase::Normal)
 }
 
-/// Observer of one member: for each phase its first entry and exit, from the start of the member.
+/// Observer of one member: times of the first entry and exit of each phase, from the start of the
+/// member.
 #[derive(Debug)]
 struct Watched {
     start: Nanos,

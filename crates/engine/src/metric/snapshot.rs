@@ -1,5 +1,4 @@
-//! Snapshots of the carried traffic at chosen moments, for measures of links over a part of the
-//! run.
+//! Snapshots of the carried traffic at given times, for metrics of links over a part of the run.
 
 use std::ops::Range;
 
@@ -9,22 +8,22 @@ use anabranch_transport::Nanos;
 use super::common_parameters::Counting;
 use crate::agent::flow_stats::FlowStats;
 
-/// The traffic carried since the start of the run.
+/// Traffic carried from the start of the run until the time of the snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Time of the snapshot.
+    /// Time of the snapshot, nanoseconds.
     pub at: Nanos,
-    /// Bytes on the wire that arrived over each member of each link, forward, in the order of the
-    /// spec.
+    /// Bytes on the wire that arrived over each member of each link in the forward direction, in
+    /// the order of the spec.
     pub wire: Vec<Vec<u64>>,
-    /// Unique payload of all flows, bytes.
+    /// Unique payload that all flows delivered, bytes.
     pub payload: u64,
-    /// Unique bytes of the segments.
+    /// Like `payload`, with the headers of segments, bytes.
     pub segments: u64,
 }
 
 impl Snapshot {
-    /// Reads the counters of links and flows.
+    /// Takes a snapshot of the counters of links and flows at `at`.
     pub fn read<'a>(
         at: Nanos,
         links: impl Iterator<Item = Vec<[LinkStats; 2]>>,
@@ -48,8 +47,8 @@ impl Snapshot {
         }
     }
 
-    /// Bytes of the given type. Bytes on the wire are those of some members of a link, which is
-    /// given by its index in the spec.
+    /// Bytes carried, as `counting` defines them. Bytes on the wire are those of some members of
+    /// the link with this index in the spec.
     pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
         match counting {
             Counting::UniquePayload => self.payload,

@@ -1,4 +1,4 @@
-//! Measures with values computed by hand.
+//! Tests of metrics, with values computed by hand.
 
 use anabranch_settings::{Datum, Fallback, Kind};
 use anabranch_sim::LinkStats;
@@ -17,7 +17,7 @@ fn tally(delivered: u64) -> FlowStats {
     tally
 }
 
-/// A window in the form of a spec.
+/// A window of whole seconds, as in a spec.
 fn seconds(window: [u64; 2]) -> serde_json::Value {
     json!(window.map(|second| format!("{second} s")))
 }
@@ -84,7 +84,7 @@ fn throughput_increase_is_equation_2() {
 #[test]
 fn utilization_is_the_sum_of_throughputs_over_the_rate() {
     let metric = MetricSpec::new("link_utilization").with("link", "wire");
-    // 5000 bytes in 10 s are 4000 bit/s, half of 8000.
+    // 5000 bytes in 10 s are 4000 bit/s, which is half of 8000.
     assert_eq!(value(metric, &outcome(&[1000], &[4000])), 50.0);
 }
 
@@ -104,8 +104,8 @@ fn utilization_over_a_window_is_between_its_marks() {
             .with("counting", counting)
             .with("window", seconds(window))
     };
-    // The link carries 1000 bytes per second: in 2 s 1600 of 2000 on the wire, of which 1000 are
-    // payload.
+    // The link can carry 1000 bytes per second. In 2 s it carries 1600 of 2000 bytes on the wire,
+    // of which 1000 are payload.
     assert_eq!(value(metric("wire", [2, 4]), &outcome), 80.0);
     assert_eq!(value(metric("unique-payload", [2, 4]), &outcome), 50.0);
     let unseen = metric("wire", [2, 5]);
@@ -171,8 +171,8 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
             value,
         })
     };
-    // 1000 bytes until 3 s, 2000 until 5 s, then 4000: the mean over 2..6 s is (1 + 2 * 2 + 4) / 4
-    // segments.
+    // cwnd is 1000 bytes until 3 s, 2000 until 5 s, and then 4000, so the mean over 2 to 6 s is
+    // (1 + 2 * 2 + 4) / 4 segments.
     sample(0, Probe::Cwnd, 1000.0);
     sample(3 * SECOND, Probe::Cwnd, 2000.0);
     sample(5 * SECOND, Probe::Cwnd, 4000.0);
@@ -196,7 +196,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
     );
 }
 
-/// The values of measures of `tcp` after its observers received transfers and messages.
+/// Values of metrics of `tcp`, after transfers and messages were passed to its statistics.
 fn told(wanted: &[MetricSpec], tell: impl Fn(&mut FlowStats)) -> Vec<(String, f64)> {
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
@@ -223,8 +223,8 @@ fn transfers_have_times_and_slowdowns() {
     };
     let wanted = [of("flow_completion_time"), of("slowdown")];
     let tell = |tally: &mut FlowStats| {
-        // 1 s of delay plus 1 or 2 s at 1000 bytes per second: 2 and 3 s alone, or twice the first
-        // with an answer.
+        // Alone, the transfers take 1 s of delay plus 1 or 2 s at 1000 bytes per second: 2 and 3 s,
+        // and with an answer twice the first.
         let transfers = [(0, 2, [1000, 0]), (1, 7, [2000, 0]), (2, 10, [1000, 1000])];
         for (begin, end, sizes) in transfers {
             let transfer = Transfer {
@@ -280,7 +280,7 @@ fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
             .with("statistic", "p50")
     };
     let tell = |tally: &mut FlowStats| {
-        // 1 for 1 s, 2 for 1 s, 3 for 8 s.
+        // The value is 1 for 1 s, 2 for 1 s, and 3 for 8 s.
         for (second, value) in [(0, 1.0), (1, 2.0), (2, 3.0)] {
             tally.sample(Sample {
                 at: second * SECOND,
@@ -321,8 +321,8 @@ fn one_word_or_several_are_taken_of_a_probe() {
     let one = [("window_early", 4.0), ("window_late", 3.0)];
     assert_eq!(told(&[of(json!("most"))], tell), named(&one));
     assert_eq!(told(&[of(json!(["most"]))], tell), named(&one));
-    // The windows of each word should precede those of the next. The sample at 2 s belongs to the
-    // late window, in which the value 4 lasted for no time.
+    // The windows of each statistic should precede those of the next. The sample at 2 s belongs to
+    // the late window, in which the value 4 has no duration.
     let several = [
         ("window_most_early", 4.0),
         ("window_most_late", 3.0),
@@ -350,7 +350,7 @@ fn one_word_or_several_are_taken_of_a_probe() {
     );
 }
 
-/// A sample value of a kind.
+/// A valid value of a kind.
 fn sample(kind: &Kind) -> Datum {
     match kind {
         Kind::Name(_) | Kind::Text(_) => Datum::word("tcp"),
@@ -369,7 +369,7 @@ fn every_metric_says_what_it_is_and_refuses_what_it_does_not_have() {
         assert!(!variant.text().is_empty(), "{}", variant.name);
         let unknown = [("no_such_thing".to_owned(), Datum::Flag(true))];
         assert!(kinds().build(variant.name, &unknown, ()).is_err());
-        // The required parameters should be sufficient, and give names.
+        // The required parameters should be sufficient to build the metric and to name its values.
         let required = variant.parameters.iter();
         let required = required.filter(|it| it.fallback == Fallback::Required);
         let given = required.map(|it| (it.name.to_owned(), sample(&it.kind)));

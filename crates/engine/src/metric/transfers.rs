@@ -1,9 +1,9 @@
 //! Completion times of transfers.
 //!
-//! A transfer is a unit that a workload offers at once: a message, a file of `transfers`, a request
-//! with its answer. It starts when it is due, regardless of buffer space, and ends when its last
-//! byte reaches the receiving application. With an answer it ends when the answer's last byte has
-//! arrived.
+//! A transfer is the data that a workload offers at one time: a message, a file of `transfers`, or
+//! a request with its answer. It starts when it is due, whether or not the transport has buffer
+//! space, and ends when its last byte reaches the receiving application. With an answer it ends
+//! when the last byte of the answer arrives.
 
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{KindEntry, kind};
@@ -25,23 +25,25 @@ kind! {
         statistic: Taken as [STATISTIC];
         over: TimeWindows as [WINDOW, WINDOWS, CLOCK];
     }
-    /// Duration of transfers, s: from when a transfer is due until its last byte arrives (with an
-    /// answer: the last byte of the answer). Computed from the transfers of all members that are
-    /// complete at the end of the run. A transfer counts in the window in which it begins.
+    /// Completion time of transfers, s: time from when a transfer is due until its last byte
+    /// arrives; with an answer, until the last byte of the answer arrives. Computed from the
+    /// transfers of all members that are complete at the end of the run. A transfer counts in the
+    /// window in which it begins.
     pub(super) static COMPLETION_TIME: KindEntry<BoxedMetric> =
         "flow_completion_time", |it, ()| Ok(it.of(false));
-    /// Completion time of a transfer divided by the time that its bytes would take alone on the
-    /// path, delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays on
-    /// the primary path of the flow, `rate` the smallest link rate there (of a changing rate: the
-    /// largest value), by the routes at the beginning of the run. Handshake, headers and windows
-    /// are not included. With an answer: the sum of both directions. No value if the path has a
-    /// link without a separate rate, such as a radio cell, or with a changing delay.
+    /// Completion time of a transfer divided by its ideal time, which its bytes would take alone on
+    /// the path: delay + 8 x size / rate; at least 1. `delay` is the sum of the propagation delays
+    /// on the primary path of the flow, and `rate` is the smallest link rate on it, by the routes
+    /// at the start of the run. If a rate changes, its maximum counts. The ideal time does not
+    /// include handshake, headers and windows. With an answer it is the sum of both directions.
+    /// There is no value if the path has a link without a fixed rate, such as a radio cell, or with
+    /// a changing delay.
     pub(super) static SLOWDOWN: KindEntry<BoxedMetric> = "slowdown", |it, ()| Ok(it.of(true));
 }
 
 struct Completion {
     config: CompletionConfig,
-    /// Whether times are divided by the time on an otherwise unused path.
+    /// Whether completion times are divided by the ideal time.
     relative: bool,
 }
 
@@ -54,17 +56,17 @@ impl CompletionConfig {
     }
 }
 
-/// Delay and rate of an otherwise unused path, in both directions.
+/// Ideal of a path: its delay and rate in both directions, without other traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdealTransfer {
-    /// Sums of propagation delays.
+    /// Sums of the propagation delays, nanoseconds.
     pub delays: [Nanos; 2],
-    /// Smallest rates, bits per second.
+    /// Smallest link rates, bits per second.
     pub rates: [u64; 2],
 }
 
 impl IdealTransfer {
-    /// Minimum duration of a transfer, seconds.
+    /// Ideal time of a transfer, seconds.
     pub fn time(&self, transfer: &Transfer) -> f64 {
         let way = |direction: usize| {
             let bits = transfer.sizes[direction] as f64 * 8.0;
@@ -77,11 +79,11 @@ impl IdealTransfer {
     }
 }
 
-/// The completion times of one member's transfers.
+/// Observer of the completion times of one member's transfers.
 #[derive(Debug)]
 struct Completed {
     window: Window,
-    /// The reference by which times are divided; `None` for no division.
+    /// Ideal of the path by which times are divided; the outer `None` means no division.
     alone: Option<Option<IdealTransfer>>,
     seen: Histogram,
 }
@@ -144,7 +146,7 @@ impl Metric for Completion {
     }
 }
 
-/// Checks that the transfers of a flow can be distinguished.
+/// Checks that the transfers of a flow can be distinguished at the receiver.
 fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
     let (name, workload) = (&flow.flow.name, flow.workload);
     if !workload.paced && !workload.answered {
@@ -173,14 +175,14 @@ fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
 }
 
 kind! {
-    /// The flow whose transfers are counted.
+    /// Parameter of the transfer counters: the flow.
     struct CountConfig {
         flow: String as FLOW;
     }
     /// Number of transfers whose last byte arrived before the end of the run.
     pub(super) static COMPLETE: KindEntry<BoxedMetric> =
         "transfers_complete", |it, ()| Ok(it.of("transfers_complete", Transfers::complete));
-    /// Number of transfers that the transport accepted and that were not complete at the end of the
+    /// Number of transfers that the transport accepted but that were not complete at the end of the
     /// run.
     pub(super) static INCOMPLETE: KindEntry<BoxedMetric> = "transfers_incomplete", |it, ()| {
         Ok(it.of("transfers_incomplete", |transfers| transfers.offered() - transfers.complete()))

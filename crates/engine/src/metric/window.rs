@@ -1,4 +1,4 @@
-//! The parts of a run over which a metric is computed.
+//! Parts of a run over which a metric is computed.
 
 use anabranch_scenario::quantity::{Span, Window};
 use anabranch_settings::{FromParameters, Named, Parameters, Refusal};
@@ -8,7 +8,7 @@ use super::common_parameters::{CLOCK, Clock, WINDOW, WINDOWS, is_name};
 use super::{Life, Name, whole};
 use crate::agent::observer::Observer;
 
-/// One window, or several by name; by default the whole run.
+/// One time window, or several named ones; by default the whole run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeWindows {
     windows: Vec<(Option<String>, Option<Window>)>,
@@ -54,17 +54,17 @@ impl FromParameters for TimeWindows {
 }
 
 impl TimeWindows {
-    /// Whether the window is the whole run.
+    /// Whether the only window is the whole run.
     pub fn is_whole(&self) -> bool {
         self.windows.iter().all(|(_, window)| window.is_none())
     }
 
-    /// The windows; `None` is the whole run.
+    /// All windows; `None` is the whole run.
     pub fn windows(&self) -> impl ExactSizeIterator<Item = Option<Window>> + '_ {
         self.windows.iter().map(|(_, window)| *window)
     }
 
-    /// A name for each window.
+    /// Names of the metric's values, one for each window.
     pub fn names(&self, series: &str, metric: &str, unit: &'static str) -> Vec<Name> {
         let named = self.windows.iter().map(|(name, _)| match name {
             None => Name::new(series, metric, unit),
@@ -73,7 +73,7 @@ impl TimeWindows {
         named.collect()
     }
 
-    /// One observer for each window, for a member with this lifetime.
+    /// Creates one observer for each window, for a member with this lifetime.
     pub fn observers<T: Observer>(
         &self,
         life: Life,

@@ -1,5 +1,5 @@
-//! Constellations of a spec: number of satellites, pairs of nodes of flows, and the simulator's
-//! links.
+//! Constellations of a spec: the numbers of satellites, the node pairs of flows, and the
+//! simulator's links.
 
 use std::sync::Arc;
 
@@ -28,15 +28,15 @@ use super::pairs::resolve_pairs;
 use super::{NetworkError, over_time, place_of};
 use crate::kinds::Standard;
 
-/// A constellation of a spec, ready to be built.
+/// Prepared parts of a constellation of a spec.
 #[derive(Debug)]
 pub struct ConstellationParts {
     shells: Shells,
-    /// Queue and loss of each class of links that exists.
+    /// Queue and loss model of each class of links that exists.
     classes: Vec<(Class, ClassParts)>,
 }
 
-/// A loss model, to be built for each link, and its position.
+/// A prepared loss model, which is built for each link, and its position.
 type PreparedLoss = (
     Prepared<Box<dyn Loss>, Traffic>,
     anabranch_sim::LossPosition,
@@ -48,10 +48,10 @@ struct ClassParts {
     loss: Option<PreparedLoss>,
 }
 
-/// The shells of a constellation.
+/// Builds the shells of a constellation.
 ///
 /// # Errors
-/// A kind that cannot be built with its parameters.
+/// [`Refusal`] if a shell cannot be built with its parameters.
 pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells, Refusal> {
     let all = constellation.shells.iter();
     let all = all.map(|shell| {
@@ -62,9 +62,9 @@ pub fn shells(constellation: &Constellation, kinds: &Standard) -> Result<Shells,
     Ok(Shells::new(all.collect::<Result<Vec<Shell>, _>>()?))
 }
 
-/// Numbers of satellites and of links between them. Only one shell is in memory at a time. Counting
-/// ends when there are more satellites than a world may have, because the checks of the spec report
-/// that.
+/// Numbers of satellites and of inter-satellite links of a constellation. Only one shell is in
+/// memory at a time. Counting stops when there are more satellites than a world may have, because
+/// the checks of the spec report that.
 fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Refusal> {
     let (mut satellites, mut isls) = (0, 0);
     for shell in &constellation.shells {
@@ -80,8 +80,9 @@ fn sizes(constellation: &Constellation, kinds: &Standard) -> Result<[u32; 2], Re
     Ok([satellites, isls])
 }
 
-/// Counts the satellites and links of the constellations of a decoded spec, and resolves the pairs
-/// of its flows. Faults of the constellations themselves are reported by the checks of the spec.
+/// Completes a decoded spec: counts the satellites and links of its constellations, and resolves
+/// the node pairs of its flows. Errors of the constellations themselves are reported by the checks
+/// of the spec.
 pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     for constellation in &mut spec.constellations {
@@ -120,10 +121,10 @@ pub fn complete(spec: &mut Spec, kinds: &Standard, root: &Node) -> Vec<Diagnosti
     checker.into_problems()
 }
 
-/// The name with the number of the station that `name` names by its own name.
+/// Indexed name of the station that `name` refers to by its own name.
 ///
 /// # Errors
-/// The number of one station is the name of another.
+/// The index of one station is also the name of another.
 fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
     let Some((group, member)) = name.strip_suffix(']').and_then(|it| it.split_once('[')) else {
         return Ok(None);
@@ -146,15 +147,15 @@ fn station(name: &str, grounds: &[Ground]) -> Result<Option<String>, String> {
 }
 
 impl ConstellationParts {
-    /// The satellites.
+    /// The shells with their satellites.
     pub fn shells(&self) -> &Shells {
         &self.shells
     }
 
-    /// The parts of a checked spec.
+    /// Prepares the kinds of a constellation that was checked.
     ///
     /// # Errors
-    /// An unknown kind.
+    /// [`Refusal`] if a kind is unknown.
     pub fn of(constellation: &Constellation, kinds: &Standard) -> Result<Self, Refusal> {
         let classes = Class::ALL.into_iter();
         let classes = classes.filter_map(|class| Some((class, constellation.transmitter(class)?)));
@@ -209,7 +210,8 @@ impl ClassParts {
     }
 }
 
-/// Adds a constellation: its links, class by class, in the order of [`Spec::carriers`].
+/// Adds a constellation to a topology, and returns its links class by class, in the order of
+/// [`Spec::carriers`].
 pub fn add(
     topology: &mut Topology,
     spec: &Spec,
@@ -288,20 +290,20 @@ pub fn add(
     Ok(there.map(|(_, links)| links).collect())
 }
 
-/// The rates of a transmitter by elevation.
+/// Rates of a transmitter by elevation, in the simulator's form.
 fn elevations(transmitter: &Transmitter) -> Vec<ElevationStep> {
     let steps = transmitter.rate_by_elevation.iter();
     let steps = steps.map(|&[elevation, share]| ElevationStep { elevation, share });
     steps.collect()
 }
 
-/// Parses a place of a spec.
+/// Parses a place on the Earth as written in a spec.
 pub fn place(text: &str) -> Result<Place, NetworkError> {
     text.parse()
         .map_err(|error| NetworkError::Kind(Refusal::together(format!("`stations`: {error}"))))
 }
 
-/// Routing over constellations, as configured in a spec.
+/// Prepared routing over constellations.
 #[derive(Debug)]
 pub struct RoutingParts {
     kind: Arc<Prepared<Box<dyn RoutingKind>>>,
@@ -310,10 +312,10 @@ pub struct RoutingParts {
 }
 
 impl RoutingParts {
-    /// The routing of a checked spec, if it has one.
+    /// Prepares the routing of a spec that was checked; `None` if it has none.
     ///
     /// # Errors
-    /// An unknown kind.
+    /// [`Refusal`] if the routing kind is unknown.
     pub fn of(spec: &Spec, kinds: &Standard) -> Result<Option<Self>, Refusal> {
         let Some(routing) = &spec.world.routing else {
             return Ok(None);
@@ -326,12 +328,13 @@ impl RoutingParts {
         }))
     }
 
-    /// Applies the routing to a topology.
+    /// Sets the routing of a topology.
     ///
     /// # Errors
-    /// A kind that cannot be built.
+    /// [`Refusal`] if the routing kind cannot be built.
     pub fn apply(&self, topology: &mut Topology) -> Result<(), Refusal> {
-        // Building it once here finds all errors, because building is deterministic.
+        // Builds the kind once to find errors here. The routers then build it again without errors,
+        // because building is deterministic.
         drop(self.kind.build(())?);
         let kind = Arc::clone(&self.kind);
         let otherwise = MovingRoutes::default().kind;

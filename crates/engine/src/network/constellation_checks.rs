@@ -1,5 +1,5 @@
-//! Plausibility checks of constellations: stations without a satellite in reach, links between
-//! satellites that pass through the Earth, shells with probably swapped numbers.
+//! Plausibility checks of constellations: stations that never reach a satellite, inter-satellite
+//! links through the Earth, and shells with probably swapped numbers.
 
 use anabranch_orbit::{OrbitConfig, SHELLS, Shells};
 use anabranch_scenario::Spec;
@@ -13,24 +13,25 @@ use anabranch_transport::time;
 use super::constellation::{place, shells};
 use crate::kinds::Standard;
 
-/// Time in seconds between the moments at which a station is searched for satellites in reach: a
-/// pass that is useful to a flow takes longer.
+/// Seconds between the times at which a station's satellites in reach are searched. A shorter pass
+/// would not be useful for a flow.
 const STEP: f64 = 20.0;
-/// Minimum number of steps of a run.
+/// Minimum number of search times in a run.
 const MIN_STEPS: u32 = 200;
-/// Maximum number of positions computed in a search. With many satellites the steps of a long run
-/// are longer, but then a station that is ever in reach is in reach most of the time.
+/// Maximum number of positions computed in a search. With many satellites, the search times of a
+/// long run are farther apart. This is sufficient, because a station that is ever in reach of so
+/// many satellites is in reach most of the time.
 const MAX_POSITIONS: usize = 500_000;
 
-/// Number of steps of a search.
+/// Number of search times for a run of `duration` seconds.
 fn steps(duration: f64, satellites: usize) -> u32 {
     let most = MAX_POSITIONS / satellites.max(1);
     let steps = (duration / STEP).ceil().min(most as f64) as u32;
     steps.max(MIN_STEPS)
 }
 
-/// Checks the constellations of a valid spec: each station should see a satellite at some time, and
-/// some link between satellites should be usable.
+/// Checks the constellations of a valid spec: each station should reach a satellite at some time,
+/// and at least one inter-satellite link should be usable.
 pub fn check(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     check_each(&mut checker, spec, kinds);
@@ -68,7 +69,8 @@ fn check_each(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) {
     }
 }
 
-/// The number of links between satellites that the Earth blocks, and of all.
+/// Number of inter-satellite links that the Earth blocks at `at`, and their total number; `None` if
+/// there are none.
 fn blocked(shells: &Shells, at: f64) -> Option<(usize, usize)> {
     let isls = shells.isls();
     let mut positions = Vec::new();
@@ -79,7 +81,7 @@ fn blocked(shells: &Shells, at: f64) -> Option<(usize, usize)> {
     (count > 0).then_some((count, isls.len()))
 }
 
-/// The stations that reach no satellite, by their ground and their number in it.
+/// Stations that never reach a satellite: index of the ground, and index of the station in it.
 fn unreached(
     spec: &Spec,
     constellation: &Constellation,
@@ -97,7 +99,8 @@ fn unreached(
     }
     let (mut positions, mut found) = (Vec::new(), Vec::new());
     for at in times {
-        // Most stations see a satellite at once, so the search is short.
+        // Most stations reach a satellite at the first search time, so the search usually ends
+        // early.
         if open.is_empty() {
             break;
         }
@@ -136,7 +139,7 @@ pub fn about(constellation: &Constellation, kinds: &Standard) -> Vec<String> {
     own.iter().map(|note| format!("{place}: {note}")).collect()
 }
 
-/// A note if a shell equals a known one with planes and satellites per plane swapped.
+/// Note about a shell that equals a known one, with planes and satellites per plane swapped.
 fn swapped(sky: &OrbitConfig) -> Option<String> {
     if sky.planes == sky.satellites {
         return None;

@@ -1,4 +1,4 @@
-//! Delay and rate of a path without other traffic.
+//! Ideal of a path: its delay and rate without other traffic.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::LinkMedium;
@@ -8,9 +8,8 @@ use anabranch_transport::Nanos;
 use crate::kinds::Standard;
 use crate::metric::IdealTransfer;
 
-/// The path from one node to the other and back, with `path` in the view of the first node, by the
-/// routes at the start. `None` if packets do not arrive, or if they cross a link without a fixed
-/// rate or with a varying delay.
+/// Ideal of `path` in both directions, by the routes at the start of the run. `None` if packets do
+/// not arrive, or if they cross a link without a fixed rate or with a changing delay.
 pub fn ideal_transfer(
     ways: &mut PathFinder<'_>,
     spec: &Spec,
@@ -38,7 +37,7 @@ pub fn ideal_transfer(
     Some(alone)
 }
 
-/// The largest rate of a link's direction, and its propagation delay, if the delay never changes.
+/// Maximum rate and propagation delay of a direction of a link; `None` if the delay changes.
 fn of_link(
     spec: &Spec,
     kinds: &Standard,

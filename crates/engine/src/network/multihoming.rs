@@ -1,9 +1,9 @@
 //! Addresses of hosts with several interfaces, and the address pairs that flows use.
 //!
-//! SCTP knows the addresses of its peer and selects a source address for each by the longest common
-//! prefix (RFC 6724 §5 rule 8). Interfaces that a flow pairs therefore get addresses of one
-//! network, so that a path is the specified one at both ends by the stack's own rule alone. Other
-//! interfaces keep the addresses of their links.
+//! SCTP knows all addresses of its peer, and selects a source address for each by the longest
+//! common prefix (RFC 6724 §5 rule 8). The two interfaces of each path of a flow therefore get
+//! addresses in the same network. This rule of the protocol stack alone then selects the specified
+//! path at both ends. All other interfaces keep their automatic addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,46 +16,45 @@ use super::{Built, NetworkError, end, ends};
 use crate::flows::{NumberedMember, members};
 use crate::transport::{Outages, SharedTransport};
 
-/// An interface: a node at a link.
+/// An interface: the connection of a node to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interface {
     node: NodeId,
     link: LinkId,
 }
 
-/// The path from one interface to another.
+/// A path: its source interface and its destination interface.
 type Pair = [Interface; 2];
 
-/// Paths that cannot be given addresses.
+/// Reason why the paths of flows cannot be given addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// A host would have two interfaces in one network, so that the source address would be
-    /// ambiguous.
+    /// A host would have two interfaces in one network, so its source address would be ambiguous.
     #[error(
         "the paths join two interfaces of {node:?}, those at {first:?} and {second:?}, to one network; each path needs interfaces of its own"
     )]
     TwiceInOneNetwork {
-        /// The host.
+        /// Name of the host.
         node: String,
-        /// The link of one interface.
+        /// Link of the first interface.
         first: String,
-        /// The link of the other.
+        /// Link of the second interface.
         second: String,
     },
-    /// More or larger networks than the address range can hold.
+    /// There are more or larger networks than the address range can hold.
     #[error(
         "the paths need {networks} networks of up to {hosts} hosts, more than 172.16.0.0/12 holds"
     )]
     TooMany {
         /// Number of networks.
         networks: usize,
-        /// Hosts of the largest network.
+        /// Number of hosts in the largest network.
         hosts: usize,
     },
 }
 
-/// The simulator's type for an IP version.
+/// Address family of the simulator for an IP version.
 fn family(ip: IpVersion) -> Family {
     match ip {
         IpVersion::Ipv4 => Family::V4,
@@ -63,7 +62,7 @@ fn family(ip: IpVersion) -> Family {
     }
 }
 
-/// The pairs of addresses that a member of a flow uses, the primary path first.
+/// Pairs of addresses that a member of a flow uses, with the primary path first.
 pub fn paths(
     built: &Built,
     spec: &Spec,
@@ -78,7 +77,7 @@ pub fn paths(
         .collect()
 }
 
-/// The outages of the links at both ends of each path of a member, in the order of [`paths`].
+/// Outages of the links at both ends of each path of a member, in the order of [`paths`].
 pub fn outages(
     built: &Built,
     spec: &Spec,
@@ -96,8 +95,8 @@ pub fn outages(
     Ok(pairs.into_iter().map(|pair| pair.map(at)).collect())
 }
 
-/// The pairs of interfaces of a member: those that its flow names; else every interface of both
-/// hosts in order if the transport is multihomed; else the first of each.
+/// Interface pairs of a member's paths: those that its flow names; otherwise, for a multihomed
+/// transport, all interfaces of both hosts in order; otherwise the first interface of each host.
 fn pairs(
     built: &Built,
     spec: &Spec,
@@ -121,7 +120,7 @@ fn pairs(
     } else {
         all[0].len().min(all[1].len()).min(1)
     };
-    // If one host has fewer interfaces, its last one is used for the rest.
+    // A host with fewer interfaces uses its last interface for the remaining paths.
     let nth = |of: &[Interface], index: usize| of[index.min(of.len() - 1)];
     Ok((0..most)
         .map(|index| [nth(&all[0], index), nth(&all[1], index)])
@@ -139,7 +138,7 @@ fn is_there(topology: &Topology, interface: Interface) -> bool {
         .is_ok()
 }
 
-/// The interface of `node` at the link of that name, or at the member of the link that ends there.
+/// Interface of `node` at the link named `name`, or at the member of this link that ends at `node`.
 fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interface, BuildError> {
     let Built { topology, links } = built;
     let parsed = Name::parse(name);
@@ -160,11 +159,11 @@ fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interfa
         })
 }
 
-/// The addresses of interfaces that the spec sets, and addresses of common networks for the other
-/// interfaces of flows with several paths.
+/// Addresses that differ from the automatic ones: those that the spec sets, and addresses in common
+/// networks for the interfaces of flows with several paths.
 ///
 /// # Errors
-/// [`AddressError`], and unknown names.
+/// [`AddressError`], or an unknown name.
 pub fn resolve(
     built: &Built,
     spec: &Spec,
@@ -205,7 +204,7 @@ pub fn resolve(
     Ok(addresses)
 }
 
-/// Puts both interfaces of a pair into one network.
+/// Puts both interfaces of a path into the same network, and merges networks if necessary.
 fn join(networks: &mut Vec<Vec<Interface>>, pair: Pair) {
     let found = pair.map(|end| networks.iter().position(|network| network.contains(&end)));
     match found {
@@ -233,7 +232,7 @@ fn check_hosts(topology: &Topology, network: &[Interface]) -> Result<(), Address
     Ok(())
 }
 
-/// 172.16.0.0/12, divided into networks of equal size.
+/// Address range 172.16.0.0/12, divided into networks of equal size.
 struct Range {
     host_bits: u32,
 }
@@ -242,7 +241,7 @@ impl Range {
     const BITS: u32 = 20;
 
     fn new(networks: usize, hosts: usize) -> Result<Self, AddressError> {
-        // The first and the last address of a network stay unused; a network has at least 8 host
+        // The first and the last address of a network stay unused. Networks have at least 8 host
         // bits, because /24 networks are easy to read.
         let host_bits = (hosts + 2).next_power_of_two().ilog2().max(8);
         let fits = host_bits < Self::BITS && networks <= 1 << (Self::BITS - host_bits);
@@ -257,7 +256,7 @@ impl Range {
         }
     }
 
-    /// The addresses of a host of a network. fd00:ac10::/32 corresponds to 172.16.0.0/12.
+    /// IPv4 and IPv6 address of a host in a network; fd00:ac10::/32 corresponds to 172.16.0.0/12.
     fn addresses(&self, network: usize, host: usize) -> [IpAddr; 2] {
         let first = u32::from(Ipv4Addr::new(172, 16, 0, 0));
         let offset = (network << self.host_bits) + host + 1;

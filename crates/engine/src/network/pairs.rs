@@ -1,4 +1,4 @@
-//! Pairs of members of two groups between which a flow runs.
+//! Pairs of members of two groups, between which the members of a flow run.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use anabranch_scenario::quantity::Count;
 use anabranch_scenario::validate::MAX_FLOWS;
 use anabranch_sim::{Rng, Seed};
 
-/// Maximum number of pairs of two groups from which pairs are drawn by weight.
+/// Maximum number of possible pairs from which pairs are drawn by weight.
 const MAX_WEIGHTED: usize = 10_000_000;
 
 type Wrong = (&'static str, String);
 
-/// Resolves the pairs of a flow.
+/// Resolves the random pairs of a flow into members of its groups.
 pub(super) fn resolve_pairs(
     flow: &mut Flow,
     groups: &[(String, u32)],
@@ -31,7 +31,7 @@ pub(super) fn resolve_pairs(
         let Range { start, end } = name.range(*count);
         Some(start.min(*count)..end.min(*count))
     };
-    // An unknown name is reported by the check of names.
+    // The check of names reports an unknown name.
     let (Some(from), Some(to)) = (members(&flow.from), members(&flow.to)) else {
         return Ok(());
     };
@@ -80,7 +80,7 @@ pub(super) fn resolve_pairs(
         return Err(("pairs", "found no pairs; nothing would be sent".to_owned()));
     }
     let count = Count(matrix.len() as u32);
-    // A spec that was written with its resolved values has this count.
+    // A spec that was written with its resolved values contains this count, so it is accepted.
     if flow.count != Count::default() && flow.count != count {
         let message = "found another count than that of the `pairs`, which say how many there are; leave it out";
         return Err(("count", message.to_owned()));
@@ -90,7 +90,7 @@ pub(super) fn resolve_pairs(
     Ok(())
 }
 
-/// The populations of members of a ground.
+/// Populations of the selected stations of a ground, as their weights.
 fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<Vec<f64>, Wrong> {
     let group = Name::parse(name).group;
     let ground = grounds.iter().find(|ground| ground.name == group);
@@ -108,10 +108,10 @@ fn populations(grounds: &[Ground], name: &str, members: &Range<u32>) -> Result<V
     members.clone().map(of).collect()
 }
 
-/// The first `wanted` items in the order in which they are drawn without repetition, in proportion
-/// to their weights: the order of exponentially distributed keys with these rates (Efraimidis and
-/// Spirakis, *Weighted random sampling with a reservoir*, 2006). Items without weight are never
-/// drawn.
+/// The first `wanted` items that are drawn without repetition, each with a probability in
+/// proportion to its weight. This is the order of exponentially distributed keys with these rates
+/// (Efraimidis and Spirakis, *Weighted random sampling with a reservoir*, 2006). Items with weight
+/// 0 are never drawn.
 fn weighted<T: Copy + Ord>(
     items: impl Iterator<Item = (T, f64)>,
     wanted: usize,
@@ -133,30 +133,30 @@ fn weighted<T: Copy + Ord>(
     keyed.into_iter().map(|(_, item)| item).collect()
 }
 
-/// The sets of members of which pairs are drawn.
+/// The two sets of members between which pairs are drawn.
 struct Sets {
     from: Range<u32>,
     to: Range<u32>,
-    /// Both are ranges of one group.
+    /// Whether both sets are ranges of the same group.
     one_group: bool,
-    /// Each pair is used in both directions.
+    /// Whether each pair is used in both directions.
     both: bool,
 }
 
 impl Sets {
-    /// Whether the sets are the same, so that each member is in at most one pair.
+    /// Whether both sets are the same, so that each member is in at most one pair.
     fn are_same(&self) -> bool {
         self.one_group && self.from == self.to
     }
 
-    /// Whether a pair of members may be drawn: not a member and itself, and one of two opposite
-    /// pairs if each is used in both directions.
+    /// Whether a pair of members may be drawn. A member is never paired with itself; if pairs are
+    /// used in both directions, only one of two opposite pairs may be drawn.
     fn allow(&self, [one, other]: [u32; 2]) -> bool {
         let opposite = || self.from.contains(&other) && self.to.contains(&one);
         !self.one_group || one < other || one > other && !(self.both && opposite())
     }
 
-    /// Number of pairs that may be drawn together.
+    /// Maximum number of pairs that can be drawn.
     fn pairs(&self) -> usize {
         if self.are_same() {
             return self.from.len() / 2;
@@ -173,8 +173,8 @@ impl Sets {
         self.from.len() * self.to.len() - shared - opposite
     }
 
-    /// The first `wanted` pairs in a random order, more probable pairs first; `ours` and `theirs`
-    /// are the weights of the members.
+    /// The first `wanted` pairs, drawn in proportion to the weights `ours` and `theirs` of their
+    /// members.
     fn weighted(
         &self,
         [ours, theirs]: [Vec<f64>; 2],
@@ -202,7 +202,7 @@ impl Sets {
         Ok(weighted(all, wanted, rng))
     }
 
-    /// Pairs of equal probability.
+    /// `wanted` pairs, drawn with equal probabilities.
     fn uniform(&self, wanted: usize, rng: &mut Rng) -> Vec<[u32; 2]> {
         if self.are_same() {
             // Fisher-Yates shuffle.
@@ -226,7 +226,7 @@ impl Sets {
     }
 }
 
-/// Random pairs without repetition.
+/// Draws random pairs without repetition.
 fn drawn(
     random: &RandomPairs,
     sets: &Sets,
@@ -265,7 +265,8 @@ fn drawn(
 mod tests {
     use super::*;
 
-    /// Weights 6, 3, 1 and 0: the first is drawn first in 60 % of draws; the last never.
+    /// With the weights 6, 3, 1 and 0, the first item is drawn first in 60 % of the draws, and the
+    /// last item is never drawn.
     #[test]
     fn items_are_drawn_in_proportion_to_their_weights() {
         let mut rng = Seed::new(7, 0).stream("weights");
@@ -283,7 +284,8 @@ mod tests {
             is_near(first[0], 0.6) && is_near(first[1], 0.3),
             "{first:?}"
         );
-        // 3 of the 4 that are left after the first, 6 of 7 after the second, and so on.
+        // Probability that the third item is drawn second: after the first item its weight is 1 of
+        // 4, and after the second it is 1 of 7.
         let wanted = 0.6 * 0.25 + 0.3 / 7.0;
         assert!(is_near(second[2], wanted), "{second:?}");
     }

@@ -1,4 +1,4 @@
-//! Static routes of a spec, applied to the simulator's topology.
+//! Static routes of a spec, resolved for the simulator's topology.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use anabranch_sim::{BuildError, Family, LinkId, NodeId, PathFinder, Reachability
 
 use super::Built;
 
-/// The static routes of a spec: node, destination address, and the link to use.
+/// Resolves the static routes of a spec: node, destination address, and the link to use.
 pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId)>, BuildError> {
     let topology = &built.topology;
     let mut routes = Vec::new();
@@ -32,7 +32,7 @@ fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> 
     topology.addresses(node, Family::V4)
 }
 
-/// The nodes that a name covers: a member, a slice, or a whole group.
+/// Nodes that a name selects: a member, a slice, or a whole group.
 fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
     let name = Name::parse(name);
     let count = count_of(spec, name.group).unwrap_or(0);
@@ -42,7 +42,7 @@ fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
     names.filter_map(|name| topology.node(&name)).collect()
 }
 
-/// The member of the route's link at the node: the first one that the name covers.
+/// Link of a route at `node`: the first member of the route's link that ends there.
 fn via(built: &Built, spec: &Spec, route: &Route, node: NodeId) -> Result<LinkId, BuildError> {
     let name = Name::parse(&route.via);
     let link = spec.links.iter().position(|link| link.name == name.group);
@@ -64,8 +64,8 @@ fn range_within(name: &Name<'_>, count: usize) -> std::ops::Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// Checks the static routes of a network for loops with all links up. Returns the key and the
-/// fault.
+/// Checks whether the static routes of a network cause loops while all links are up. Returns the
+/// key and the error message of the first loop.
 pub fn check(topology: &Topology, spec: &Spec) -> Option<(String, String)> {
     let mut ways = PathFinder::new(topology);
     for (index, route) in spec.routes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Conversion of a spec's wireless cells to those of the simulator.
+//! Conversion of a spec's wireless cells to the simulator's media.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::names::member_name;
@@ -9,7 +9,7 @@ use anabranch_sim::{BuildError, LinkId, MediumConfig, NodeId, Topology};
 use super::end;
 use crate::medium;
 
-/// Adds a cell: its medium, its stations, and a link from the access point to each of the others.
+/// Adds a cell: its medium, its stations, and a link from the access point to each other station.
 pub fn add_cell(
     topology: &mut Topology,
     spec: &Spec,

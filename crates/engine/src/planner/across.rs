@@ -1,5 +1,5 @@
-//! Checks over all points of a plan together. The points may come in any order, and none of them is
-//! retained.
+//! Checks that concern all points of a plan together. Points may be added in any order, and none is
+//! kept in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::{add_new, constellations, elements, point_errors, unreached_times, wi
 use crate::ineffective_settings::IneffectiveKeys;
 use crate::point::{Order, PlannedPoint, PointSummary, Shape};
 
-/// The findings of the points so far.
+/// Findings over all points added so far.
 #[derive(Default)]
 pub struct Across {
-    /// The parameters that were used.
+    /// Names of the parameters that were used.
     pub used: BTreeSet<String>,
     first: Option<(Order, Arc<Spec>)>,
     shape: Option<Arc<Shape>>,
-    /// For each flow and transport setting, the problems of points at which it has no effect.
+    /// Problems of points at which a transport setting has no effect, by flow and setting.
     idle: BTreeMap<(usize, String), Vec<(Order, Diagnostic)>>,
     /// For each flow, the settings that have an effect at some point.
     effective: Vec<BTreeSet<&'static str>>,
@@ -31,7 +31,7 @@ pub struct Across {
 }
 
 impl Across {
-    /// Adds a point, and returns the summary for the plan.
+    /// Adds a point. Returns its summary for the plan.
     pub fn add(&mut self, order: Order, point: &PlannedPoint) -> PointSummary {
         if self.first.as_ref().is_none_or(|(first, _)| order < *first) {
             self.first = Some((order, Arc::clone(&point.spec)));
@@ -82,8 +82,9 @@ impl Across {
         }
     }
 
-    /// Settings that have no effect at any point that sets them. A setting with an effect at some
-    /// point is not reported, because experiments often switch a feature off at some points.
+    /// Problems of transport settings that have no effect at any point that sets them. A setting
+    /// with an effect at some point is not reported, because experiments often switch a feature off
+    /// at some points.
     pub fn idle(&self) -> Vec<Diagnostic> {
         let without = self.idle.iter().filter(|((flow, setting), _)| {
             let effective = self.effective.get(*flow);
@@ -98,12 +99,12 @@ impl Across {
         problems
     }
 
-    /// Keys of links, cells and workloads that have no effect at any point: mistakes, and notes.
+    /// Keys of links, cells and workloads that have no effect at any point: errors, and notes.
     pub fn everywhere(&self) -> (Vec<Diagnostic>, Vec<String>) {
         (self.everywhere.mistakes(), self.everywhere.redundant())
     }
 
-    /// Notes about settings that are valid but may not be intended.
+    /// Notes about settings that are valid but possibly not intended.
     pub fn notes(&self) -> Vec<String> {
         let beyond = self.spec().map(|spec| self.beyond.notes(spec));
         let mut notes = beyond.unwrap_or_default();

@@ -6,7 +6,7 @@ use super::notes::Notes;
 use crate::network::constellation_checks::about;
 use crate::point::{Order, PlannedPoint};
 
-/// Adds the constellations of a point.
+/// Adds the notes about the constellations of a point.
 pub fn add(notes: &mut Notes, order: Order, point: &PlannedPoint) {
     for (number, constellation) in point.spec.constellations.iter().enumerate() {
         let Constellation {

@@ -1,12 +1,12 @@
-//! Notes about elements of satellites: their dates, their distance from the start of a run, and the
-//! omitted entries.
+//! Notes about satellite elements: their dates, their distance from the start of a run, and omitted
+//! entries.
 
 use anabranch_sim::propagation::catalogue;
 
 use super::notes::Notes;
 use crate::point::{Order, PlannedPoint};
 
-/// Adds the links of a point with satellites from a file.
+/// Adds the notes about the links of a point that use satellites from a file.
 pub fn add(notes: &mut Notes, order: Order, point: &PlannedPoint) {
     for (number, link) in point.spec.links.iter().enumerate() {
         for propagation in [true, false]

@@ -1,4 +1,4 @@
-//! The spec of finished runs, for their presentation.
+//! Spec of runs that are already finished, for the presentation of their results.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::plan::{Plan, Request};
 use crate::traces;
 
 impl Plan {
-    /// The spec of finished runs at their first point, for titles, tables and figures. Names of
-    /// kinds are not checked, because the program that made the runs may have had additional kinds.
+    /// Reads the spec of finished runs at their first point, for titles, tables and figures. Names
+    /// of kinds are not checked, because the program that made the runs may have added kinds.
     ///
     /// # Errors
-    /// A spec that cannot be read.
+    /// [`SpecError`] if the spec cannot be read.
     pub fn finished(request: &Request) -> Result<Spec, SpecError> {
         let refused =
             |problems| SpecError::new(&request.file, &request.text, &request.overrides, problems);
@@ -49,7 +49,7 @@ fn read(request: &Request, mut root: Node) -> Result<Spec, Vec<Diagnostic>> {
     let mut tree = substitute::substitute(tree, &mut BTreeSet::new())?;
     traces::put_in(&mut tree, &request.files)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
-    // Faults were reported when it was run.
+    // Errors are ignored, because they were reported before the runs.
     drop(constellation::complete(
         &mut spec,
         &Standard::default(),

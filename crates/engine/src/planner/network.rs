@@ -16,11 +16,11 @@ use crate::network::constellation;
 use crate::resolved_point::check_network;
 use crate::traces;
 
-/// Reads the network of a file: its nodes and links. Flows and outputs are ignored and may be
-/// absent, and so may name and world.
+/// Reads the network of a file: its nodes and links. Flows and outputs are ignored, and may be
+/// missing, as may the name and the world.
 ///
 /// # Errors
-/// All faults of the rest.
+/// All errors of the other parts.
 pub fn network(
     file: &str,
     text: &str,
@@ -31,7 +31,7 @@ pub fn network(
         .map_err(|found| SpecError::new(file, text, overrides, found))
 }
 
-/// The parts of a file that a network does not need, and their replacements.
+/// Parts of a file that a network does not need, each with its replacement.
 const NOT_NETWORK: &[(&str, Option<&str>)] = &[
     ("name", Some("\"network\"")),
     ("world", Some("{ duration = \"1 s\" }")),
@@ -84,8 +84,8 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     }
 }
 
-/// Rejects proxies, because they work only with the transports of the simulator and not with
-/// packets from outside.
+/// Rejects proxies, because a proxy supports only the transports of the simulator, and not packets
+/// from outside.
 fn without_proxies(spec: &Spec, tree: &Node) -> Vec<Diagnostic> {
     let mut checker = Checker::new(tree);
     for (index, node) in spec.nodes.iter().enumerate() {
@@ -103,7 +103,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// The outages of the directions of a link, in seconds.
+    /// Outages of the two directions of a link, in seconds.
     fn outages(schedule: &str) -> [Vec<[u64; 2]>; 2] {
         let text = format!(
             "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"

@@ -1,4 +1,4 @@
-//! Notes about parts of a spec that many points have in common.
+//! Notes about parts of a spec that are equal at many points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use sha2::{Digest, Sha256};
 
 use crate::point::Order;
 
-/// Notes about parts of points, each with the first point and the number of the part there. The
-/// keys are hashes of the parts, because the elements of satellites may be long.
+/// Notes by part, each with the first point that contains the part and the index of the part there.
+/// The keys are hashes of the parts, because satellite elements may be long.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(BTreeMap<[u8; 32], (Order, usize, Vec<String>)>);
 
 impl Notes {
-    /// Adds the part `number` of a point, which is described by `text`; `about` computes its notes
-    /// if no equal part is known.
+    /// Adds the part `number` of a point, whose description is `text`. If no equal part is known,
+    /// `about` computes its notes.
     pub fn add(
         &mut self,
         (order, number): (Order, usize),
@@ -25,7 +25,7 @@ impl Notes {
         (known.0, known.1) = (known.0, known.1).min((order, number));
     }
 
-    /// Each note once, in the order of the points.
+    /// All notes, each once, in the order of the points.
     pub fn notes(&self) -> Vec<String> {
         let mut all: Vec<_> = self.0.values().collect();
         all.sort_by_key(|(order, number, _)| (*order, *number));

@@ -1,4 +1,4 @@
-//! Effects of `--set` and of the parameters of experiments.
+//! Overrides by `--set` and by the parameters of experiments, and checks that they have an effect.
 
 use std::collections::BTreeSet;
 
@@ -22,25 +22,26 @@ pub fn read(arguments: &[String], root: &Node, problems: &mut Vec<Diagnostic>) -
     settings
 }
 
-/// The tree with the overrides applied.
+/// Applies the overrides to the tree of a spec.
 pub fn applied(root: &Node, overrides: &[Setting]) -> Node {
     let mut root = root.clone();
     for setting in overrides {
-        // Each override was applied to this tree without an error before.
+        // Ignores the result, because each override was already applied to this tree without an
+        // error.
         let _ = setting.apply(&mut root);
     }
     root
 }
 
-/// The parameters of an experiment.
+/// Parameters that an experiment sets.
 pub fn own(experiment: &Node) -> Vec<Setting> {
     let parameters = experiment.get("parameters").map(Node::entries);
     let parameters = parameters.unwrap_or_default().iter();
     parameters.map(Setting::of).collect()
 }
 
-/// Problems of settings that do not change any run: `--set` over all kept experiments, a parameter
-/// of an experiment in that experiment.
+/// Problems of settings that change no run: of `--set` over all kept experiments, and of an
+/// experiment's parameters in that experiment.
 pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Vec<Diagnostic> {
     let root = applied(root, overrides);
     let experiments = root.get("experiment").map(Node::items).unwrap_or_default();
@@ -88,7 +89,7 @@ pub fn without_effect(root: &Node, overrides: &[Setting], kept: &[String]) -> Ve
     problems
 }
 
-/// An experiment that is run.
+/// Settings of an experiment that is run.
 struct RunSettings<'a> {
     root: &'a Node,
     index: usize,
@@ -107,7 +108,7 @@ impl RunSettings<'_> {
             .any(|point| self.tree(settings, &point) != self.tree(&others, &point))
     }
 
-    /// The world at a point; `None` if the tree cannot be built.
+    /// Tree of the world at a point; `None` if it cannot be built.
     fn tree(&self, settings: &[Setting], point: &SweptPoint) -> Option<Node> {
         let mut tree = self.root.clone();
         for setting in settings.iter().chain(&point.settings) {
@@ -125,7 +126,7 @@ impl RunSettings<'_> {
         Some(tree)
     }
 
-    /// The name of the sweep that sets a key.
+    /// Name of the sweep that sets a key.
     fn sweep_of(&self, key: &str) -> Option<String> {
         let sets = |sweep: &&Node| {
             let by_parameter = sweep.get("parameter").and_then(Node::text) == Some(key);

@@ -1,8 +1,8 @@
-//! Faults at some points of an experiment's sweeps: each is reported once, with its points if the
-//! file does not show them.
+//! Errors at single points of an experiment's sweeps. Each is reported once, with its points if the
+//! line of the file does not show them.
 //!
-//! A key that TCP has and SCTP does not is wrong only if a sweep selects SCTP. The message should
-//! name the point because the line of the key shows TCP.
+//! For example, a key that TCP has and SCTP does not is wrong only if a sweep selects SCTP. The
+//! message should then name the point, because the line of the key shows TCP.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use anabranch_scenario::source_span::SourceSpan;
 use anabranch_scenario::sweep::SweptPoint;
 use anabranch_settings::counted;
 
-/// The faults found at points, each once, in the order of the points; `all` is the number of
-/// points, `path` that of their experiment.
+/// Combines the errors found at points, in the order of the points. `all` is the number of points,
+/// and `path` is that of their experiment.
 pub fn told(refused: &[(SweptPoint, Vec<Diagnostic>)], all: usize, path: &str) -> Vec<Diagnostic> {
     let mut told: Vec<(Diagnostic, Vec<&SweptPoint>)> = Vec::new();
     for (point, problems) in refused {
-        // A point may have several faults of one key with different messages.
+        // A point may have several errors of one key, with different messages.
         let before = told.len();
         for problem in problems {
             let known = told[..before].iter_mut();
@@ -40,13 +40,13 @@ pub fn told(refused: &[(SweptPoint, Vec<Diagnostic>)], all: usize, path: &str) -
     told.collect()
 }
 
-/// Whether two faults concern the same key. Such a fault is reported once, even if the value
-/// differs between points.
+/// Whether two errors concern the same key. Such an error is reported once, even if the value of
+/// the key differs between points.
 pub fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.place == other.place && one.key == other.key
 }
 
-/// Whether a point sets the value at a place, so that the line itself shows the fault.
+/// Whether a point sets the value at a place, so that the line itself shows the error.
 fn shows(point: &SweptPoint, place: &SourceSpan) -> bool {
     let holds = |of: &SourceSpan| match (of, place) {
         (SourceSpan::File(Range { start, end }), SourceSpan::File(span)) => {
@@ -58,7 +58,7 @@ fn shows(point: &SweptPoint, place: &SourceSpan) -> bool {
     settings.any(|setting| holds(&setting.key_place) || holds(&setting.node.place))
 }
 
-/// The common values of the points, or the first point and the number of the others.
+/// Description of points: their common values, or the first point and the number of the others.
 fn named(points: &[&SweptPoint]) -> String {
     let Some((first, others)) = points.split_first() else {
         return String::new();

@@ -4,23 +4,23 @@
 use anabranch_scenario::quantity::Span;
 use anabranch_scenario::{Link, Spec};
 
-/// The first times of the flows and links of all points so far.
+/// Earliest times of the events of flows and links, over all points so far.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     flows: Vec<Option<First>>,
     links: Vec<[Option<First>; LINK_TIMES.len()]>,
-    /// The longest run.
+    /// Duration of the longest run.
     longest: Option<Span>,
 }
 
-/// The earliest time over the points, and whether no run reaches it.
+/// Earliest time of an event over the points, and whether no run reaches it.
 #[derive(Clone, Copy, Debug)]
 struct First {
     earliest: Span,
     is_beyond: bool,
 }
 
-/// Adds the time of a point whose runs end at `end`.
+/// Adds the time `at` of an event at a point whose runs end at `end`.
 fn add(known: &mut Option<First>, at: Span, end: Span) {
     let before = known.unwrap_or(First {
         earliest: at,
@@ -33,7 +33,7 @@ fn add(known: &mut Option<First>, at: Span, end: Span) {
 }
 
 impl Times {
-    /// Adds a point.
+    /// Adds the times of a point.
     pub fn add(&mut self, spec: &Spec) {
         let end = spec.world.duration;
         self.longest = self.longest.max(Some(end));
@@ -55,8 +55,8 @@ impl Times {
         }
     }
 
-    /// Notes about events of flows and links that happen at no point. `spec` is that of the first
-    /// point, for the names.
+    /// Notes about events of flows and links that occur at no point. `spec` is that of the first
+    /// point, and provides the names.
     pub fn notes(&self, spec: &Spec) -> Vec<String> {
         let Some(end) = self.longest else {
             return Vec::new();
@@ -81,8 +81,8 @@ impl Times {
     }
 }
 
-/// A key of a link, the event that does not happen if its time is not reached, and the first time
-/// of the key.
+/// A time key of a link: its name, the event that does not occur if the time is not reached, and
+/// the earliest time in its value.
 type LinkTime = (&'static str, &'static str, fn(&Link) -> Option<Span>);
 
 const LINK_TIMES: [LinkTime; 3] = [

@@ -1,9 +1,9 @@
-//! Notes about default windows that limit a flow: a comparison of transports over a long path with
-//! default windows compares these windows.
+//! Notes about default windows that limit a flow. Such a note is needed because a comparison of
+//! transports over a long path then compares only their default windows.
 //!
 //! The default window is 65535 bytes for TCP, 64 KiB for SCTP, and more than a megabyte for QUIC.
-//! Over a geostationary satellite this gives a factor of twenty that is not caused by the
-//! protocols. The limit may be intended, so it causes only a note.
+//! Over a geostationary satellite these defaults alone cause a factor of twenty between the
+//! throughputs. Because the limit may be intended, it causes only a note and no error.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,18 +15,18 @@ use anabranch_settings::Datum;
 use crate::point::{Order, PlannedPoint};
 use crate::workload;
 
-/// The settings that are windows.
+/// Names of the settings that are windows.
 const WINDOWS: [&str; 2] = ["receive_window", "receive_buffer"];
-/// Assumed packet size of a queue that counts packets, bytes.
+/// Assumed packet size for a queue whose limit counts packets, bytes.
 const PACKET: u128 = 1500;
 
-/// Notes about flows at points whose default windows keep them from filling their path and its
-/// queue. Each flow and window appears with its first point.
+/// Notes about flows whose default windows are too small to fill their path and its queue. Each
+/// combination of flow and window is noted once, at its first point.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(BTreeMap<(String, u64), (Order, usize, String)>);
 
 impl Notes {
-    /// Adds a point.
+    /// Adds the flows of a point.
     pub fn add(&mut self, order: Order, point: &PlannedPoint) {
         for flow in 0..point.spec.flows.len() {
             let Some(Bound { key, window, note }) = bound(point, flow) else {
@@ -44,7 +44,7 @@ impl Notes {
         }
     }
 
-    /// The notes.
+    /// All notes, in the order of the points.
     pub fn notes(&self) -> Vec<String> {
         let mut all: Vec<_> = self.0.values().collect();
         all.sort_by_key(|(order, flow, _)| (*order, *flow));
@@ -52,7 +52,7 @@ impl Notes {
     }
 }
 
-/// A flow at a point that is limited by its window.
+/// A flow at a point that is limited by its default window.
 struct Bound {
     key: String,
     window: u64,
@@ -111,8 +111,8 @@ fn bound(point: &PlannedPoint, index: usize) -> Option<Bound> {
     Some(Bound { key, window, note })
 }
 
-/// Capacity in bytes of the bottleneck queue of a flow: that of a link with the path's rate. 0 if
-/// it is unlimited, or kept short by the discipline.
+/// Capacity in bytes of the bottleneck queue of a flow, which is that of a link with the path's
+/// rate. The capacity is 0 if the queue is unlimited, or if its discipline keeps it short.
 fn queue(point: &PlannedPoint, rate: u64) -> u128 {
     let limit = |link: &Link| {
         let is_narrow = link
@@ -137,7 +137,7 @@ fn queue(point: &PlannedPoint, rate: u64) -> u128 {
 }
 
 /// Bytes that a member of a flow would have in flight without a window: the data that its workload
-/// offers in a round trip, or a whole message.
+/// offers in a round trip, or at least a whole message.
 fn offered(point: &PlannedPoint, index: usize, round_trip: u64) -> u128 {
     let (flow, built) = (&point.spec.flows[index], &point.resolved.transports[index]);
     let Some(facts) = workload::facts(&point.kinds, flow, &**built) else {

@@ -1,6 +1,6 @@
-//! The spec without the parts that are equal at all points of an experiment: tables, figures,
-//! claims, other experiments, lists of sweeps. These are checked at the first point only, because
-//! copying and decoding them at each point would take most of the time.
+//! Lean spec: a spec without the parts that are equal at all points of an experiment, which are
+//! tables, figures, claims, other experiments and lists of sweeps. These parts are checked only at
+//! the first point, because copying and decoding them at every point would take most of the time.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,21 +12,21 @@ use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use super::RUN_SECTIONS;
 use crate::kinds::Standard;
 
-/// Sections of the lean spec in addition to [`RUN_SECTIONS`].
+/// Sections of the lean spec, in addition to [`RUN_SECTIONS`].
 const KEPT: &[&str] = &["title", "parameters", "profiles", "experiment"];
-/// Keys that are kept of the other experiments, because durations are checked together.
+/// Keys of the other experiments that are kept, because all durations are checked together.
 const OF_OTHERS: &[&str] = &["id", "duration"];
 
-/// The lean spec of an experiment.
+/// Lean spec of an experiment.
 pub(crate) struct Lean {
-    /// Tree.
+    /// Tree of the lean spec.
     pub root: Node,
     /// Whether the omitted parts are equal at all points.
     pub is_enough: bool,
 }
 
 impl Lean {
-    /// The lean spec of the experiment at an index.
+    /// Builds the lean spec of the experiment with this index.
     pub fn of(root: &Node, index: usize) -> Self {
         let mut lean = Node {
             place: root.place.clone(),
@@ -57,7 +57,7 @@ fn is_kept(key: &str) -> bool {
     RUN_SECTIONS.contains(&key) || KEPT.contains(&key)
 }
 
-/// Whether the omitted parts do not depend on the point: no sweep sets one of their keys, or a
+/// Whether the omitted parts are equal at all points: no sweep sets one of their keys, or a
 /// parameter that they mention.
 fn is_enough(root: &Node, index: usize) -> bool {
     let parameters = root
@@ -79,7 +79,7 @@ fn is_enough(root: &Node, index: usize) -> bool {
     }
     let mentions_any =
         |node: &Node, names: &BTreeSet<&str>| names.iter().any(|name| mentions(node, name));
-    // A parameter depends on the point if it mentions one that does.
+    // A parameter also differs between points if it mentions one that does.
     loop {
         let more = parameters.iter().filter(|entry| {
             !names.contains(entry.key.as_str()) && mentions_any(&entry.node, &names)
@@ -99,7 +99,7 @@ fn is_enough(root: &Node, index: usize) -> bool {
     !left_out.any(|node| mentions_any(node, &names))
 }
 
-/// The keys that the sweeps of an experiment set.
+/// Keys that the sweeps of an experiment set.
 fn swept(experiment: &Node) -> BTreeSet<&str> {
     let sweeps = experiment.get("sweep").map(Node::items).unwrap_or_default();
     let mut keys = BTreeSet::new();
@@ -113,13 +113,13 @@ fn swept(experiment: &Node) -> BTreeSet<&str> {
     keys
 }
 
-/// The facts of a point's spec against which the omitted parts are checked: names, numbers of
-/// members, kinds of transports, measures, records and durations. If they are equal at two points,
-/// one check of these parts is valid for both.
+/// Facts of a point's spec with which the omitted parts are checked: names, numbers of members,
+/// kinds of transports, metrics, records and durations. If the facts are equal at two points, one
+/// check of these parts is valid for both.
 pub(crate) fn facts(spec: &Spec, index: usize, kinds: &Standard) -> String {
     let mut text = String::new();
     let mut add = |part: &dyn std::fmt::Debug| {
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = writeln!(text, "{part:?}");
     };
     for node in &spec.nodes {

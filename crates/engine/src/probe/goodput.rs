@@ -8,18 +8,18 @@ use super::{ProbeEntry, RecordOptions};
 use crate::agent::observer::Observer;
 use crate::agent::series::{Series, SeriesValue};
 
-/// Entry in the registry.
+/// Registry entry of the goodput probe.
 pub(super) static ENTRY: ProbeEntry = ProbeEntry {
     name: "goodput",
     about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the beginning of its bin.",
     make: |RecordOptions { bin }| Box::new(Bins::new(bin)),
 };
 
-/// Bins of equal width, from the start of the run.
+/// Series of bins of equal width, from the start of the run.
 #[derive(Debug)]
 struct Bins {
     width: Nanos,
-    /// Number of the bin being filled, and the bytes in it.
+    /// Index of the current bin, and the payload bytes in it.
     bin: u64,
     bytes: u64,
     /// Complete bins that have not been reported yet.

@@ -1,10 +1,11 @@
-//! A proxy that splits TCP connections (RFC 3135 §3.1.1): it answers each SYN under the address of
-//! the destination, opens a connection to that host under the address of the client, and passes
-//! bytes between the two. The split is transparent to both hosts.
+//! A proxy that splits TCP connections (RFC 3135 §3.1.1). It answers each SYN with the address of
+//! the destination, opens a second connection to that host with the address of the client, and
+//! forwards the bytes between the two connections. Both hosts see each other's addresses, so the
+//! split is transparent to them.
 //!
-//! Each connection has its own settings, windows and loss recovery. Data is acknowledged before the
-//! other host has it. A connection that fails may therefore lose acknowledged data, as RFC 3135
-//! §4.1 warns.
+//! Each of the two connections has separate settings, windows and loss recovery. The proxy
+//! acknowledges data before the other host has received it. A connection that fails may therefore
+//! lose acknowledged data, as RFC 3135 §4.1 warns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,10 +23,10 @@ use bytes::{Bytes, BytesMut};
 use super::{BoxedProxy, Proxy, ProxyEntry};
 use crate::transport::tcp;
 
-/// Maximum number of concurrent connections. A SYN beyond the limit is not answered.
+/// Maximum number of concurrent split connections. A SYN beyond the limit is not answered.
 const MAX_CONNECTIONS: usize = 65_536;
 
-/// Entry in the registry.
+/// Registry entry of the proxy.
 pub static ENTRY: ProxyEntry = ProxyEntry {
     name: "split-tcp",
     build,
@@ -48,7 +49,7 @@ fn build(c: &mut Checker<'_>, written: &WrittenProxy, path: &str) -> Option<Boxe
     }))
 }
 
-/// The configuration of one side.
+/// Builds the TCP configuration of one side.
 fn side(c: &mut Checker<'_>, transport: &Written, path: &str) -> Option<Config> {
     if transport.protocol != tcp::ENTRY.kind.name {
         let message = format!(
@@ -69,10 +70,10 @@ fn side(c: &mut Checker<'_>, transport: &Written, path: &str) -> Option<Config> 
     }
 }
 
-/// A node's proxy.
+/// Proxy of a node, with its settings.
 #[derive(Debug)]
 struct SplitTcp {
-    /// Towards the client, and towards the server.
+    /// TCP configurations towards the client and towards the server.
     sides: [Config; 2],
     buffer: u64,
 }
@@ -91,18 +92,18 @@ impl Proxy for SplitTcp {
     }
 }
 
-/// Address and port of the client and of the server.
+/// Addresses and ports of the client and of the server.
 type Pair = [(IpAddr, u16); 2];
 
-/// The proxy of one node in a run.
+/// Agent that runs the proxy of one node.
 struct Splitter {
     sides: [Config; 2],
     buffer: u64,
     rng: Rng,
     relays: BTreeMap<Pair, Relay>,
-    /// Relays that may have something to send.
+    /// Split connections that may have something to send.
     ready: BTreeSet<Pair>,
-    /// The time of the next timer of each relay.
+    /// Times of the next timer of each split connection.
     alarms: BTreeSet<(Nanos, Pair)>,
 }
 
@@ -118,8 +119,8 @@ impl Splitter {
         }
     }
 
-    /// The relay of a datagram, and the side on which it arrived. A SYN that belongs to no relay
-    /// creates one.
+    /// Finds the split connection of a datagram, and the side at which it arrived. A SYN that
+    /// belongs to no split connection creates one.
     fn find(&mut self, path: Path, datagram: &[u8]) -> Option<(Pair, usize)> {
         let &[a, b, c, d, e, f, g, h, ..] = datagram.first_chunk::<HEADER>()?;
         let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -137,7 +138,7 @@ impl Splitter {
             return None;
         }
         // The second connection uses the client's initial sequence number, so that a capture shows
-        // the same bytes under the same numbers on both sides.
+        // the same bytes with the same sequence numbers on both sides.
         let isn = u32::from_be_bytes([e, f, g, h]);
         let relay = Relay::new(
             &self.sides,
@@ -150,7 +151,7 @@ impl Splitter {
         Some((asking, 0))
     }
 
-    /// Records the next wake-up of a relay, and removes a closed one.
+    /// Schedules the next wake-up of a split connection; removes it if it is closed.
     fn settle(&mut self, pair: Pair) {
         let Some(relay) = self.relays.get_mut(&pair) else {
             return;
@@ -215,16 +216,18 @@ impl Agent for Splitter {
     }
 }
 
-/// The two connections of a split connection.
+/// A split connection, which consists of two TCP connections.
 struct Relay {
-    /// To the client, and to the server.
+    /// TCP connections to the client and to the server.
     ends: [Connection; 2],
-    /// Maximum of buffered bytes per direction: read from one end, and not acknowledged by the
-    /// other.
+    /// Maximum number of buffered bytes per direction, which were read from one connection and are
+    /// not acknowledged on the other.
     buffer: u64,
-    /// Bytes read from the end of that index that do not fit into the other's buffer.
+    /// Bytes read from the connection with this index that do not fit into the send buffer of the
+    /// other.
     held: [Option<Bytes>; 2],
-    /// Whether the peer of that end has closed, and whether the other end was notified.
+    /// Whether the peer of each connection has closed it, and whether this was forwarded to the
+    /// connection with this index.
     closed: [bool; 2],
     told: [bool; 2],
     alarm: Option<Nanos>,
@@ -252,7 +255,7 @@ impl Relay {
         }
     }
 
-    /// Passes on data, the end of data, and the failure of a connection.
+    /// Forwards data, the end of data, and the failure of a connection.
     fn pass_on(&mut self) {
         for from in [0, 1] {
             let to = 1 - from;
@@ -265,7 +268,7 @@ impl Relay {
             }
             self.move_bytes(from, to);
             let drained = self.held[from].is_none() && self.ends[from].readable() == 0;
-            // An end that is not established yet would discard its data on close.
+            // A connection that is not established yet would discard its data on close.
             let up = !matches!(self.ends[to].state(), State::Listen | State::SynSent);
             if self.closed[from] && drained && up && !self.told[to] {
                 self.told[to] = true;
@@ -286,7 +289,7 @@ impl Relay {
                 return;
             }
             if self.ends[to].write(bytes).is_err() {
-                // The other end is closed, so the data has no receiver.
+                // The other connection is closed, so the data can no longer be delivered.
                 return;
             }
         }

@@ -12,9 +12,9 @@ use crate::network::Built;
 use crate::transport::{PacketLimit, SharedTransport};
 use crate::workload;
 
-/// Checks that full packets of each flow fit every link of its paths, by the initial routes and all
-/// later ones. Links that carry them only at some times are not checked, and neither are flows with
-/// a proxy that may send other packets instead.
+/// Checks that the largest packets of each flow fit every link of its paths, for the initial routes
+/// and all later ones. Links with a sufficient MTU at some times are not checked, nor are flows
+/// whose packets a proxy may replace.
 pub fn check(
     c: &mut Checker<'_>,
     built: &Built,
@@ -64,12 +64,12 @@ pub fn check(
     }
 }
 
-/// A flow with packets that are too large for some link.
+/// A flow whose packets are too large for some link.
 struct Suspect {
-    /// Index in the spec.
+    /// Index of the flow in the spec, from 0.
     flow: usize,
     largest: PacketLimit,
-    /// Whether answers use the reverse path.
+    /// Whether the flow has answers, so that the reverse path must carry large packets, too.
     answered: bool,
     told: bool,
 }
@@ -101,7 +101,7 @@ fn tell(c: &mut Checker<'_>, suspect: &Suspect, link: &Link, mtu: u64) {
     );
 }
 
-/// The wires with a permanent size limit in bytes.
+/// Links with an MTU that applies at all times, in bytes.
 struct Narrow<'a>(Vec<(&'a Link, u64, &'a [LinkId])>);
 
 impl<'a> Narrow<'a> {
@@ -118,12 +118,12 @@ impl<'a> Narrow<'a> {
         Self(narrow.collect())
     }
 
-    /// Whether any of them rejects a packet of that size.
+    /// Whether any of these links rejects a packet of `bytes` bytes.
     fn stops(&self, bytes: u64) -> bool {
         self.0.iter().any(|(_, mtu, _)| bytes > *mtu)
     }
 
-    /// The first link of a path that rejects the packets, with its limit.
+    /// First link of a path that rejects the packets, with its MTU.
     fn on_way(
         &self,
         ways: &mut PathFinder<'_>,

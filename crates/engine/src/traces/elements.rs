@@ -1,19 +1,20 @@
-//! Files of elements of satellites: their text replaces their names in a spec's tree.
+//! Files with elements of satellites: their names in the tree of a spec are replaced by their text.
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::tree::{Node, NodeValue};
 
 use crate::files::Files;
 
-/// The key of a file, and the key of its text, which replaces it.
+/// Key of the file name, and key of the text that replaces it.
 const FILE: &str = "file";
 const ELEMENTS: &str = "elements";
 
-/// Key of the file for links between satellites.
+/// Key of the file name for inter-satellite links, and key of the text that replaces it.
 const ISLS_FILE: &str = "isls_file";
 const ISLS: &str = "isls";
 
-/// Replaces the name of a file in this table, if it is a path over satellites and has one.
+/// Replaces the file names in this table by the texts, if the table is a propagation model over
+/// satellites.
 pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let is_path = node.get("kind").and_then(Node::text) == Some("satellites");
     if is_path {
@@ -23,7 +24,7 @@ pub(super) fn replace(node: &mut Node, files: &Files, path: &str) -> Result<(), 
     Ok(())
 }
 
-/// Replaces the names of files in the shells of constellations.
+/// Replaces the file names in the shells of constellations by the texts.
 pub(super) fn put_in_constellations(
     tree: &mut Node,
     files: &Files,
@@ -47,7 +48,7 @@ pub(super) fn put_in_constellations(
     }
 }
 
-/// Replaces the name of a file by its text under another key.
+/// Replaces a file name by the text of the file, under another key.
 fn replace_key(
     node: &mut Node,
     files: &Files,

@@ -1,9 +1,10 @@
-//! Titles of the columns of a trace, which may name a unit, as in `time (ms),rate_mbps`.
+//! Header row of a trace: the titles of its columns, which may contain a unit, as in `time
+//! (ms),rate_mbps`.
 //!
-//! A number read in a unit other than that of its title would silently give a wrong world.
+//! If a number were read in another unit than that of its title, the world would silently be wrong.
 //! Therefore a title that is not fully understood is an error.
 
-/// The quantity of a column's values.
+/// Quantity of the values in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Times, in seconds by default.
@@ -12,29 +13,29 @@ pub enum Quantity {
     Rate,
     /// Sizes, in bytes by default.
     Size,
-    /// Shares from 0 to 1, which have no unit.
+    /// Shares from 0 to 1, without a unit.
     Share,
     /// Numbers without a unit.
     Number,
 }
 
-/// A column of a trace.
+/// A column that a trace may have.
 #[derive(Debug)]
 pub struct Column {
-    /// The quantity of its values.
+    /// Quantity of the values in the column.
     pub quantity: Quantity,
-    /// The words that its title may contain in addition to a unit, separated by spaces.
+    /// Words that the title of the column may contain in addition to a unit, separated by spaces.
     pub names: &'static str,
 }
 
-/// Times of a trace.
+/// Column of times.
 pub const TIME: Column = Column {
     quantity: Quantity::Time,
     names: "time t at timestamp ts when times elapsed relative rel offset since from the start \
             begin beginning sent send sending arrival in of",
 };
 
-/// Rates of a link.
+/// Column of the rates of a link.
 pub const RATE: Column = Column {
     quantity: Quantity::Rate,
     names: "rate throughput bandwidth capacity bitrate speed value goodput datarate data bit bw \
@@ -42,39 +43,39 @@ pub const RATE: Column = Column {
             down up forward backward in of the",
 };
 
-/// Delays of a link.
+/// Column of the delays of a link.
 pub const DELAY: Column = Column {
     quantity: Quantity::Time,
     names: "delay latency owd value one way oneway propagation link measured mean average avg \
             downlink uplink dl ul forward backward in of the",
 };
 
-/// Shares, such as the probability of a loss.
+/// Column of shares, such as loss probabilities.
 pub const SHARE: Column = Column {
     quantity: Quantity::Share,
     names: "loss probability share ratio fraction rate value losses lost packet packets plr prob \
             p drop error measured mean average avg forward backward of the",
 };
 
-/// Attenuations of a channel, in dB.
+/// Column of the attenuations of a channel, in dB.
 pub const ATTENUATION: Column = Column {
     quantity: Quantity::Number,
     names: "attenuation fade fading depth rain excess db total value measured mean link path of the",
 };
 
-/// Sizes of messages.
+/// Column of message sizes.
 pub const SIZE: Column = Column {
     quantity: Quantity::Size,
     names: "size length payload message value len sizes msg packet pkt frame data in of the",
 };
 
-/// Streams of messages.
+/// Column of the streams of messages.
 pub const STREAM: Column = Column {
     quantity: Quantity::Number,
     names: "stream sid id identifier number no nr",
 };
 
-/// Spellings of units of time in titles, each with the spelling in a spec.
+/// Spellings of time units in titles, each with the spelling in specs.
 const TIMES: &[(&[&str], &str)] = &[
     (&["s", "sec", "secs", "second", "seconds"], " s"),
     (
@@ -120,7 +121,7 @@ const TIMES: &[(&[&str], &str)] = &[
     (&["h", "hr", "hrs", "hour", "hours"], " h"),
 ];
 
-/// Prefixes of units of rate in titles, each with the unit in a spec.
+/// Prefixes of rate units in titles, each with the unit in specs.
 const RATES: &[(&[&str], &str)] = &[
     (&[""], " bit/s"),
     (&["k", "kilo"], " kbit/s"),
@@ -128,7 +129,7 @@ const RATES: &[(&[&str], &str)] = &[
     (&["g", "giga"], " Gbit/s"),
 ];
 
-/// Prefixes of units of size in titles, each with the unit in a spec.
+/// Prefixes of size units in titles, each with the unit in specs.
 const SIZES: &[(&[&str], &str)] = &[
     (&[""], " B"),
     (&["k", "kilo"], " kB"),
@@ -139,10 +140,10 @@ const SIZES: &[(&[&str], &str)] = &[
     (&["gi", "gibi"], " GiB"),
 ];
 
-/// Further prefixes, whose units a spec does not support.
+/// Prefixes of units that specs do not support.
 const OTHERS: &[&str] = &["t", "tera", "ti", "tebi", "p", "peta"];
 
-/// Words that scale a number and are not part of a name.
+/// Words that scale a number, and therefore must not be ignored as part of a name.
 const FACTORS: &[&str] = &[
     "x",
     "ten",
@@ -169,36 +170,36 @@ const FACTORS: &[&str] = &[
     "inverse",
 ];
 
-/// Units that are also short words; they count as units only at the end of a title.
+/// Units that are also short words, and count as units only at the end of a title.
 const SHORT: &[&str] = &["s", "h", "b", "min", "bit", "bits"];
 
-/// A unit in a title.
+/// A unit found in a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// A unit that a spec supports.
+    /// A unit that specs support.
     Is(Quantity, &'static str),
-    /// Bits without a time: for a rate, per second; for a size, it is not valid because sizes are
-    /// in bytes.
+    /// Bits without a time. For a rate they count per second; for a size they are an error, because
+    /// sizes are in bytes.
     Bits(&'static str),
-    /// `kb` in lower case: bytes for a size, ambiguous for a rate.
+    /// `kb` in lower case: bytes for a size, but ambiguous for a rate.
     Unclear(&'static str),
     /// Bytes per second.
     ByteRate,
-    /// A unit that a spec does not support.
+    /// A unit that specs do not support.
     Foreign,
 }
 
-/// The unit counted by a word such as `Mbit`.
+/// Unit that a word such as `Mbit` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     Bits,
     Bytes,
-    /// A lower-case `b`.
+    /// Bits or bytes: a lower-case `b`.
     Either,
 }
 
 impl Quantity {
-    /// The default unit of a number of this quantity.
+    /// Unit of a plain number of this quantity, if no title specifies another.
     pub fn without(self) -> &'static str {
         match self {
             Quantity::Time => " s",
@@ -228,10 +229,10 @@ impl Quantity {
 }
 
 impl Column {
-    /// The unit of the numbers of this column under a title.
+    /// Unit of plain numbers in this column, according to its title.
     ///
     /// # Errors
-    /// An unknown title: the title, and the allowed words and units.
+    /// The title is unknown: the message has the title, and the allowed words and units.
     pub fn unit(&self, title: &str) -> Result<&'static str, String> {
         let fault = match self.read(&tokens(title)) {
             Ok(unit) => return Ok(unit),
@@ -254,7 +255,7 @@ impl Column {
         })
     }
 
-    /// Returns the unit, or an additional reason why a title is rejected.
+    /// Returns the unit of a title, or the reason why the title is rejected.
     fn read(&self, tokens: &[String]) -> Result<&'static str, &'static str> {
         let mut unit: Option<Unit> = None;
         let mut at = 0;
@@ -304,7 +305,7 @@ fn is_number(token: &str) -> bool {
     token.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Splits a title into words; `/` and `per` become `/`, and a character that is not allowed in
+/// Splits a title into words. `/` and `per` become `/`, and a character that is not allowed in
 /// titles becomes `?`.
 fn tokens(title: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -362,11 +363,11 @@ fn spelled(units: &[(&[&str], &'static str)], prefix: &str) -> Option<&'static s
     found.map(|(_, unit)| *unit)
 }
 
-/// The unit that starts here, and the number of its words.
+/// Unit that starts at the first word, and the number of its words.
 fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_second = |at: usize| spelled(TIMES, &word(at).to_lowercase()) == Some(" s");
-    // "mega bits" in two words.
+    // A prefix as a separate word, as in "mega bits".
     let lower = word(0).to_lowercase();
     let apart = ["k", "kilo", "m", "mega", "g", "giga"].contains(&lower.as_str());
     let joined = match apart {
@@ -411,7 +412,7 @@ fn unit_at(tokens: &[String]) -> Option<(Unit, usize)> {
     .then_some((Unit::Foreign, 1))
 }
 
-/// The prefix of a word for bits or bytes in lower case, and the unit counted.
+/// Prefix of a word for bits or bytes, and the unit that the word counts.
 fn counted(word: &str) -> Option<(&'static str, Counts)> {
     let lower = word.to_lowercase();
     if lower.len() != word.len() {
@@ -439,7 +440,7 @@ fn counted(word: &str) -> Option<(&'static str, Counts)> {
     Some((prefix, counts))
 }
 
-/// Bits or bytes per second.
+/// Unit of bits or bytes per second.
 fn rate(prefix: &str, counts: Counts) -> Unit {
     match (counts, spelled(RATES, prefix)) {
         (Counts::Bytes, _) => Unit::ByteRate,
@@ -448,7 +449,7 @@ fn rate(prefix: &str, counts: Counts) -> Unit {
     }
 }
 
-/// Bits or bytes without a time.
+/// Unit of bits or bytes without a time.
 fn plain(prefix: &'static str, counts: Counts, word: &str) -> Unit {
     match (counts, spelled(SIZES, prefix)) {
         (Counts::Bits, Some(_)) => Unit::Bits(prefix),

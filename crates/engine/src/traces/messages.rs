@@ -1,9 +1,9 @@
-//! Trace files of workloads: their messages are inserted into a spec's tree, like the steps of
-//! links.
+//! Trace files of workloads: their messages are inserted into the tree of a spec.
 //!
-//! A trace is a file of lines `time,size` or `time,size,stream`, in order of time. A plain time is
-//! in seconds from the start of the flow, a plain size in bytes, unless a first line of titles
-//! names other units, as for links; text with a unit is read as in a spec. The stream is optional.
+//! A trace of a workload is a file of lines `time,size` or `time,size,stream`, in the order of
+//! time. A plain time is in seconds from the start of the flow, and a plain size is in bytes,
+//! unless a header row specifies other units, as for links. A text with a unit is read as in a
+//! spec. The stream is optional.
 
 use anabranch_scenario::diagnostic::Diagnostic;
 use anabranch_scenario::source_span::SourceSpan;
@@ -12,11 +12,11 @@ use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 use super::{MAX_STEPS, header_row, table};
 use crate::files::Files;
 
-/// The key of a workload's file, and the key that replaces it.
+/// Key of the file name of a workload, and key of the messages that replace it.
 const FILE: &str = "file";
 const MESSAGES: &str = "messages";
 
-/// Inserts the messages of the files that the traces among the flows of `tree` refer to.
+/// Replaces the file names in the workloads of the flows in `tree` by the messages of the files.
 pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(flows)) = tree.get_mut("flow").map(|flows| &mut flows.value) else {
         return;
@@ -31,7 +31,7 @@ pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnost
     }
 }
 
-/// Replaces the name of a file in this workload, if it is a trace with a file.
+/// Replaces the file name in this workload, if it is a trace with a file.
 fn replace(workload: &mut Node, files: &Files, path: &str) -> Result<(), Diagnostic> {
     let is_trace = workload.get("kind").and_then(Node::text) == Some("trace");
     let Some(name) = workload.get(FILE).filter(|_| is_trace).cloned() else {
@@ -95,7 +95,7 @@ fn lines(text: &str, place: &SourceSpan) -> Result<Vec<Node>, String> {
             place: place.clone(),
             value: NodeValue::Table(entries),
         });
-        // One message beyond the limit is kept, so that the check rejects it.
+        // Keeps one message more than the limit, so that the check of the limit fails.
         Ok(messages.len() <= MAX_STEPS)
     })?;
     if messages.is_empty() {

@@ -1,4 +1,4 @@
-//! Files of places on the ground: their rows are inserted into a spec's tree as stations.
+//! Files of ground stations: their rows are inserted into the tree of a spec as stations.
 
 use anabranch_orbit::{NamedPlace, places};
 use anabranch_scenario::diagnostic::Diagnostic;
@@ -7,11 +7,11 @@ use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
 
 use crate::files::Files;
 
-/// The key of a file, and the key of the stations that replace it.
+/// Key of the file name, and key of the stations that replace it.
 const FILE: &str = "file";
 const STATIONS: &str = "stations";
 
-/// Replaces the files that grounds name by their stations.
+/// Replaces the file names in grounds by the stations of the files.
 pub(super) fn put_in(tree: &mut Node, files: &Files, problems: &mut Vec<Diagnostic>) {
     let Some(NodeValue::Array(all)) = tree.get_mut("ground").map(|it| &mut it.value) else {
         return;

@@ -1,8 +1,8 @@
-//! Rows of a trace file: fields separated by commas, with an optional line of titles.
+//! Rows of a trace file: fields separated by commas, with an optional header row.
 
 use super::header_row::Column;
 
-/// A row: its line, its fields, and for each field the unit of a plain number.
+/// A row of a trace: its line number, its fields, and for each field the unit of a plain number.
 pub(super) struct Row<'t> {
     pub line: usize,
     pub fields: &'t [&'t str],
@@ -10,7 +10,7 @@ pub(super) struct Row<'t> {
 }
 
 impl Row<'_> {
-    /// A field in the form of a spec: a plain number gets the unit of its column.
+    /// The field as written in a spec: a plain number is followed by the unit of its column.
     pub fn with_unit(&self, index: usize) -> String {
         let (field, unit) = (self.fields[index], self.units[index]);
         match field.parse::<f64>() {
@@ -19,23 +19,23 @@ impl Row<'_> {
         }
     }
 
-    /// A field that is a plain number in a column without units.
+    /// The field as a number, if it is a plain number in a column without units.
     pub fn plain(&self, index: usize) -> Option<f64> {
         let number = self.fields[index].parse().ok()?;
         self.units[index].is_empty().then_some(number)
     }
 }
 
-/// Whether a field starts like a number.
+/// Whether a field begins like a number.
 fn is_value(field: &str) -> bool {
     field.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Passes each row of `text` to `take`, until that returns false. The first `least` columns are
-/// required in each row; `form` describes a line.
+/// Calls `take` with each row of `text`, until it returns false. Each row must have the first
+/// `least` columns. `form` describes a valid line in messages.
 ///
 /// # Errors
-/// The first invalid line: its number, the text found, the forms allowed.
+/// The first invalid line: its number, the text found, and the allowed forms.
 pub(super) fn read(
     text: &str,
     columns: &[Column],
@@ -58,7 +58,8 @@ pub(super) fn read(
             fields.map(|field| field.trim().trim_matches('"')).collect()
         };
         if let Some(comment) = line.strip_prefix('#') {
-            // Some programs write titles as a comment. Any other comment is ignored.
+            // A comment may be the header row, because some programs write it as a comment. Any
+            // other comment is ignored.
             let fields = fields_of(comment);
             let may_be = !begun && titles.is_none();
             if may_be

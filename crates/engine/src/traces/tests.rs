@@ -43,7 +43,7 @@ fn a_trace_stands_for_its_steps() {
     );
 }
 
-/// A number in megabits under a title with that unit must not be read as bits.
+/// A number under a title in megabits must not be read as bits.
 #[test]
 fn titles_say_the_units_of_their_columns() {
     let link = "rate = { trace = \"r.csv\" }\ndelay = { trace = \"d.csv\" }";
@@ -70,7 +70,8 @@ fn titles_say_the_units_of_their_columns() {
     assert!(error.contains("line 1: found the title"), "{error}");
 }
 
-/// Units as written by iperf and others, after a byte order mark, or titles as written by numpy.
+/// Units are spelled as by iperf and other programs, also after a byte order mark or in a header
+/// row as written by numpy.
 #[test]
 fn spellings_of_units_are_one_unit() {
     let rate = |text: &str| {
@@ -100,7 +101,8 @@ fn spellings_of_units_are_one_unit() {
     );
 }
 
-/// A different file of the same name gives a different world, so the hash must differ.
+/// If a file with the same name has other contents, the world differs, so the hash must differ,
+/// too.
 #[test]
 fn the_hash_covers_the_contents_of_trace_files() {
     let hash = |text: &str| {
@@ -119,7 +121,8 @@ fn a_trace_of_opportunities_is_a_rate_that_restarts() {
     let plan = plan(link, &[("up", "1\n1\n3\n")]).unwrap_or_else(|error| panic!("{error}"));
     let rate = plan.spec.links[0].rate.side(true).unwrap();
     let ms = 1_000_000;
-    // Two packets of 1500 bytes in the first millisecond, none in the second, one in the third.
+    // Two packets of 1500 bytes leave in the first millisecond, none in the second, and one in the
+    // third.
     assert_eq!(
         rate.steps(),
         [(0, 24_000_000), (ms, 0), (2 * ms, 12_000_000)]
@@ -185,7 +188,7 @@ fn wrong_files_say_what_is_wrong() {
     }
 }
 
-/// The workload of a flow whose trace has these keys.
+/// The workload of a flow whose trace has the given keys.
 fn workload(keys: &str, files: &[(&str, &str)]) -> Result<anabranch_scenario::Workload, String> {
     let text = format!(
         "anabranch = 1\nname = \"t\"\nworld = {{ duration = \"20 s\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
@@ -277,7 +280,7 @@ const STATION: &str = "ISS (ZARYA)
 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
 ";
 
-/// A path over one satellite between places below it.
+/// A path over one satellite, between places below it.
 #[test]
 fn a_file_of_elements_is_a_path_over_its_satellites() {
     let link = |more: &str| {

@@ -1,11 +1,11 @@
-//! Transports that this build lacks: specs may name them, and the error names the feature that is
-//! needed.
+//! Transports that this build does not include. Specs may name them, and the error states the
+//! feature that is needed.
 
 use anabranch_scenario::transport::TransportKind;
 
 use super::TransportEntry;
 
-/// QUIC, without the feature `quic`.
+/// QUIC, in a build without the feature `quic`.
 pub static QUIC: TransportEntry = TransportEntry {
     kind: TransportKind {
         messages: false,
@@ -14,6 +14,6 @@ pub static QUIC: TransportEntry = TransportEntry {
         absent: Some("quic"),
         ..TransportKind::new("quic", "QUIC (RFC 9000); it is not compiled in.")
     },
-    // The grammar has rejected it.
+    // Never called, because the check of the spec rejects the transport before.
     build: |_| Err(Vec::new()),
 };

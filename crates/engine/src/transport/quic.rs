@@ -1,5 +1,5 @@
-//! QUIC by `quinn-proto` inside UDP: its settings in specs, a source that connects and writes
-//! streams, a sink that reads them.
+//! QUIC by `quinn-proto` inside UDP: its settings in specs, a source that connects and writes to
+//! streams, and a sink that reads them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,10 +25,11 @@ use crate::agent::transfers::Key;
 
 /// The IP protocol number of UDP.
 const PROTOCOL: u8 = 17;
-/// Overhead of a full packet with one stream: short header, STREAM frame header, AEAD tag.
+/// Overhead of a full packet with data of one stream: short header, STREAM frame header, and AEAD
+/// tag.
 const OVERHEAD: u64 = 1 + 8 + 4 + 12 + 16;
 
-/// Name in specs.
+/// Registry entry of QUIC.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Config::SETTINGS],
@@ -36,8 +37,8 @@ pub static ENTRY: TransportEntry = TransportEntry {
         messages: false,
         window: true,
         shows_data: false,
-        // The counters of `quinn-proto`. quinn-proto does not expose its timers and its bytes in
-        // flight.
+        // These are the counters of `quinn-proto`, which does not expose its timers and its bytes
+        // in flight.
         probes: Some(&[
             Probe::Cwnd,
             Probe::Srtt,
@@ -55,18 +56,18 @@ pub static ENTRY: TransportEntry = TransportEntry {
 fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let mut config = Config::default();
     for (setting, datum) in given.values() {
-        // A checked transport holds valid values only, so this cannot fail.
+        // The result is ignored, because all values of a checked transport are valid.
         let _ = config.put(setting.name, &datum);
     }
     let payload = u64::from(config.mtu) - ip_header(given.ip) - TUNNEL_HEADER as u64;
     Ok(Arc::new(Quic { config, payload }))
 }
 
-/// A QUIC flow's transport.
+/// QUIC transport of a flow.
 #[derive(Debug)]
 struct Quic {
     config: Config,
-    /// Largest UDP payload, bytes: the unit of the window.
+    /// Maximum UDP payload in bytes, which is also the segment size of the congestion window.
     payload: u64,
 }
 
@@ -136,7 +137,7 @@ impl Transport for Quic {
     }
 
     fn inspect(&self, _: &[u8]) -> PacketContent {
-        // Packets are encrypted, so only their ends know the data inside.
+        // The packets are encrypted, so it is unknown whether they carry data.
         PacketContent::NoData
     }
 }
@@ -149,7 +150,7 @@ fn seed(rng: &mut Rng) -> [u8; 32] {
     seed
 }
 
-/// UDP encapsulation of a connection's packets.
+/// UDP encapsulation of the connection's packets.
 struct Tunnel {
     /// Whether checksums are computed and verified.
     checksum: bool,
@@ -185,20 +186,20 @@ impl Tunnel {
     }
 }
 
-/// Writes a flow's workload.
+/// Client that writes the workload of a flow to streams.
 struct Source {
     config: Config,
     path: Path,
     ports: [u16; 2],
     seed: [u8; 32],
-    /// Bytes taken from the workload in advance of the connection's buffer space.
+    /// Bytes that are taken from the workload beyond the buffer space of the connection.
     ahead: u64,
-    /// Bytes that were taken and not written yet, by stream.
+    /// Bytes that were taken from the workload but not written yet, by stream.
     unwritten: BTreeMap<u16, u64>,
     transfers: u64,
-    /// Whether the streams were finished.
+    /// Whether the streams have been finished.
     ended: bool,
-    /// The statistics at the last poll.
+    /// Statistics of the connection at the last poll.
     stats: Stats,
     tunnel: Tunnel,
     tally: SharedFlowStats,
@@ -312,7 +313,7 @@ impl ClientTransport for Source {
     }
 }
 
-/// Waits for one connection and receives its data.
+/// Server that accepts one connection and receives its data.
 struct Sink {
     connection: Connection,
     tunnel: Tunnel,
@@ -326,7 +327,7 @@ impl Sink {
             tally.deliver(now, bytes, 0);
             tally.arrive(now, Key::Stream(stream), bytes);
         }
-        // The source reports the end of a connection.
+        // Events are discarded, because the source reports the end of the connection.
         while self.connection.poll_event().is_some() {}
     }
 }

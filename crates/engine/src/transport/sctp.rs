@@ -1,4 +1,4 @@
-//! SCTP: its settings in specs, and the construction of a flow's associations.
+//! SCTP: its settings in specs, and the construction of a flow's endpoints.
 
 mod agents;
 mod application_reader;
@@ -29,23 +29,23 @@ use crate::agent::Feed;
 use crate::agent::inspect::PacketContent;
 use link_follower::Follower;
 
-/// IP protocol number.
+/// IP protocol number of SCTP.
 pub(crate) const PROTOCOL: u8 = 132;
-/// SCTP's common header.
+/// Size of the SCTP common header, bytes.
 const COMMON_HEADER: usize = 12;
-/// The header of a DATA chunk.
+/// Size of the header of a DATA chunk, bytes.
 pub(crate) const DATA_HEADER: u64 = 16;
-/// The reason why an endpoint must accept its settings.
+/// Reason why creating an endpoint cannot fail.
 const CHECKED: &str = "the settings were checked with the spec";
 
-/// Settings that have an effect only for applications on real sockets.
+/// Settings that have an effect only for programs on real sockets.
 const ASKED_FOR: [&str; 3] = [
     "accept_stream_resets",
     "accept_association_reset",
     "accept_added_streams",
 ];
 
-/// Settings that both ends must offer, the client in its INIT.
+/// Settings that have an effect only if both ends offer them, the client in its INIT.
 const OFFERED: [&str; 7] = [
     "partial_reliability",
     "interleaving",
@@ -56,7 +56,7 @@ const OFFERED: [&str; 7] = [
     "rsctp",
 ];
 
-/// Settings that select among the paths of an association, or need a second one.
+/// Settings that select among the paths of an association, or require a second path.
 const OF_PATHS: [&str; 4] = [
     "retransmission_path",
     "dormant_path",
@@ -64,7 +64,7 @@ const OF_PATHS: [&str; 4] = [
     "primary_switchover_max_retrans",
 ];
 
-/// The probes of its ends: all except those of TCP.
+/// Probes of SCTP: all except those that only TCP has.
 const PROBES: &[Probe] = &{
     let mut probes = [Probe::Cwnd; Probe::ALL.len() - 1];
     let (mut from, mut to) = (0, 0);
@@ -79,30 +79,30 @@ const PROBES: &[Probe] = &{
 };
 
 settings! {
-    /// Behaviour of the applications at both ends of an SCTP flow, in addition to their workload.
+    /// Settings of the applications at both ends of an SCTP flow.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Application {
-        /// Messages may overtake one another.
+        /// Send messages unordered, so that they may overtake one another.
         unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";
-        /// Rate at which the receiving application reads, bits per second of user data. Off: the
-        /// application reads immediately.
+        /// Rate at which the receiving application reads user data. Off: the application reads all
+        /// data immediately.
         application_read_rate: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Rate { least: 1, most: 1_000_000_000_000 }), "";
-        /// Use all interfaces of both hosts, paired in order. Off: only the first interface of
-        /// each. `paths` of the flow chooses other pairs.
+        /// Use all interfaces of both hosts, paired in their order. Off: use only the first
+        /// interface of each host. The key `paths` of the flow selects other pairs.
         multihomed: bool = false, Kind::Flag, "RFC 9260 §6.4";
-        /// The addresses of both hosts follow their links. A host notices a change of a link after
-        /// this time (ASCONF): it adds the address of a link that came up and requests that the
-        /// peer sends to this address, and removes the address of a link that went down. An
-        /// association begins with the addresses of the links that are up. Needs `address_changes`.
-        /// Off: a host always has all its addresses.
+        /// The hosts change the addresses of the association when their links go down or come up. A
+        /// host notices a change of a link after this time. It then adds the address of a link that
+        /// came up and requests that the peer sends to this address, and deletes the address of a
+        /// link that went down (ASCONF). An association starts with the addresses of the links that
+        /// are up. Requires `address_changes`. Off: a host always has all its addresses.
         asconf_on_link_change: Option<u64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::duration(0, 3_600_000_000_000)), "RFC 5061 §5";
     }
     beside {}
 }
 
-/// Name in specs.
+/// Registry entry of SCTP.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,
@@ -155,45 +155,48 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
     }))
 }
 
-/// The configuration of a checked transport of this kind; the default one for any other.
+/// Configuration of a checked SCTP transport; the default configuration for any other transport.
 pub fn config(written: &Written) -> Config {
     let profile = written.profile().and_then(Profile::by_name);
     let mut config = Config::new(profile.unwrap_or_default());
     if ENTRY.kind.is_of(written) {
         for (setting, datum) in written.values(&ENTRY.kind) {
-            // The keys of the application are not part of the configuration.
+            // Ignores the error for settings of the application, because they are not part of the
+            // configuration.
             let _ = config.assign(setting.name, &datum);
         }
     }
-    // Both ends have this configuration, so each must allow the streams that the other requests.
+    // Both ends have this configuration, so each must permit as many streams as the other requests.
     config.inbound_streams = config.inbound_streams.max(config.outbound_streams);
     config
 }
 
-/// The behaviour of the applications at both ends of a checked transport of this kind.
+/// Settings of the applications of a checked SCTP transport.
 pub fn application(written: &Written) -> Application {
     let mut application = Application::default();
     for (setting, datum) in written.values(&ENTRY.kind) {
-        // The protocol's keys are not part of the application.
+        // Ignores the error for settings of the protocol, because they are not part of the
+        // application's settings.
         let _ = application.put(setting.name, &datum);
     }
     application
 }
 
-/// An SCTP flow's transport.
+/// SCTP transport of a flow.
 #[derive(Debug)]
 struct Sctp {
     config: Config,
     application: Application,
-    /// The largest chunk, header included: the unit of cwnd.
+    /// Maximum size of a DATA chunk including its header, bytes; this is the segment size of cwnd.
     chunk: u64,
-    /// Bytes of the IP header.
+    /// Size of the IP header, bytes.
     ip: u64,
 }
 
 impl Sctp {
-    /// Checks that each setting has an effect in a world, where applications do no more than their
-    /// flow specifies. `most_paths` is the maximum over all flows, because flows share profiles.
+    /// Checks that each setting has an effect in a simulated world, whose applications do only what
+    /// their flow specifies. `most_paths` is the maximum number of paths over all flows, because
+    /// flows share profiles.
     fn check_effects(&self, most_paths: usize) -> Result<(), SettingError> {
         self.config.check_effects()?;
         for name in ASKED_FOR {
@@ -226,7 +229,8 @@ impl Transport for Sctp {
     }
 
     fn idle(&self, [paths, most_paths]: [usize; 2]) -> Option<InvalidSetting> {
-        // If its addresses change, a host's list has an effect even with one address.
+        // If addresses may change, listing all addresses of a host has an effect even if it has
+        // only one.
         if self.application.multihomed && paths == 1 && !self.config.address_changes {
             let what = "found true; expected false, the default: it has no effect between hosts that have one interface each";
             return Some(InvalidSetting::new("multihomed", what));
@@ -258,7 +262,7 @@ impl Transport for Sctp {
     fn largest_packet(&self, _: &Facts) -> Option<PacketLimit> {
         let (searches, can) = (self.config.path_mtu_discovery, !self.config.profile.rsctp);
         (!(searches && can)).then(|| PacketLimit {
-            // Chunks have a multiple of four bytes.
+            // The size is a multiple of 4, because chunks are padded to 4 bytes.
             bytes: ((self.config.mtu as u64 - self.ip) & !3) + self.ip,
             setting: "mtu",
             beside: 0,
@@ -301,7 +305,7 @@ impl Transport for Sctp {
             let tally = member.tally.borrow();
             (tally.once.is_some(), tally.transfers.is_some())
         };
-        // Messages without a specified stream are identified by their numbers.
+        // A message without a specified stream is identified by its number.
         let numbered = transfers && facts.piece.is_none();
         let stamped = member.delays || once || numbered;
         let [source, sink] = member.ports;
@@ -347,13 +351,14 @@ impl Transport for Sctp {
     }
 }
 
-/// Inspects an SCTP packet, from the bytes after the IP header.
+/// Content of an SCTP packet, from the bytes after the IP header.
 pub(crate) fn inspect(packet: &[u8]) -> PacketContent {
     seen(packet.get(COMMON_HEADER..).unwrap_or_default())
 }
 
-/// Key management of the DTLS chunk: both ends share a secret of the run. Messages have the lengths
-/// of a TLS 1.3 handshake with certificates, so that their transmission takes a realistic time.
+/// Key management of the DTLS chunk, in which both ends share a secret of the run. Its messages
+/// have the lengths of a TLS 1.3 handshake with certificates, so that their transmission takes a
+/// realistic time.
 fn key_methods(rng: &mut Rng) -> KeyMethods {
     let mut settings = Settings::new(&secret(rng));
     settings.flights = Flights::CERTIFICATES;
@@ -368,8 +373,8 @@ pub(crate) fn secret(rng: &mut Rng) -> [u8; 32] {
     secret
 }
 
-/// The first TSN in a packet's chunks: that of its first DATA chunk, or the one announced in its
-/// INIT (RFC 9260 §3.3.1, §3.3.2).
+/// First TSN in the chunks of a packet: that of the first DATA chunk, or the initial TSN in an INIT
+/// (RFC 9260 §3.3.1, §3.3.2).
 fn seen(mut chunks: &[u8]) -> PacketContent {
     while let Some(&[kind, _, high, low]) = chunks.first_chunk::<4>() {
         let word = |at: usize| {
@@ -393,7 +398,7 @@ mod tests {
 
     #[test]
     fn data_is_found_behind_other_chunks() {
-        // SACK (type 3) of 16 bytes, then DATA with TSN 7.
+        // A SACK (type 3) of 16 bytes, followed by DATA with TSN 7.
         let sack = [3, 0, 0, 16, 0, 0, 0, 1, 0, 0, 255, 255, 0, 0, 0, 0];
         let data = [0, 3, 0, 20, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
         assert_eq!(seen(&sack), PacketContent::NoData);
@@ -401,7 +406,7 @@ mod tests {
             seen(&[&sack[..], &data[..]].concat()),
             PacketContent::Data(7)
         );
-        // A length of 0 or beyond the end should stop the parser.
+        // Parsing should stop at a chunk length of 0, or at one beyond the end of the packet.
         assert_eq!(seen(&[3, 0, 0, 0]), PacketContent::NoData);
         assert_eq!(seen(&[3, 0, 255, 255, 0, 0]), PacketContent::NoData);
     }

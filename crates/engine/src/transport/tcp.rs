@@ -1,4 +1,4 @@
-//! TCP: its settings in specs, a source that connects and writes, a sink that reads.
+//! TCP: its settings in specs, a source that connects and writes, and a sink that reads.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,10 +27,10 @@ use crate::agent::inspect::PacketContent;
 use crate::agent::resume::Resuming;
 use crate::agent::transfers::Key;
 
-/// IP protocol number.
+/// IP protocol number of TCP.
 pub(crate) const PROTOCOL: u8 = 6;
 
-/// The probes of its ends.
+/// Probes of TCP.
 const PROBES: &[Probe] = &[
     Probe::Cwnd,
     Probe::Ssthresh,
@@ -53,7 +53,7 @@ const PROBES: &[Probe] = &[
     Probe::ResumePhase,
 ];
 
-/// Name in specs.
+/// Registry entry of TCP.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         profiles: Profile::NAMES,
@@ -81,38 +81,38 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
     }
 }
 
-/// Checks the settings: each one, their combination, and that each has an effect.
+/// Checks each setting, their combination, and that each has an effect.
 ///
 /// # Errors
-/// The first fault.
+/// The first problem that is found.
 pub(crate) fn check(config: &Config) -> Result<(), SettingError> {
     config.check()?;
     config.check_effects()
 }
 
-/// The configuration of a checked transport of this kind over an IP version; the default one for
-/// any other.
+/// Configuration of a checked TCP transport for an IP version; the default configuration for any
+/// other transport.
 pub fn config(written: &Written, ip: IpVersion) -> Config {
     let profile = written.profile().and_then(Profile::by_name);
     let mut config = Config::new(profile.unwrap_or_default());
     if ip == IpVersion::Ipv6 {
-        // The same packet size, with 20 more bytes of header.
+        // The packet size stays the same, because the IPv6 header has 20 more bytes.
         config.mss -= 20;
     }
     if written.protocol == ENTRY.kind.name {
         for (setting, datum) in written.values(&ENTRY.kind) {
-            // A checked transport holds valid values only, so this cannot fail.
+            // The result is ignored, because all values of a checked transport are valid.
             let _ = config.assign(setting.name, &datum);
         }
     }
     config
 }
 
-/// A TCP flow's transport.
+/// TCP transport of a flow.
 #[derive(Debug)]
 struct Tcp {
     config: Config,
-    /// Bytes of the headers of IP and TCP.
+    /// Size of the IP and TCP headers, bytes.
     headers: u64,
 }
 
@@ -213,32 +213,33 @@ impl Transport for Tcp {
     }
 }
 
-/// Ends and offer times of messages in the byte stream. Both ends share them because TCP does not
-/// preserve boundaries.
+/// End positions of messages in the byte stream, with their offer times. Both ends share this list,
+/// because TCP does not preserve message boundaries.
 type Boundaries = Rc<RefCell<VecDeque<(u64, Nanos)>>>;
 
-/// Configuration of a source in addition to that of TCP.
+/// Configuration of a source, in addition to that of TCP.
 struct SourceConfig {
-    /// The addresses; an unspecified local address is chosen by the world.
+    /// Addresses of the connection. If the local address is unspecified, the world chooses it.
     path: Path,
-    /// The ports.
+    /// Ports of the connection.
     ports: Ports,
     /// Initial sequence number.
     isn: u32,
-    /// The workload never ends and its messages are not tracked: an endless stream of zeros.
+    /// Whether the workload never ends and its messages are not tracked, so that an endless stream
+    /// of zeros is written.
     endless: bool,
-    /// Bytes written in advance of acknowledgements.
+    /// Maximum number of bytes that are written in advance of acknowledgement.
     ahead: u64,
 }
 
-/// Writes a flow's workload.
+/// Client that writes the workload of a flow.
 struct Source {
     tcp: Config,
     config: SourceConfig,
-    /// Whether the other end should write answers.
+    /// Whether the sink writes answers.
     answered: bool,
     written: u64,
-    /// Bytes of received answers.
+    /// Bytes of answers that were received.
     delivered: u64,
     boundaries: Option<Boundaries>,
     shut: bool,
@@ -247,7 +248,7 @@ struct Source {
 }
 
 impl Source {
-    /// A source; with `boundaries` it records the ends of its messages.
+    /// Creates a source. With `boundaries`, it records the ends of its messages.
     fn new(
         tcp: Config,
         config: SourceConfig,
@@ -280,14 +281,15 @@ impl ClientTransport for Source {
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
         *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
         resume(now, self.resuming.as_mut(), &mut connection);
-        // The answers have no reader.
+        // Data of answers is counted but not read.
         connection.set_discard(self.answered);
-        // Only the SYN may be outstanding until it is answered, which counts as one segment.
+        // Before the SYN is acknowledged, only the SYN may be outstanding, which counts as one
+        // segment.
         self.tally
             .borrow_mut()
             .first_window(now, f64::from(self.tcp.mss));
         if self.config.endless {
-            // A new connection accepts everything.
+            // The result is ignored, because a new connection accepts any amount.
             let _ = connection.write_zeros(u64::MAX);
         }
         Some(connection)
@@ -302,7 +304,7 @@ impl ClientTransport for Source {
 
     #[inline]
     fn observe(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        // After most packets there is nothing to report.
+        // Checked first, because after most packets there is nothing to report.
         if self.answered || connection.has_events() {
             self.tell(now, connection, feed);
         }
@@ -313,7 +315,7 @@ impl ClientTransport for Source {
 }
 
 impl Source {
-    /// Writes messages while there is room, and closes after the last.
+    /// Writes messages while there is buffer space, and closes the connection after the last one.
     #[inline(never)]
     fn hand_over(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
         while let Some(message) = feed.peek(now) {
@@ -330,7 +332,8 @@ impl Source {
                 boundaries.borrow_mut().push_back((self.written, now));
             }
         }
-        // CLOSE before the end of the handshake would discard the written data (RFC 9293 §3.10.4).
+        // A CLOSE before the end of the handshake would discard the written data (RFC 9293
+        // §3.10.4).
         if feed.is_over() && !self.shut && connection.state() != State::SynSent {
             self.shut = true;
             if self.config.endless {
@@ -363,7 +366,7 @@ impl Source {
     }
 }
 
-/// Supplies saved parameters to a connection, once its path is known.
+/// Passes saved parameters to a connection as soon as its path is known.
 fn resume(now: Nanos, resuming: Option<&mut Resuming>, connection: &mut Connection) {
     if let (Some(resuming), Some(path)) = (resuming, connection.path())
         && let Some(saved) = resuming.take(now, 0, path)
@@ -372,7 +375,7 @@ fn resume(now: Nanos, resuming: Option<&mut Resuming>, connection: &mut Connecti
     }
 }
 
-/// Saves the observations of a connection, until it is closed.
+/// Saves what the controller of a connection has observed, until the connection is closed.
 fn observe(now: Nanos, resuming: &mut Resuming, connection: &Connection) {
     if let (Some(path), Some(state)) = (connection.path(), connection.careful_resume()) {
         resuming.observe(now, 0, path, state);
@@ -382,7 +385,7 @@ fn observe(now: Nanos, resuming: &mut Resuming, connection: &Connection) {
     }
 }
 
-/// Waits for one connection and receives its data.
+/// Server that accepts one connection and receives its data.
 struct Sink {
     connection: Connection,
     delivered: u64,
@@ -392,7 +395,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// A sink at `port`; with `boundaries` it detects messages and their delays.
+    /// Creates a sink at `port`. With `boundaries`, it detects messages and their delays.
     fn new(
         tcp: Config,
         port: u16,
@@ -437,7 +440,8 @@ impl Sink {
                 tally.deliver(now, bytes, 0);
             }
             if let Some(answer) = tally.arrive(now, Key::Stream(0), bytes).asked {
-                // An error means that the connection has ended, which the source reports.
+                // The result is ignored, because an error means that the connection has ended,
+                // which the source reports.
                 let _ = self.connection.write_zeros(answer);
             }
         }

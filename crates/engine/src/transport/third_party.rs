@@ -1,5 +1,5 @@
-//! SCTP by independent stacks: their settings in specs, a source that connects and sends messages,
-//! a sink that receives them.
+//! SCTP by third-party stacks: their settings in specs, a source that connects and sends messages,
+//! and a sink that receives them.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::agent::inspect::PacketContent;
 use crate::agent::message_header::{MessageHeader, payload};
 use crate::agent::transfers::Key;
 
-/// How specs name it.
+/// Registry entry of dcsctp.
 pub static DCSCTP: TransportEntry = entry(&anabranch_third_party_sctp::DCSCTP);
-/// How specs name it.
+/// Registry entry of rtc-sctp.
 pub static RTC_SCTP: TransportEntry = entry(&anabranch_third_party_sctp::RTC_SCTP);
-/// How specs name it.
+/// Registry entry of sctp-proto.
 pub static SCTP_PROTO: TransportEntry = entry(&anabranch_third_party_sctp::SCTP_PROTO);
 
 const fn entry(stack: &'static Stack) -> TransportEntry {
@@ -53,19 +53,19 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
     };
     let mut config = Config::default();
     for (setting, datum) in given.values() {
-        // A checked transport holds valid values only, so this cannot fail.
+        // The result is ignored, because all values of a checked transport are valid.
         let _ = config.put(setting.name, &datum);
     }
     let ip = ip_header(given.ip) as u16;
     Ok(Arc::new(Peers { stack, config, ip }))
 }
 
-/// A flow's transport.
+/// Transport of a flow over a third-party stack.
 #[derive(Debug)]
 struct Peers {
     stack: &'static Stack,
     config: Config,
-    /// Bytes of the IP header.
+    /// Size of the IP header, bytes.
     ip: u16,
 }
 
@@ -89,7 +89,7 @@ impl Transport for Peers {
     fn largest_packet(&self, _: &SimFacts) -> Option<PacketLimit> {
         let ip = u64::from(self.ip);
         Some(PacketLimit {
-            // Chunks have a multiple of four bytes.
+            // The size is a multiple of 4, because chunks are padded to 4 bytes.
             bytes: ((u64::from(self.config.mtu) - ip) & !3) + ip,
             setting: "mtu",
             beside: 0,
@@ -112,7 +112,7 @@ impl Transport for Peers {
             let tally = member.tally.borrow();
             (tally.once.is_some(), tally.transfers.is_some())
         };
-        // Messages without a specified stream are identified by their numbers.
+        // A message without a specified stream is identified by its number.
         let numbered = once || transfers && facts.piece.is_none();
         let stamped = member.delays || numbered;
         let sink = Sink {
@@ -144,7 +144,7 @@ impl Transport for Peers {
     }
 }
 
-/// Sends a flow's workload.
+/// Client that sends the workload of a flow.
 struct Source {
     stack: &'static Stack,
     config: Config,
@@ -152,16 +152,16 @@ struct Source {
     path: Path,
     /// Whether each message starts with its offer time.
     stamped: bool,
-    /// Whether each message also carries its number.
+    /// Whether the stamp of each message also has its number.
     numbered: bool,
-    /// Messages and pieces of transfers handed over.
+    /// Number of messages, and pieces of transfers, that were passed to the stack.
     accepted: u64,
-    /// Transfers handed over.
+    /// Number of transfers that were passed to the stack.
     transfers: u64,
-    /// Bytes of the current transfer handed over.
+    /// Bytes of the current transfer that were passed to the stack.
     given: usize,
     zeros: Bytes,
-    /// The facts at the last poll.
+    /// State of the stack at the last poll.
     facts: StackState,
     tally: SharedFlowStats,
 }
@@ -176,8 +176,8 @@ impl ClientTransport for Source {
     }
 
     fn top_up(&mut self, now: Nanos, connection: &mut Connection, feed: &mut Feed) {
-        // Some stacks count unacknowledged data as buffered. The limit must therefore not be below
-        // the peer's window.
+        // Some stacks count unacknowledged data as buffered, so the limit must not be below the
+        // peer's window.
         let ahead = 2 * self.config.receive_buffer as usize;
         let mut room = ahead.saturating_sub(connection.buffered());
         while let Some(message) = feed.peek(now) {
@@ -262,11 +262,11 @@ impl ClientTransport for Source {
     }
 }
 
-/// Waits for one association and receives its messages.
+/// Server that accepts one association and receives its messages.
 struct Sink {
     connection: Result<Connection, String>,
     stamped: bool,
-    /// Maximum user data of a chunk; longer messages arrive in several chunks.
+    /// Maximum user data of a chunk, bytes; longer messages arrive in several chunks.
     fragment: u64,
     tally: SharedFlowStats,
 }
@@ -281,7 +281,7 @@ impl Sink {
             let (probe, number) = match event {
                 Event::Received(number) => (Probe::Received, number),
                 Event::Duplicate(number) => (Probe::Duplicate, number),
-                // The source reports the end of an association.
+                // Ignored, because the source reports the end of the association.
                 _ => continue,
             };
             tally.sample(Sample {

@@ -1,4 +1,4 @@
-//! UDP as cross traffic: the simulator's own source and sink, counted.
+//! UDP for cross traffic: source and sink of the simulator, with statistics.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use super::{
 use crate::agent::flow_stats::SharedFlowStats;
 use crate::agent::inspect::PacketContent;
 
-/// IP protocol number.
+/// IP protocol number of UDP.
 const PROTOCOL: u8 = 17;
-/// Header.
+/// Size of the UDP header, bytes.
 const HEADER: usize = 8;
 /// Default size of a message, bytes.
 const DATAGRAM: usize = 1000;
-/// Maximum payload of a datagram over IPv4: 65535 bytes minus both headers.
+/// Maximum payload of a datagram over IPv4 in bytes: 65535 minus both headers.
 const MAX_PAYLOAD: u64 = 65_535 - 20 - HEADER as u64;
 
 settings! {
-    /// Data about datagrams that a UDP source records.
+    /// Settings of the datagrams that a UDP source sends.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Datagrams {
-        /// Send datagrams as ECN-capable, so that a queue may mark them instead of dropping them.
-        /// The source does not slow down for marks.
+        /// Send datagrams as ECN-capable, so that a queue may mark them and need not drop them. The
+        /// source does not slow down in response to marks.
         ecn: bool = false, Kind::Flag, "RFC 3168 §5";
     }
     beside {}
 }
 
-/// Name in specs.
+/// Registry entry of UDP.
 pub static ENTRY: TransportEntry = TransportEntry {
     kind: TransportKind {
         settings: &[Datagrams::SETTINGS],
@@ -52,7 +52,7 @@ pub static ENTRY: TransportEntry = TransportEntry {
 fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetting>> {
     let mut datagrams = Datagrams::default();
     for (setting, datum) in given.values() {
-        // A checked transport holds valid values only, so this cannot fail.
+        // The result is ignored, because all values of a checked transport are valid.
         let _ = datagrams.put(setting.name, &datum);
     }
     Ok(Arc::new(Udp {
@@ -61,11 +61,11 @@ fn build(given: &TransportInput<'_>) -> Result<SharedTransport, Vec<InvalidSetti
     }))
 }
 
-/// A UDP flow's transport.
+/// UDP transport of a flow.
 #[derive(Debug)]
 struct Udp {
     datagrams: Datagrams,
-    /// Bytes of the IP header.
+    /// Size of the IP header, bytes.
     ip: u64,
 }
 
@@ -78,7 +78,8 @@ impl Transport for Udp {
         DATAGRAM
     }
 
-    /// Each message is a packet. If the smallest is too large, none passes.
+    /// Each message is one packet, so the smallest message determines the size. If even this packet
+    /// is too large for a link, no packet passes.
     fn largest_packet(&self, workload: &Facts) -> Option<PacketLimit> {
         let beside = HEADER as u64 + self.ip;
         Some(PacketLimit {
@@ -117,11 +118,11 @@ impl Transport for Udp {
     }
 }
 
-/// A workload whose messages are counted as transfers, each one datagram.
+/// A workload whose messages are recorded as transfers of one datagram each.
 struct Counted {
-    /// The workload.
+    /// The workload itself.
     workload: MadeWorkload,
-    /// The counters.
+    /// Statistics in which transfers are recorded.
     tally: SharedFlowStats,
 }
 
@@ -139,7 +140,7 @@ impl Workload for Counted {
     }
 }
 
-/// A sink that counts in a tally.
+/// Sink that records datagrams in the statistics of the member.
 struct Sink {
     inner: UdpSink,
     tally: SharedFlowStats,

@@ -1,5 +1,5 @@
-//! Recording of constellations: positions of satellites and stations, utilization of the links
-//! between satellites, and paths of flows.
+//! Recording of constellations: positions of satellites and stations, utilisation of
+//! inter-satellite links, and paths of flows.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::network::Built;
 use crate::network::constellation::place;
 use crate::point::PlannedPoint;
 
-/// The sample of a path that does not exist.
+/// Value of a sample for a path that does not exist.
 const NO_PATH: f64 = -1.0;
 
-/// Takes the samples of a record of a constellation, at multiples of its bin.
+/// Takes the samples for a record of a constellation, at multiples of its bin width.
 pub struct ConstellationRecorder<'a> {
     bin: Nanos,
     window: Option<Window>,
@@ -37,18 +37,19 @@ pub struct ConstellationRecorder<'a> {
 struct Positions<'a> {
     shells: &'a Shells,
     start: Nanos,
-    /// Series of each satellite.
+    /// Index of the series of each satellite.
     satellites: Vec<u32>,
-    /// Series of each station, and its degrees north and east.
+    /// Index of the series of each station, and its position in degrees north and east.
     stations: Vec<(u32, [f64; 2])>,
 }
 
 struct Utilization<'a> {
     links: &'a [LinkId],
-    /// Series of each link, its ends, and of their numbers.
+    /// Index of the utilisation series of each link; index of the series of its ends, and the
+    /// numbers of these satellites.
     keys: Vec<u32>,
     ends: Vec<(u32, [usize; 2])>,
-    /// When the transmitters were last read, and their time of transmission until then.
+    /// Time at which the transmitters were last read, and their busy times until then, nanoseconds.
     since: Nanos,
     busy: Vec<[Nanos; 2]>,
 }
@@ -56,17 +57,18 @@ struct Utilization<'a> {
 struct Paths<'a> {
     finder: PathFinder<'a>,
     point: &'a PlannedPoint,
-    /// Numbers of satellites, followed by those of stations.
+    /// Number of each body: the satellites first, then the stations.
     bodies: BTreeMap<NodeId, usize>,
-    /// Interval of the routes, if the satellite of a station depends on earlier ones.
+    /// Routing interval that must be followed step by step, because the satellite of a station
+    /// depends on earlier ones; `None` if steps can be skipped.
     step: Option<Nanos>,
     followed: Nanos,
-    /// Series and last path of each member of flows.
+    /// Index of the series and last path of each flow member.
     members: Vec<(u32, Vec<usize>)>,
 }
 
 impl<'a> ConstellationRecorder<'a> {
-    /// The recorders of all records of constellations; `built` is a topology of the point.
+    /// Creates the recorders for all records of constellations; `built` is a topology of the point.
     pub fn all(recording: &mut Recorder, point: &'a PlannedPoint, built: &'a Built) -> Vec<Self> {
         let records: Vec<Record> = recording.constellations().cloned().collect();
         let all = records.iter();
@@ -100,7 +102,7 @@ impl<'a> ConstellationRecorder<'a> {
         })
     }
 
-    /// Time of the next samples.
+    /// Time of the next samples, nanoseconds.
     pub fn next(&self) -> Nanos {
         self.next
     }
@@ -135,7 +137,7 @@ impl<'a> ConstellationRecorder<'a> {
     }
 }
 
-/// Accepts a sample: its series, index, time and value.
+/// Stores a sample: index of its series, index in the series, time and value.
 type Push<'p> = dyn FnMut(u32, u16, Nanos, f64) + 'p;
 
 impl<'a> Positions<'a> {
@@ -186,7 +188,7 @@ impl<'a> Positions<'a> {
 }
 
 impl<'a> Utilization<'a> {
-    /// `None` for a constellation without links between satellites.
+    /// Creates the recorder; `None` for a constellation without inter-satellite links.
     fn of(
         recording: &mut Recorder,
         point: &PlannedPoint,
@@ -275,7 +277,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Follows the routes up to `now`.
+    /// Updates the routes up to `now`.
     fn follow(&mut self, now: Nanos) {
         let member = self.point.resolved.members.first();
         let path = member.and_then(|it| Some((it.nodes[0], *it.paths.first()?)));

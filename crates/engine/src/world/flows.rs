@@ -1,4 +1,4 @@
-//! Flows of a spec as pairs of agents.
+//! Flows of a spec, attached to a world as pairs of agents.
 
 use std::cell::RefCell;
 use std::mem;
@@ -22,17 +22,17 @@ use crate::point::PlannedPoint;
 use crate::resolved_point::PlannedMember;
 use crate::transport;
 
-/// Context for attaching flows.
+/// Inputs for attaching flows and proxies to a world.
 pub struct Attaching<'a> {
-    /// The point of the run.
+    /// Point of the run.
     pub point: &'a PlannedPoint,
-    /// The run's seed.
+    /// Seed of the run.
     pub seed: Seed,
     /// Whether checksums are computed and verified.
     pub checksum: bool,
 }
 
-/// Attaches the members of every flow, and returns their tallies in the order of their numbers.
+/// Attaches the members of all flows. Returns their statistics in the order of their numbers.
 pub fn attach(
     world: &mut World,
     context: &Attaching<'_>,
@@ -80,7 +80,7 @@ fn attach_member(
     );
     tally.series = recording.series_of(&kinds.probes, flow, member.index);
     tally.once = needs.numbers.then(DuplicateCheck::default);
-    // Answers must be tracked as transfers even without a measure.
+    // Answers require that transfers are tracked, even if no metric does.
     let told_apart = needs.transfers || workload.facts().answered;
     tally.transfers = told_apart.then(Transfers::default);
     let tally = Rc::new(RefCell::new(tally));
@@ -106,7 +106,7 @@ fn attach_member(
     Ok(tally)
 }
 
-/// Stop time of a member of a flow that starts at `start`.
+/// Stop time of a flow member that starts at `start`; `None`: it does not stop.
 fn stop(flow: &Flow, start: Nanos) -> Option<Nanos> {
     let end = flow
         .duration
@@ -114,7 +114,7 @@ fn stop(flow: &Flow, start: Nanos) -> Option<Nanos> {
     flow.stop.map(|stop| stop.0.max(start)).or(end)
 }
 
-/// The packet counter of all members of the flows, with their tallies.
+/// Packet counter for the members of all flows.
 pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedFlowStats]) -> PacketCounter {
     let resolved = &point.resolved;
     let members = resolved.members.iter().zip(tallies);
@@ -125,7 +125,8 @@ pub fn packet_counter(point: &PlannedPoint, tallies: &[SharedFlowStats]) -> Pack
     PacketCounter::new(FIRST_PORTS, members)
 }
 
-/// Closes a tally at the end of the run and takes it out.
+/// Closes the statistics of a member at the end of the run, and takes them out of the shared
+/// reference.
 pub fn close(tally: &SharedFlowStats, end: Nanos) -> FlowStats {
     let mut tally = mem::take(&mut *tally.borrow_mut());
     tally.close(end);

@@ -1,4 +1,4 @@
-//! Observers of link directions during a run.
+//! Observers of link directions, which receive link samples during a run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use anabranch_transport::Nanos;
 
 use crate::agent::observer::Observing;
 
-/// The observers of each direction that is watched.
+/// Observers of each direction that is observed.
 type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
 
-/// Shared with the recorder of the world.
+/// Observers of links, shared with the recorder of the world.
 #[derive(Clone, Default)]
 pub struct LinkObservers(Rc<RefCell<Watched>>);
 
@@ -22,12 +22,12 @@ impl LinkObservers {
         self.0.borrow_mut().insert((link, direction), observers);
     }
 
-    /// Whether the set is empty.
+    /// Whether no direction is observed.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
-    /// Passes a sample to the observers.
+    /// Passes a sample to the observers of its direction.
     pub fn tell(&self, sample: &LinkSample) {
         let mut lanes = self.0.borrow_mut();
         for observing in lanes
@@ -39,7 +39,7 @@ impl LinkObservers {
         }
     }
 
-    /// The observers of the members of a link, whose run ended at `end`.
+    /// Removes and returns the observers of the members of a link, whose run ended at `end`.
     pub fn take(&self, members: &[LinkId], end: Nanos) -> Vec<Vec<Observing>> {
         let mut lanes = self.0.borrow_mut();
         let members = members.iter().map(|&link| {

@@ -1,4 +1,4 @@
-//! Recording: selection of samples, and their transfer to the series file.
+//! Recorder: selects the samples of a run, and transfers them to the sink.
 
 use std::rc::Rc;
 
@@ -18,14 +18,14 @@ use crate::probe::{ProbeEntry, RecordOptions};
 use crate::sink::{Sink, SinkError};
 use crate::world::link_observers::LinkObservers;
 
-/// The records of a unit, the keys of its series, and the buffered samples.
+/// Records of a run, keys of its series, and buffered samples.
 pub struct Recorder {
     records: Vec<Record>,
     keys: Vec<SeriesKey>,
     buffer: SampleBuffer,
 }
 
-/// A series of a link's direction.
+/// A recorded series of a link direction.
 struct LinkSeries {
     link: LinkId,
     quantity: LinkQuantity,
@@ -34,7 +34,7 @@ struct LinkSeries {
 }
 
 impl Recorder {
-    /// The recording of `experiment` in this replication.
+    /// Recorder for one replication of `experiment`.
     pub fn new(experiment: &Experiment, replication: u32) -> Self {
         let records = experiment
             .records
@@ -49,18 +49,18 @@ impl Recorder {
         }
     }
 
-    /// The buffer of samples.
+    /// Buffer to which samples are appended.
     pub fn buffer(&self) -> SampleBuffer {
         Rc::clone(&self.buffer)
     }
 
-    /// The records of constellations.
+    /// Records that concern constellations.
     pub fn constellations(&self) -> impl Iterator<Item = &Record> {
         let all = self.records.iter();
         all.filter(|record| record.constellation.is_some())
     }
 
-    /// Adds a series.
+    /// Adds a series, and returns its index.
     pub fn key(&mut self, entity: &str, member: u32, probe: &'static str) -> u32 {
         let key = SeriesKey {
             entity: entity.to_owned(),
@@ -71,7 +71,7 @@ impl Recorder {
         self.keys.len() as u32 - 1
     }
 
-    /// The series of a flow's member.
+    /// Recorded series of a flow member that come from its transport.
     pub fn of_flow(&mut self, flow: &Flow, member: u32) -> Vec<RecordedProbe> {
         let mut recorded = Vec::new();
         for record in self.records.clone() {
@@ -94,7 +94,7 @@ impl Recorder {
         recorded
     }
 
-    /// The series of a flow's member that do not come from its transport.
+    /// Recorded series of a flow member that are computed by the engine.
     pub fn series_of(
         &mut self,
         kinds: &[&'static ProbeEntry],
@@ -121,8 +121,8 @@ impl Recorder {
         all
     }
 
-    /// Enables the probes of links for series and measures. The returned observers must be read at
-    /// the end of the run.
+    /// Enables the link probes that series and metrics need. At the end of the run the caller must
+    /// read the returned observers.
     pub fn attach_links(
         &mut self,
         world: &mut World,
@@ -140,7 +140,7 @@ impl Recorder {
                     let (mut probes, observers) =
                         measures.lane_observers(name, member, direction, end);
                     if direction == Direction::Forward {
-                        // Series come first because they may set the bin width.
+                        // The probes of series take precedence, because they may set the bin width.
                         let recorded = self.of_link(name, member, id, &mut series);
                         probes = recorded.union(probes);
                     }
@@ -200,12 +200,12 @@ impl Recorder {
         probes
     }
 
-    /// The keys of all series, for the series file.
+    /// Removes and returns the keys of all series, for the series file.
     pub fn take_keys(&mut self) -> Vec<SeriesKey> {
         std::mem::take(&mut self.keys)
     }
 
-    /// Hands over the buffered samples.
+    /// Moves the buffered samples to `sink`.
     pub fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut buffer = self.buffer.borrow_mut();
         if !buffer.is_empty() {
@@ -216,20 +216,20 @@ impl Recorder {
     }
 }
 
-/// Whether the name of a record covers a member of a group of `count`.
+/// Whether the name in a record selects member `member` of a group of `count`.
 fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
     let name = name.map(Name::parse);
     name.is_some_and(|name| name.group == group && name.contains(member, count))
 }
 
-/// Stores a link's sample in the units of the series: throughput in bit/s, a drop as the number of
-/// its reason.
+/// Stores a link sample in the units of the series: throughput in bit/s, and a drop as the number
+/// of its reason.
 fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
     let (quantity, index, value) = match sample.probe {
         LinkProbe::Throughput => (LinkQuantity::Throughput, 0, sample.value * 8.0),
         LinkProbe::QueueLength => (LinkQuantity::Queue, 0, sample.value),
         LinkProbe::Dropped(reason) => (LinkQuantity::Drop, reason as u16, sample.value),
-        // No series of a spec contains these.
+        // Specs cannot record these probes.
         LinkProbe::Marked | LinkProbe::Sojourn => return,
     };
     for series in series

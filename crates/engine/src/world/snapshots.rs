@@ -1,4 +1,4 @@
-//! Snapshots of the carried traffic, taken while a world runs.
+//! Snapshots of the carried traffic, which are taken while a world runs.
 
 use anabranch_sim::{Direction, LinkId, LinkStats, World};
 use anabranch_transport::Nanos;
@@ -6,7 +6,7 @@ use anabranch_transport::Nanos;
 use crate::agent::flow_stats::SharedFlowStats;
 use crate::metric::snapshot::Snapshot;
 
-/// Takes snapshots at the moments that measures need.
+/// Takes snapshots at the times that metrics need.
 pub struct SnapshotTaker<'a> {
     moments: Vec<Nanos>,
     links: &'a [Vec<LinkId>],
@@ -15,8 +15,8 @@ pub struct SnapshotTaker<'a> {
 }
 
 impl<'a> SnapshotTaker<'a> {
-    /// At these moments, in order, on a world's links in the order of the spec and its flows'
-    /// members in that of their numbers.
+    /// Creates a taker for these times, which must be in order. `links` are in the order of the
+    /// spec, and the statistics in the order of the members' numbers.
     pub fn new(
         moments: Vec<Nanos>,
         links: &'a [Vec<LinkId>],
@@ -30,8 +30,7 @@ impl<'a> SnapshotTaker<'a> {
         }
     }
 
-    /// The first moment after `now` at which the world has to stop, if that is before `end`; else
-    /// `end`.
+    /// First snapshot time after `now`, at which the world has to stop; at most `end`.
     pub fn stop(&self, now: Nanos, end: Nanos) -> Nanos {
         let next = self.moments.partition_point(|&moment| moment <= now);
         self.moments
@@ -39,7 +38,7 @@ impl<'a> SnapshotTaker<'a> {
             .map_or(end, |&moment| moment.min(end))
     }
 
-    /// Takes a snapshot if one is due now.
+    /// Takes a snapshot if `now` is one of the times.
     pub fn look(&mut self, world: &World, now: Nanos) {
         if self.moments.binary_search(&now).is_err() {
             return;
@@ -50,20 +49,20 @@ impl<'a> SnapshotTaker<'a> {
         self.marks.push(mark);
     }
 
-    /// Notifies the recorded series of the flows that the run ended.
+    /// Completes the recorded series of all flows at the end of the run.
     pub fn settle(&self, now: Nanos) {
         self.tallies
             .iter()
             .for_each(|tally| tally.borrow_mut().settle(now));
     }
 
-    /// The snapshots, in order.
+    /// The snapshots taken, in order.
     pub fn marks(self) -> Vec<Snapshot> {
         self.marks
     }
 }
 
-/// Counters of the members of a link, forward and backward.
+/// Counters of each member of a link, forward and backward.
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
     let of = |&id: &LinkId| {
         let stats = |direction| world.link_stats(id, direction).ok();

@@ -1,4 +1,5 @@
-//! Flows without any delivery, and flows without a path in one of the two directions.
+//! Detection of flows without any delivery, and of flows without a path in one of the two
+//! directions.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use crate::point::PlannedPoint;
 use crate::resolved_point::PlannedMember;
 
 /// Messages about flows of a run that delivered no data, or had no path at their start or during
-/// the whole run. For a failed flow, `outcomes` has the reason.
+/// the whole run. For a flow that ended early, `outcomes` has the reason.
 pub fn failures(
     point: &PlannedPoint,
     seed: Seed,
@@ -29,8 +30,9 @@ pub fn failures(
     let spec = &point.spec;
     let end = spec.world.duration.0;
     let start = |member: &PlannedMember| start(&spec.flows[member.flow], &member.name, seed);
-    // Without outages and static routes, only a flow without any delivery is examined, although
-    // satellites that move can leave another one without a path at its start.
+    // Without outages and static routes, only flows that delivered nothing are examined. Moving
+    // satellites can also leave other flows without a path at their start, but this is not
+    // reported.
     let link_outages = |link: &Link| [true, false].map(|side| !link.outages(side).is_empty());
     let class_outages = |constellation: &Constellation| {
         let classes = Class::ALL.into_iter();
@@ -43,7 +45,7 @@ pub fn failures(
     let tallies = outcomes.iter().flat_map(|flow| &flow.members);
     let all = point.resolved.members.iter().zip(tallies);
     let suspects = all.filter(|(_, tally)| changing || tally.delivered == 0);
-    // A start after the end switches a flow off; the plan has a note about it.
+    // A start after the end of the run omits a flow, about which the plan has a note.
     let suspects: Vec<Suspect<'_>> = suspects.filter(|(member, _)| start(member) < end).collect();
     if suspects.is_empty() {
         return Ok(Vec::new());
@@ -68,7 +70,7 @@ pub fn failures(
             Some(no_path(flow, member, both, lives[index].start, until))
         }
         AtStart::Open(too_big) if flow.delivered == 0 => {
-            // A failed flow has its own message.
+            // A flow that ended early has a separate message.
             let nothing = || format!("{}: it delivered nothing", member.name);
             too_big.or_else(|| flow.failed.is_none().then(nothing))
         }
@@ -77,12 +79,12 @@ pub fn failures(
     Ok(failures.collect())
 }
 
-/// The paths of a member at its start.
+/// State of a member's paths at its start.
 #[derive(Clone)]
 enum AtStart {
-    /// No path is open; the results of the first path, there and back.
+    /// No path is open. For the first path, the results in both directions.
     Closed([Reachability; 2]),
-    /// A path is open; if no data was delivered, the message about packets that are too large.
+    /// A path is open. If no data was delivered, a message about packets that are too large.
     Open(Option<String>),
 }
 
@@ -94,8 +96,8 @@ impl AtStart {
 
 type Suspect<'a> = (&'a PlannedMember, &'a FlowStats);
 
-/// The paths of all members at their starts. Members are visited in the order of their starts, so
-/// that routes are computed once for all members that start together.
+/// State of the paths of all members at their starts. Members are processed in the order of their
+/// start times, so that members with the same start time share the computed routes.
 fn at_start(
     paths: &mut PathFinder<'_>,
     built: &Built,
@@ -120,8 +122,8 @@ fn at_start(
     all
 }
 
-/// The first time after its start at which each of the `closed` members has an open path. Routes
-/// are computed for all of them together, until none is left.
+/// For each of the `closed` members, the first time after its start at which it has an open path.
+/// The routes are computed for all members together, until each has a path.
 fn opened(
     paths: &mut PathFinder<'_>,
     mut closed_members: Vec<usize>,
@@ -149,8 +151,8 @@ fn opened(
     opened
 }
 
-/// The reasons in both directions of the first path of a member at a time, if none of its paths is
-/// open.
+/// Results in both directions for the first path of a member at a time; `None` if one of its paths
+/// is open.
 fn closed(
     paths: &mut PathFinder<'_>,
     member: &PlannedMember,
@@ -166,7 +168,8 @@ fn closed(
     (!both.contains(&[Reachability::Reachable; 2])).then(|| both[0])
 }
 
-/// The message about a member without a path from its `start` until `until`, or as long as it runs.
+/// Message about a member that has no path from its `start` until `until`, or, with `None`, during
+/// its whole lifetime.
 fn no_path(
     flow: &Flow,
     member: &PlannedMember,
@@ -199,8 +202,8 @@ fn no_path(
     )
 }
 
-/// Whether a link on the path of a member without any delivery dropped packets because of their
-/// size.
+/// Message about a link on a path of a member that dropped packets because of their size; the
+/// member delivered nothing.
 fn too_big(
     built: &Built,
     outcomes: &[LinkOutcome],
@@ -242,9 +245,10 @@ mod tests {
     use super::*;
     use crate::plan::{Plan, Request, Unit};
 
-    /// All pairs of three stations below three of twelve satellites, whose links are down as given;
-    /// every second flow starts at the second time. Returns the computations of routes for the
-    /// starts and for the times after them, and which flows have no path at their start.
+    /// A world with flows between all pairs of three stations, each below one of twelve satellites.
+    /// `down` are the outages of the links, and every second flow starts at the second time.
+    /// Returns the numbers of route computations for the starts and for the times after them, and
+    /// for each flow whether it has no path at its start.
     fn computed(down: &str, starts: [Nanos; 2]) -> ([u64; 2], Vec<bool>) {
         let text = format!(
             r#"
@@ -292,8 +296,8 @@ flow = "f"
         ([first.computed(), second.computed()], closed)
     }
 
-    /// The six flows need routes to three stations: once if they start together, and once more in
-    /// each interval if they do not.
+    /// The six flows need routes to three stations. These are computed once if all flows start
+    /// together, and otherwise also for the second start.
     #[test]
     fn flows_share_the_routes_to_their_ends() {
         let open = vec![false; 6];
@@ -303,8 +307,8 @@ flow = "f"
         assert_eq!(computed("", [0, SECOND]), ([6, 0], open));
     }
 
-    /// Without links between satellites no flow has a path, in 100 intervals of 100 ms: each needs
-    /// routes to three stations, not to two for each of six flows.
+    /// With the inter-satellite links down no flow has a path in 100 intervals of 100 ms. Each
+    /// interval requires routes to three stations, and not two routes for each of six flows.
     #[test]
     fn flows_without_a_path_are_followed_together() {
         let down = r#", down = [["0 s", "10 s"]]"#;

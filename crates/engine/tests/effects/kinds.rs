@@ -1,5 +1,5 @@
-//! Checks of effects for the kinds of links and flows: queues, losses, delays, workloads. With its
-//! requirements met, every parameter should change which packets pass.
+//! Tests of effects for the kinds of links and flows: queues, losses, delays and workloads. If its
+//! requirements are met, every parameter should change the packets that pass.
 
 use anabranch_engine::kinds::Standard;
 use anabranch_settings::{Datum, Fallback, Setting, Variant};
@@ -7,7 +7,7 @@ use anabranch_settings::{Datum, Fallback, Setting, Variant};
 use super::values::{toml, values};
 use super::worlds;
 
-/// Required parameters of a kind, if their type does not imply an example.
+/// Values of required parameters whose type does not imply an example.
 const GIVEN: &[(&str, &str)] = &[
     ("bernoulli", "probability = 0.02"),
     ("gilbert-elliott", "to_bad = 0.01, to_good = 0.3"),
@@ -64,17 +64,18 @@ const GIVEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parameters without an effect in the world below, because a packet takes longer there than the
-/// whole ramp, classic packets rarely wait for others, and each direction has one terminal.
+/// Parameters that show no effect in the world below. A packet takes longer there than the whole
+/// ramp, classic packets rarely wait for others, and each direction has only one terminal.
 const UNSEEN: &[&str] = &[
     "dualpi2.l4s_min_th",
     "dualpi2.classic_share",
     "dvb-rcs2.terminals",
 ];
-/// The world below covers five seconds of an orbit, and no text there distinguishes places.
+/// This kind is not tested, because the world below covers only five seconds of an orbit, and the
+/// test has no values for its places.
 const UNSEEN_KIND: &str = "satellites";
 
-/// Three flows of different transports over one link.
+/// A spec of three flows over one link, with different transports.
 fn spec([queue, loss, delay, workload]: [&str; 4]) -> String {
     format!(
         r#"anabranch = 1
@@ -113,17 +114,17 @@ transport = {{ protocol = "udp" }}
     )
 }
 
-/// A kind with parameters, in the form of a spec.
+/// A kind with its parameters, as TOML.
 fn table(tag: &str, name: &str, given: &str) -> String {
     let separator = if given.is_empty() { "" } else { ", " };
     format!("{{ {tag} = \"{name}\"{separator}{given} }}")
 }
 
-/// The example with another value of a parameter.
+/// The parameters `given`, with another value of the parameter `setting`.
 fn replaced(given: &str, setting: &Setting, value: &str) -> String {
     let own = format!("{} = {value}", setting.name);
     match given.find(&format!("{} = ", setting.name)) {
-        // If there are several parameters, the ones after it are written again.
+        // The parameters after the replaced one are kept.
         Some(at) => {
             let rest = &given[at..];
             let mut depth = 0;
@@ -139,7 +140,7 @@ fn replaced(given: &str, setting: &Setting, value: &str) -> String {
     }
 }
 
-/// The parameters of a kind without effect.
+/// Parameters of a kind that show no effect.
 fn idle(place: usize, tag: &str, variant: &Variant, runs: &mut usize) -> Vec<String> {
     let mut parts = [
         "\"12 packets\"".to_owned(),

@@ -1,24 +1,24 @@
-//! Test values of a setting, derived from its declaration alone.
+//! Test values of a setting, which are derived from its declaration alone.
 
 use anabranch_settings::{Datum, Fallback, Kind, Setting, Variant};
 use serde_json::Value as Json;
 
-/// A setting, or a parameter of one of its variants: its default and its other values.
+/// A setting, or a parameter of one of its variants, with its default and other values.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// `pacing`, or `allocation.adaptive.quiet`.
+    /// Name, such as `pacing` or `allocation.adaptive.quiet`.
     pub name: String,
-    /// The key of the transport.
+    /// Key in the table of the transport.
     pub key: &'static str,
-    /// As TOML; `None` if the key is left out.
+    /// Default value as TOML; `None` if the key is left out.
     pub from: Option<String>,
-    /// Other values, as TOML.
+    /// Other values as TOML.
     pub to: Vec<String>,
-    /// Description of the setting.
+    /// Description of the setting, in which other settings may be named.
     pub about: String,
 }
 
-/// The subjects of a setting.
+/// Subjects of a setting: the setting itself, and the parameters of its variants.
 pub fn subjects(setting: &Setting, fallback: Option<&str>) -> Vec<Subject> {
     let kind = &setting.kind;
     let default = fallback.and_then(|text| kind.parse(text).ok());
@@ -34,7 +34,7 @@ pub fn subjects(setting: &Setting, fallback: Option<&str>) -> Vec<Subject> {
         to: to.iter().map(write).collect(),
         about: setting.text(),
     };
-    // Each word must have an effect; of numbers, at least one.
+    // Each word must have an effect, but only one of several numbers.
     let mut all: Vec<Subject> = words
         .iter()
         .map(|word| {
@@ -82,7 +82,7 @@ fn table(variant: &Variant, parameters: Vec<(String, Datum)>) -> Datum {
     }
 }
 
-/// The required parameters of a variant.
+/// Required parameters of a variant, with their smallest values.
 fn least(variant: &Variant) -> Vec<(String, Datum)> {
     let required = variant.parameters.iter();
     let required = required.filter(|it| it.fallback == Fallback::Required);
@@ -90,7 +90,7 @@ fn least(variant: &Variant) -> Vec<(String, Datum)> {
     required.filter_map(first).collect()
 }
 
-/// The variants of a kind; empty if it has none.
+/// Variants of a value kind; empty if it has none.
 fn variants(kind: &Kind) -> Vec<Variant> {
     match kind {
         Kind::Variant(variants) => variants(),
@@ -99,7 +99,7 @@ fn variants(kind: &Kind) -> Vec<Variant> {
     }
 }
 
-/// Values of a kind other than `default`, simple ones first.
+/// Values of a kind other than `default`, with simple values first.
 pub fn values(kind: &Kind, default: Option<&Datum>) -> Vec<Datum> {
     let mut all = candidates(kind, default);
     all.retain(|datum| kind.check(datum).is_ok() && Some(datum) != default);
@@ -173,12 +173,12 @@ fn candidates(kind: &Kind, default: Option<&Datum>) -> Vec<Datum> {
                 .collect()
         }
         Kind::StepFunction(inner) => candidates(inner, default),
-        // The meaning of these depends on the spec.
+        // Valid values of these kinds depend on the spec, so none is tried.
         Kind::Text(_) | Kind::Name(_) | Kind::Table(_) | Kind::Named(_) => Vec::new(),
     }
 }
 
-/// Integers near the default, or near a usual value if there is no default.
+/// Integers near the default, or near `usual` if there is no default.
 fn wholes(default: Option<u64>, usual: u64, [least, most]: [u64; 2]) -> Vec<Datum> {
     let one = default.filter(|it| *it != 0).unwrap_or(usual);
     let near = [
@@ -193,7 +193,7 @@ fn wholes(default: Option<u64>, usual: u64, [least, most]: [u64; 2]) -> Vec<Datu
         .to_vec()
 }
 
-/// A value in the form of a spec.
+/// A value as TOML.
 pub fn toml(value: &Json) -> String {
     match value {
         Json::Array(items) => {

@@ -1,4 +1,4 @@
-//! Small worlds in which as much as possible happens, and what happened in them as a number.
+//! Small worlds with as many different events as possible, and digests of these events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct World {
     duration: &'static str,
     links: &'static str,
     flow: &'static str,
-    /// Settings that a transport has here in addition to its own: key and value.
+    /// Settings that every transport gets in this world in addition to its own: key and value.
     given: &'static [(&'static str, &'static str)],
 }
 
@@ -387,16 +387,16 @@ loss = { model = "bernoulli", probability = 0.005 }
     },
 ];
 
-/// How much of what happened counts.
+/// Depth of a digest: the events that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Depth {
-    /// Each packet on each link: when it was sent, and its bytes.
+    /// Each packet on each link: its sending time and its bytes.
     Packets,
-    /// Also the output of both ends: samples of every probe.
+    /// The packets, and the samples of every probe at both ends.
     Told,
 }
 
-/// A writer that keeps a digest.
+/// Writer that only computes a digest.
 #[derive(Clone, Default)]
 struct Digest(Rc<RefCell<DefaultHasher>>);
 
@@ -414,17 +414,17 @@ impl Write for Digest {
 /// Settings of a transport, as TOML.
 pub type TransportInput = Vec<(String, String)>;
 
-/// What happened, by world, depth and settings: each is run once.
+/// Digests by world, depth and settings, so that each combination is run only once.
 pub struct Runs<'a> {
     kind: &'a TransportKind,
     known: BTreeMap<(usize, Depth, String), Option<u64>>,
     pub count: usize,
-    /// The worlds that the transport can be in.
+    /// Indices of the worlds that the transport supports.
     pub places: Vec<usize>,
 }
 
 impl<'a> Runs<'a> {
-    /// Whether some world has a value of its own for that key.
+    /// Whether some world sets the key `key`.
     pub fn worlds_give(key: &str) -> bool {
         let mut all = WORLDS.iter().flat_map(|it| it.given);
         all.any(|(known, _)| *known == key)
@@ -483,13 +483,13 @@ impl<'a> Runs<'a> {
         )
     }
 
-    /// The name of the transport.
+    /// Name of the transport.
     pub fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// Whether a spec may have these settings, over one path or over several; `Err` says why not
-    /// over one.
+    /// Whether a spec with these settings is valid, with one path or with several; on error, the
+    /// message for one path.
     pub fn accepts(&self, given: &TransportInput) -> Result<(), String> {
         let is_several = |it: &&usize| WORLDS[**it].links == SEVERAL;
         let [one, several] = [self.places.first(), self.places.iter().find(is_several)];
@@ -500,7 +500,7 @@ impl<'a> Runs<'a> {
         of(one).or_else(|error| of(several).map_err(|_| error))
     }
 
-    /// What happens in a world; `None` where it has no place for these settings.
+    /// Digest of a run in a world; `None` if the world rejects the settings.
     pub fn digest(&mut self, world: usize, given: &TransportInput, depth: Depth) -> Option<u64> {
         let key = (world, depth, format!("{given:?}"));
         if let Some(known) = self.known.get(&key) {
@@ -515,7 +515,7 @@ impl<'a> Runs<'a> {
         found
     }
 
-    /// Why a world has no place for these settings.
+    /// Error message of a world that rejects the settings.
     pub fn refusal(&self, world: usize, given: &TransportInput) -> Option<String> {
         plan(self.spec(&WORLDS[world], given, Depth::Packets)).err()
     }

@@ -1,5 +1,5 @@
-//! The worked examples of `docs/extending` that are about flows and measures: each page holds the
-//! text of a file here, which is compiled and tested.
+//! Worked examples of `docs/extending` about flows and metrics: each page contains the text of a
+//! file here, which is compiled and tested.
 
 mod congestion_control;
 mod metric;
@@ -15,7 +15,7 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
 use anabranch_engine::world;
 
-/// Runs a spec with kinds of a program's own, and gives its one value.
+/// Runs a spec with additional kinds. Returns its only value.
 fn value(kinds: &Standard, text: &str) -> f64 {
     let request = Request::default().with(|it| it.text = text.to_owned());
     let plan = Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"));

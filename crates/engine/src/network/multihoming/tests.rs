@@ -10,8 +10,8 @@ use crate::network::{Layout, Parts, build};
 use crate::plan::{Plan, Request};
 use crate::transport::Transports;
 
-/// Two senders with two interfaces each, two routers, and one receiver with two interfaces; `flows`
-/// is appended to the text.
+/// A spec of two senders and one receiver with two interfaces each, and two routers; `flows` is
+/// appended to its text.
 fn spec(flows: &str) -> Result<Spec, String> {
     let text = format!(
         r#"
@@ -109,7 +109,7 @@ fn built(spec: &Spec) -> Built {
     built
 }
 
-/// The pairs of addresses of each member of each flow.
+/// Address pairs of each member of each flow.
 fn pairs_of(spec: &Spec) -> Vec<Vec<[IpAddr; 2]>> {
     let built = built(spec);
     let transports = transports(spec);
@@ -137,7 +137,7 @@ fn paired_interfaces_share_a_network_and_no_others_do() {
         assert_ne!(networks[0][0], networks[1][0]);
         all.extend(pairs.iter().flatten());
     }
-    // The two senders' interfaces, and the receiver's, which both flows share.
+    // Both flows use the same interfaces of the receiver, so there are two common networks.
     assert_eq!(members[0][0][1], members[1][0][1]);
     all.sort();
     all.dedup();
@@ -155,8 +155,8 @@ fn the_first_path_named_is_the_first() {
         .expect("a spec"),
     );
     assert_eq!(named[0].len(), 2);
-    // The same interfaces with the paths in the opposite order: networks should be numbered in the
-    // order of the paths.
+    // With the paths in the opposite order the same interfaces are used, and networks should be
+    // numbered in the order of the paths.
     assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
     let address = |spec: &Spec| {
         let built = built(spec);
@@ -175,7 +175,7 @@ fn the_first_path_named_is_the_first() {
 
 #[test]
 fn a_host_has_each_network_once() {
-    // One flow pairs near-1 with far-1 and the other near-2 with it, so both interfaces of the
+    // One flow uses near-1 with far-1, and the other near-2 with far-1, so both interfaces of the
     // sender would be in one network.
     let straight =
         r#"paths = [{ from = "near-1", to = "far-1" }, { from = "near-2", to = "far-2" }]"#;
@@ -218,7 +218,7 @@ fn a_flow_speaks_ipv6_over_networks_of_its_own() {
     );
 }
 
-/// A node with explicit addresses at two links.
+/// A spec in which a node has explicit addresses at two links.
 fn addressed(far: &str) -> String {
     let text = both(CROSSWISE);
     format!(
@@ -260,7 +260,7 @@ fn an_address_is_given_once() {
         error.contains("192.0.2.9 is already the address of \"host\" at \"extra\""),
         "{error}"
     );
-    // The address of the first link, which the world assigns.
+    // This is the automatic address at the first link.
     let error = spec(&addressed("10.0.0.1")).expect_err("it is taken");
     assert!(error.contains("10.0.0.1 is already in use"), "{error}");
 }

@@ -13,13 +13,13 @@ const PORTS: Ports = Ports {
     remote: 80,
 };
 
-/// A client, a proxy and a server; each packet takes a millisecond.
+/// A client, a proxy and a server in a line; each packet takes one millisecond per hop.
 struct Line {
     now: Nanos,
     client: Connection,
     proxy: Splitter,
     server: Connection,
-    /// To the proxy, from the proxy.
+    /// Packets in transit to the proxy and from the proxy.
     to_proxy: VecDeque<(Path, Bytes)>,
     from_proxy: VecDeque<(Path, Bytes)>,
 }
@@ -99,7 +99,8 @@ fn bytes_come_as_they_were_sent_and_the_end_is_passed_on() {
     }
     assert!(read == sent, "{} of {} bytes", read.len(), sent.len());
     assert!(closed);
-    // Both hosts have closed; the proxy should remove the connection after its TIME-WAIT.
+    // Both hosts have closed their connections. The proxy should remove the split connection after
+    // its TIME-WAIT.
     let states = [line.client.state(), line.server.state()];
     assert_eq!(states, [State::TimeWait, State::Closed]);
     line.run(250_000);
@@ -114,8 +115,8 @@ fn a_server_that_does_not_read_stops_the_client() {
     let mut line = Line::new(32 << 10);
     line.client.write(content(1_000_000)).expect("room");
     line.run(3000);
-    // The server's window, the proxy's buffer plus one segment, and the window that the proxy
-    // offers.
+    // Acknowledged data is limited by the server's window, the proxy's buffer plus one segment, and
+    // the window that the proxy advertises.
     let window = 65_535;
     let acknowledged = 1_000_000 - line.client.unacknowledged();
     let most = window + (32 << 10) + 1460 + window;

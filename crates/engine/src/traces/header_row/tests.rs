@@ -205,7 +205,7 @@ fn a_unit_of_something_else_is_refused() {
     assert!(STREAM.unit("size").is_err());
 }
 
-/// A word that scales the number, or a name of another quantity, must not be ignored.
+/// A word that scales the number, or that names another quantity, must not be ignored.
 #[test]
 fn a_title_that_is_not_understood_is_refused() {
     for title in [

@@ -1,5 +1,5 @@
-//! The ends of an SCTP flow in the simulator: a source that opens an association and feeds it, and
-//! a sink that receives its messages.
+//! SCTP agents of a flow: a source that opens an association and sends its workload, and a sink
+//! that receives the messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -24,47 +24,49 @@ use crate::agent::resume::Resuming;
 use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
 
-/// Configuration of a source in addition to its endpoint.
+/// Configuration of a source, in addition to that of its endpoint.
 pub struct SourceConfig {
-    /// The peer's addresses, the primary first.
+    /// Addresses of the peer, with the primary address first.
     pub remote: Vec<IpAddr>,
-    /// The peer's port.
+    /// Port of the peer.
     pub remote_port: u16,
-    /// Messages may overtake one another.
+    /// Whether messages are sent unordered, so that they may overtake one another.
     pub unordered: bool,
-    /// The workload never ends and its messages are not tracked. Messages that were handed over and
-    /// not started when the flow stops count as never offered.
+    /// Whether the workload never ends and its messages are not tracked. Messages that were queued
+    /// but not started when the flow stops then count as never offered.
     pub endless: bool,
-    /// Whether each message starts with its offer time, for the one-way delay, and its number.
+    /// Whether each message starts with its offer time and its number; the receiver computes the
+    /// one-way delay.
     pub stamped: bool,
-    /// Whether the tally tracks the messages that the transport accepts.
+    /// Whether the statistics track the messages that the transport accepts.
     pub told: bool,
-    /// Whether messages without a stream are identified by the numbers that they carry.
+    /// Whether messages without a stream are identified by their numbers.
     pub numbered: bool,
-    /// Number of negotiated streams. The stream of a transfer in pieces follows from its number.
+    /// Number of negotiated streams. It determines the stream of a transfer in pieces, by the
+    /// number of the transfer.
     pub streams: u16,
-    /// Bytes handed over in advance of transmission: enough for a packet if the workload has no
-    /// pace, else the send buffer.
+    /// Maximum number of bytes that are queued in advance of transmission: a packet if the workload
+    /// has no pace, otherwise the send buffer.
     pub ahead: usize,
 }
 
-/// Opens an association at its start time and sends its workload.
+/// Client agent that opens an association at its start time and sends its workload.
 pub struct Source {
     endpoint: Endpoint,
     config: SourceConfig,
     association: Option<AssociationId>,
     feed: Feed,
-    /// Whether the other end should send answers.
+    /// Whether the sink sends answers.
     answered: bool,
-    /// Messages and pieces of transfers accepted by the transport.
+    /// Number of messages, and pieces of transfers, that the transport has accepted.
     accepted: u64,
-    /// Transfers in pieces accepted by the transport.
+    /// Number of transfers in pieces that the transport has accepted.
     transfers: u64,
-    /// Bytes of the current transfer accepted by the transport.
+    /// Bytes of the current transfer that the transport has accepted.
     given: usize,
     zeros: Bytes,
     shut: bool,
-    /// Send options of messages, from the settings.
+    /// Send options of all messages, according to the settings.
     options: SendOptions,
     links: Follower,
     tally: SharedFlowStats,
@@ -72,7 +74,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source at its own endpoint.
+    /// Creates a source with its own endpoint.
     pub fn new(
         endpoint: Endpoint,
         config: SourceConfig,
@@ -81,7 +83,7 @@ impl Source {
         links: Follower,
         resuming: Option<Resuming>,
     ) -> Self {
-        // Slices of static bytes need no reference counting.
+        // Slices of static memory need no reference counting.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
         let options = SendOptions::of(endpoint.config()).with_unordered(config.unordered);
@@ -103,8 +105,9 @@ impl Source {
         }
     }
 
-    /// Whether there is a message with buffer space for it, or the end must be signalled. Polls the
-    /// feed even without buffer space, so that none of its deadlines stays in the past.
+    /// Whether there is a message for which the association has buffer space, or the end of the
+    /// workload must be signalled. The feed is polled even without buffer space, so that none of
+    /// its deadlines stays in the past.
     #[inline]
     fn has_something(&mut self, id: AssociationId, now: Nanos) -> bool {
         if self.feed.waiting(now).is_some() {
@@ -114,17 +117,19 @@ impl Source {
         }
     }
 
-    /// Whether fewer than `ahead` bytes are buffered.
+    /// Whether fewer than `ahead` bytes are queued in the association.
     #[inline]
     fn has_room(&self, id: AssociationId, ahead: usize) -> bool {
         let association = self.endpoint.association(id);
         association.is_some_and(|it| it.send_buffer().unsent() < ahead)
     }
 
-    /// Hands messages over while there is room, and closes after the last.
+    /// Sends messages while there is buffer space, and shuts the association down after the last
+    /// one.
     #[inline]
     fn top_up(&mut self, now: Nanos) {
-        // After most packets there is nothing to do, and the check does not wake the association.
+        // After most packets there is nothing to send, so this is checked first without waking the
+        // association.
         if let Some(id) = self.association
             && self.has_something(id, now)
         {
@@ -132,7 +137,7 @@ impl Source {
         }
     }
 
-    /// The slow path of [`Self::top_up`], for when there is something to do.
+    /// Slow path of [`Self::top_up`]: sends messages or signals the end.
     #[inline(never)]
     fn hand_over(&mut self, id: AssociationId, now: Nanos) {
         while self.has_room(id, self.config.ahead) {
@@ -158,7 +163,7 @@ impl Source {
                 piece.map(|_| number as u16)
             });
             let payload = payload(&mut self.zeros, size, stamp);
-            // With one stream the scheduler has no choice.
+            // With a single stream the scheduler has no choice, so stream 0 is named directly.
             let on = stream.or((self.config.streams == 1).then_some(0));
             let options = self.options.with_stream(on);
             let taken = self.endpoint.send(now, id, payload, &options);
@@ -177,19 +182,20 @@ impl Source {
             }
         }
         if self.feed.is_over() && !self.shut {
-            // An error means that the association is closing or closed already.
+            // The result is ignored, because an error means that the association is already closing
+            // or closed.
             self.shut = true;
             let association = self.endpoint.association_mut(id);
             let _ = association.map(|it| it.shutdown(now, None));
         }
     }
 
-    /// Whether messages carry their numbers.
+    /// Whether messages carry their numbers in the stamp.
     fn is_numbered(&self) -> bool {
         self.config.numbered || self.tally.borrow().once.is_some()
     }
 
-    /// Notifies the tally that the transport accepted the message, or its first piece.
+    /// Records in the statistics that the transport has accepted the message, or its first piece.
     fn tell_taken(&mut self, now: Nanos, stream: Option<u16>, message: &Message) {
         let mut tally = self.tally.borrow_mut();
         if let Some(once) = &mut tally.once {
@@ -201,7 +207,7 @@ impl Source {
         }
     }
 
-    /// Notifies the association of changes of its host's links.
+    /// Changes the addresses of the association after changes of the host's links.
     #[inline]
     fn asconf_on_link_change(&mut self, now: Nanos) {
         if self.links.is_due(now)
@@ -213,7 +219,7 @@ impl Source {
         }
     }
 
-    /// Processes received data, which is answers.
+    /// Processes received data, which consists of answers.
     fn take_answers(&mut self, now: Nanos) {
         let Some(association) = self
             .association
@@ -235,7 +241,7 @@ impl Source {
         while let Some((id, event)) = self.endpoint.poll_event() {
             self.handle_event(now, id, event);
         }
-        // Few packets produce a sample.
+        // Checked first, because only few packets produce a sample.
         if self.has_samples() {
             self.take_samples();
         }
@@ -350,35 +356,35 @@ impl Agent for Source {
     }
 }
 
-/// Accepts associations and receives their messages.
+/// Server agent that accepts an association and receives its messages.
 pub struct Sink {
     endpoint: Endpoint,
-    /// Set once the association exists.
+    /// Id of the association, once it exists.
     association: Option<AssociationId>,
     stamped: bool,
-    /// Maximum user data of a chunk; longer messages arrive in several chunks.
+    /// Maximum user data of a chunk, bytes; longer messages arrive in several chunks.
     fragment: u64,
     probes: ProbeSet,
     reader: Reader,
     /// Stamps of partially received messages, by stream.
     begun: BTreeMap<u16, MessageHeader>,
-    /// Requested answers: the stream and the bytes still to be sent.
+    /// Answers that are due: the stream, and the bytes that are not sent yet.
     answers: VecDeque<(u16, u64)>,
     zeros: Bytes,
     tally: SharedFlowStats,
     links: Follower,
-    /// Packets of the last batch of the endpoint, except the first.
+    /// Packets of the endpoint's last batch, without the first one.
     waiting: VecDeque<(Transmit, Bytes)>,
-    /// Whether the endpoint has no more packets.
+    /// Whether the endpoint has no more packets to send.
     drained: bool,
     resuming: Option<Resuming>,
 }
 
 impl Sink {
-    /// A sink at its own endpoint, which starts to listen. `fragment` is the maximum user data of a
-    /// chunk, bytes.
+    /// Creates a sink with its own endpoint, and starts to listen. `fragment` is the maximum user
+    /// data of a chunk, bytes.
     ///
-    /// The application reads `rate` bits per second; `None` means that it is always ready.
+    /// The application reads `rate` bits per second; `None`: it reads all data immediately.
     pub fn new(
         mut endpoint: Endpoint,
         stamped: bool,
@@ -408,7 +414,7 @@ impl Sink {
         }
     }
 
-    /// The first association, which is not released.
+    /// Id of the first association, which is kept for the whole run.
     #[inline]
     fn first_association(&mut self) -> Option<AssociationId> {
         if self.association.is_none() {
@@ -490,7 +496,7 @@ impl Sink {
         }
     }
 
-    /// Notifies the association of changes of its host's links.
+    /// Changes the addresses of the association after changes of the host's links.
     fn asconf_on_link_change(&mut self, now: Nanos) {
         if !self.links.is_due(now) {
             return;
@@ -501,7 +507,7 @@ impl Sink {
         }
     }
 
-    /// Sends the remaining answers while there is buffer space.
+    /// Sends pending answers while there is buffer space.
     fn answer(&mut self, now: Nanos) {
         let id = self.first_association();
         while let Some((stream, left)) = self.answers.front_mut() {
@@ -510,8 +516,8 @@ impl Sink {
             };
             let size = (*left).min(self.fragment);
             let bytes = payload(&mut self.zeros, size as usize, None);
-            // The rest is sent when there is buffer space again. The source reports the end of an
-            // association.
+            // The answer stays pending until there is buffer space again. If the association has
+            // ended, the source reports that.
             let options = SendOptions::on(*stream).reliable();
             if association.send(now, bytes, &options).is_err() {
                 return;
@@ -523,15 +529,15 @@ impl Sink {
         }
     }
 
-    /// Requests another poll of the endpoint, after input or a timeout.
+    /// Marks the endpoint as having packets to send, because of input or a timeout.
     fn wake(&mut self, now: Nanos) {
         self.drained = false;
         self.asconf_on_link_change(now);
         self.take(now);
     }
 
-    /// The next packet, if there is one: a waiting packet, or one from the endpoint if it has
-    /// changed since it was drained.
+    /// Next packet to send: from the last batch, or from the endpoint if its state may have
+    /// changed.
     #[inline(never)] // Where there is none, nothing need be made room for.
     fn give(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((transmit, bytes)) = self.waiting.pop_front() {
@@ -544,7 +550,7 @@ impl Sink {
         transmit
     }
 
-    /// Returns the first packet of the endpoint's batch; the others are queued.
+    /// Returns the first packet of the endpoint's next batch, and stores the others.
     fn poll_endpoint(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         let (mut first, waiting) = (None, &mut self.waiting);
         let give = |outgoing: UdpTransmit, out: &mut BytesMut| {
@@ -576,7 +582,7 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        // Everything was sent, unless there are answers, which are sent as buffer space permits.
+        // All packets were sent, and there is no pending answer that buffer space might now permit.
         if self.drained && self.waiting.is_empty() && self.answers.is_empty() {
             return None;
         }

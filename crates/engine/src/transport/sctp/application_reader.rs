@@ -1,22 +1,22 @@
-//! Reading rate of a receiving application.
+//! Receiving application with a limited reading rate.
 
 use anabranch_transport::{Nanos, time};
 
-/// The receiving application's pace.
+/// State of a receiving application that reads at a limited rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
-    /// Bits per second; `None`: always ready.
+    /// Reading rate in bits per second; `None`: the application reads all data immediately.
     rate: Option<u64>,
-    /// The application is busy with the last data until then.
+    /// Time until which the application is busy with the data read last, nanoseconds.
     busy_until: Nanos,
-    /// The fraction of a nanosecond of its busy time beyond that, times its rate.
+    /// Rounding error of `busy_until`: the remaining fraction of a nanosecond times the rate.
     carried: u128,
-    /// Whether more data may be waiting.
+    /// Whether more data may be available to read.
     pub behind: bool,
 }
 
 impl Reader {
-    /// A reader with this rate in bits per second, or one that is always ready.
+    /// Creates a reader with this rate in bits per second; `None`: it reads all data immediately.
     pub fn new(rate: Option<u64>) -> Self {
         Self {
             rate,
@@ -26,13 +26,13 @@ impl Reader {
         }
     }
 
-    /// Whether the application has finished reading the last data.
+    /// Whether the application has processed the data read last.
     pub fn is_ready(&self, now: Nanos) -> bool {
         self.busy_until <= now
     }
 
-    /// Reads a number of bytes. The rounding error is carried over between consecutive reads, so
-    /// that the reader is no faster than its rate.
+    /// Records that the application reads `bytes` bytes. The rounding error is carried over between
+    /// consecutive reads, so that the reader does not exceed its rate.
     pub fn read(&mut self, now: Nanos, bytes: u64) {
         if let Some(rate) = self.rate {
             let rate = u128::from(rate.max(1));
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// The time of the next read, if more data may be waiting.
+    /// Time of the next read, if more data may be available.
     pub fn deadline(&self) -> Option<Nanos> {
         self.behind.then_some(self.busy_until)
     }
@@ -58,7 +58,8 @@ impl Reader {
 mod tests {
     use super::*;
 
-    /// A byte takes 2.67 ns at 3 Gbit/s, so a thousand should take 2666.7 ns and not 2000.
+    /// A byte takes 2.67 ns at 3 Gbit/s, so a thousand bytes should take 2666.7 ns in total, and
+    /// not 2000 ns.
     #[test]
     fn a_reader_is_no_faster_than_its_rate() {
         let mut reader = Reader::new(Some(3_000_000_000));

@@ -1,4 +1,4 @@
-//! A host whose addresses follow its links: the address changes that its association requests.
+//! Address changes (ASCONF) that follow the links of a host.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -8,20 +8,21 @@ use anabranch_transport::Nanos;
 
 use super::super::FlowMember;
 
-/// Follows the links of one end of a flow.
+/// Follows the links at one end of a flow, and changes the addresses of its association.
 #[derive(Debug, Default)]
 pub struct Follower {
-    /// The addresses at the beginning.
+    /// Addresses at the start of the run.
     first: Vec<IpAddr>,
-    /// Later sets of addresses with their times, the latest address first in each set.
+    /// Later sets of addresses with the times at which they apply; in each set the address that was
+    /// added last is first.
     steps: VecDeque<(Nanos, Vec<IpAddr>)>,
-    /// The addresses to request from the association.
+    /// Set of addresses that the association should have, until it was requested.
     wanted: Option<Vec<IpAddr>>,
 }
 
 impl Follower {
-    /// Follows the links of one `end` of a member, which notices changes after the delay `after`;
-    /// `None`: never.
+    /// Follows the links at one `end` of a member. The host notices changes after the delay
+    /// `after`; `None`: never.
     pub fn new(member: &FlowMember<'_>, end: usize, after: Option<Nanos>) -> Self {
         let all = member.addresses(end);
         let Some(after) = after else {
@@ -66,12 +67,12 @@ impl Follower {
         }
     }
 
-    /// The initial addresses of its host.
+    /// Removes and returns the addresses at the start of the run.
     pub fn take_first(&mut self) -> Vec<IpAddr> {
         std::mem::take(&mut self.first)
     }
 
-    /// The time at which the host notices the next change.
+    /// Time at which the host notices the next change.
     pub fn deadline(&self) -> Option<Nanos> {
         self.steps.front().map(|&(at, _)| at)
     }
@@ -79,7 +80,7 @@ impl Follower {
     /// Whether [`Self::follow`] has a change to request.
     #[inline]
     pub fn is_due(&mut self, now: Nanos) -> bool {
-        // Most hosts have no changes.
+        // Checked first, because most hosts have no changes.
         let follows = !self.steps.is_empty() || self.wanted.is_some();
         follows && self.has_come(now)
     }
@@ -92,8 +93,8 @@ impl Follower {
         self.wanted.is_some()
     }
 
-    /// Requests the changes, if the association can. A host without any link keeps its addresses
-    /// until another link comes up.
+    /// Requests the address changes that are due from the association, if it supports them. A host
+    /// without any working link keeps its addresses until a link comes up.
     pub fn follow(&mut self, now: Nanos, association: &mut Association) {
         let Some(wanted) = self
             .wanted
@@ -112,8 +113,8 @@ impl Follower {
             .chain([AddressChange::PeerPrimary(newest)])
             .chain(gone.map(|&it| AddressChange::Remove(it)))
             .collect();
-        // An error means that the association is closing, or that its peer does not support the
-        // extension.
+        // The result is ignored, because an error means that the association is closing, or that
+        // the peer does not support ASCONF.
         let _ = association.change_addresses(now, &changes);
     }
 }

@@ -1,11 +1,11 @@
-//! Careful Resume (RFC 9959) of an association in the simulator, path by path.
+//! Careful Resume (RFC 9959) of a simulated association, separately for each path.
 
 use anabranch_sctp::{AssociationId, Endpoint};
 use anabranch_transport::{Nanos, Path};
 
 use crate::agent::resume::Resuming;
 
-/// Supplies saved parameters to the current paths of an association.
+/// Passes saved parameters to the paths that the association has now.
 pub fn resume(
     now: Nanos,
     resuming: Option<&mut Resuming>,
@@ -24,7 +24,7 @@ pub fn resume(
     }
 }
 
-/// Saves the observations of an association on its paths.
+/// Saves what the controllers of an association have observed on their paths.
 pub fn observe(now: Nanos, resuming: &mut Resuming, endpoint: &Endpoint, id: AssociationId) {
     let paths = endpoint.association(id).into_iter();
     for (id, entry) in paths.flat_map(|it| it.paths().iter()) {
