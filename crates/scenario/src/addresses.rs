@@ -9,28 +9,28 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The IP version of a flow's packets.
+/// IP version of a flow's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IpVersion {
-    /// 20 bytes of header.
+    /// IPv4, with a header of 20 bytes.
     #[default]
     Ipv4,
-    /// 40 bytes of header.
+    /// IPv6, with a header of 40 bytes.
     Ipv6,
 }
 
-/// The addresses of an interface: at least one, and at most one of each IP version.
+/// Addresses of an interface: at least one, and at most one of each IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// IPv4.
+    /// IPv4 address.
     pub v4: Option<Ipv4Addr>,
-    /// IPv6.
+    /// IPv6 address.
     pub v6: Option<Ipv6Addr>,
 }
 
 impl Addresses {
-    /// The addresses that are set.
+    /// The addresses that are set, IPv4 first.
     pub fn iter(self) -> impl Iterator<Item = IpAddr> {
         let v4 = self.v4.map(IpAddr::from);
         v4.into_iter().chain(self.v6.map(IpAddr::from))

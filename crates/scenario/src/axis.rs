@@ -1,5 +1,4 @@
-//! Determines the common type and unit of a sweep's x values, for the columns of results and the
-//! axes of figures.
+//! Common type and unit of a sweep's x values, for the columns of results and the axes of figures.
 
 use anabranch_settings::quantity::parse;
 use anabranch_settings::units::{
@@ -8,13 +7,13 @@ use anabranch_settings::units::{
 
 use crate::value::Value;
 
-/// A family of comparable quantities: times, rates, sizes.
+/// Family of comparable quantities: times, rates or sizes.
 #[derive(Debug, PartialEq)]
 pub struct Family {
     units: &'static [Unit],
-    /// The unit of a column of this family.
+    /// Unit of a column with quantities of this family.
     pub unit: &'static str,
-    /// Number of the family's base units in [`Family::unit`].
+    /// Number of base units in one [`Family::unit`].
     base: f64,
 }
 
@@ -34,17 +33,18 @@ static FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    /// The family of a quantity in a spec, such as `10 ms`. `None` for any other text.
+    /// Family of a quantity as written in a spec, such as `10 ms`. `None` for any other text.
     pub fn of(text: &str) -> Option<&'static Family> {
         FAMILIES.iter().find(|family| family.read(text).is_some())
     }
 
-    /// The quantity in [`Family::unit`].
+    /// Number of a quantity in [`Family::unit`].
     pub fn number(&self, text: &str) -> Option<f64> {
         self.read(text).map(|(number, _)| number / self.base)
     }
 
-    /// The quantity in base units, and the first unit of the same size as the one in the text.
+    /// Number of a quantity in base units, and the first declared unit that equals the unit in the
+    /// text.
     fn read(&self, text: &str) -> Option<(f64, Unit)> {
         let (number, found) = parse(text, "", "", &[self.units]).ok()?;
         let (_, size) = self.units.iter().find(|(name, _)| *name == found)?;
@@ -53,10 +53,10 @@ impl Family {
     }
 }
 
-/// Converts quantities of one family to the smallest unit that appears among them. Returns the
-/// numbers and that unit, or `None` for other values.
+/// Converts quantities of one family to the smallest unit among them. Returns the numbers and this
+/// unit; `None` if a text is no quantity or the families differ.
 ///
-/// `["500 ms", "1 s"]` gives 500 and 1000 ms.
+/// For example, `["500 ms", "1 s"]` becomes 500 and 1000 ms.
 pub fn in_one_unit<'t>(
     texts: impl IntoIterator<Item = &'t str>,
 ) -> Option<(Vec<f64>, &'static str)> {
@@ -69,23 +69,23 @@ pub fn in_one_unit<'t>(
     Some((read.iter().map(|(number, _)| number / size).collect(), unit))
 }
 
-/// The common type of a sweep's values.
+/// Common type of a sweep's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Whole numbers.
     Integer,
-    /// Numbers.
+    /// Numbers, some of them not whole.
     Number,
     /// Quantities of one family.
     Quantity(&'static Family),
-    /// Truth values.
+    /// Booleans.
     Boolean,
-    /// Text without a common type.
+    /// Texts without a common type.
     Text,
 }
 
 impl Kind {
-    /// The kind of one value.
+    /// Type of one value.
     pub fn of(x: &Value) -> Self {
         match x {
             Value::Integer(_) => Kind::Integer,
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// The type that covers values of both types.
+    /// Common type of two types.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         match (self, other) {
@@ -119,7 +119,7 @@ mod tests {
             Some((vec![0.0, 200.0, 1000.0], "ms"))
         );
         assert_eq!(of(&["64 KiB", "1 MiB"]), Some((vec![64.0, 1024.0], "KiB")));
-        // Two spellings of the same unit count as one unit.
+        // Two spellings of one unit count as the same unit.
         assert_eq!(
             of(&["3 Mbps", "5 Mbit/s"]),
             Some((vec![3.0, 5.0], "Mbit/s"))

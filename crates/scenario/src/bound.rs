@@ -1,5 +1,5 @@
-//! The number to which a claim compares a measure: a plain number, a quantity with a unit, or an
-//! expression over the point.
+//! Bound of a claim, with which a measure is compared: a plain number, a quantity with a unit, or
+//! an expression over the values at a point.
 
 use anabranch_settings::expression::{self, Fault, Shown, Value as Quantity};
 
@@ -13,11 +13,11 @@ use crate::value::{Point, Value};
 const MAX_DEPTH: usize = 32;
 
 impl Bound {
-    /// The bound in a unit at a point of an experiment. A name in the expression stands for the
-    /// parameter at that point, or for the x of the sweep with that name.
+    /// Value of the bound in the given unit, at a point of an experiment. A name in the expression
+    /// is that of a parameter at this point, or of a sweep whose x is used.
     ///
     /// # Errors
-    /// An invalid expression, or a result of the wrong kind.
+    /// The expression is invalid, or its result has the wrong kind.
     pub fn at(
         &self,
         spec: &Spec,
@@ -52,7 +52,7 @@ fn named(unit: &str) -> String {
     }
 }
 
-/// A value in the unit of a measure. A number without a unit is already in that unit.
+/// Converts a value to the unit of a measure. A number without a unit is already in this unit.
 fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
     let text = match shown {
         Shown::Whole(number) => return Some(*number as f64),
@@ -77,7 +77,7 @@ fn in_unit(shown: &Shown, unit: &str) -> Option<f64> {
     }
 }
 
-/// Name resolution for an expression.
+/// Resolves the names in the expression of a bound.
 struct Names<'a> {
     spec: &'a Spec,
     experiment: Option<&'a Experiment>,
@@ -96,7 +96,7 @@ impl Names<'_> {
         })
     }
 
-    /// The value of a name; `None` if the name is unknown.
+    /// Value of a name; `None` if the name is unknown.
     fn value(&self, name: &str, depth: usize) -> Option<Result<Quantity, Fault>> {
         let sweeps = || self.experiment.iter().flat_map(|it| &it.sweeps);
         let x_of = |sweep: &Sweep| {
@@ -197,7 +197,7 @@ sweep = [
         assert_eq!(at("$rate * (1 - $loss)", "bit/s"), Ok(8e6));
         assert_eq!(at("$rate * (1 - $p)", "Mbit/s"), Ok(8.0));
         assert_eq!(at("$bdp", "bytes"), Ok(125_000.0));
-        // A value set by the point takes precedence over the point's x.
+        // A value that the point sets takes precedence over the x of the point.
         assert_eq!(at("$buffer / 2", "bytes"), Ok(32_768.0));
         assert_eq!(at("96.5 Mbit/s", "bit/s"), Ok(96.5e6));
         assert_eq!(at("sqrt($loss * 0.8)", "1"), Ok(0.4));

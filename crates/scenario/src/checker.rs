@@ -1,4 +1,4 @@
-//! Collects the faults of a spec, with their source positions.
+//! Collection of the errors of a spec, with their source positions.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::source_span::SourceSpan;
 use crate::suggest::nearest;
 use crate::tree::{Node, NodeValue};
 
-/// Collects problems and finds their source positions in the resolved tree.
+/// Collects errors, and finds their source positions in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,
-    /// The first problems, up to one more than the limit, because the additional problem shows that
-    /// there are more.
+    /// The first errors, up to one more than the limit, because the additional one shows that there
+    /// are more.
     problems: Vec<Diagnostic>,
     found: usize,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker for a spec decoded from `root`.
+    /// Creates a checker for a spec that was decoded from `root`.
     pub fn new(root: &'a Node) -> Self {
         Self {
             root,
@@ -29,20 +29,21 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A problem at a path, like [`Checker::problem`], for a caller that decides later whether to
-    /// record it.
+    /// Creates an error at a path like [`Checker::problem`], for a caller that decides later
+    /// whether to record it.
     pub fn located(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let (place, key) = self.locate(path);
         Diagnostic::new(place, key, message)
     }
 
-    /// The recorded problems.
+    /// The recorded errors.
     pub fn into_problems(self) -> Vec<Diagnostic> {
         self.problems
     }
 
-    /// Records a problem at a path of keys and indices: `link.2.between.1`. If the file does not
-    /// have the path (a default), the position is that of the nearest part that it has.
+    /// Records an error at a path of keys and indices, such as `link.2.between.1`. If the file
+    /// lacks the path, for example for a default, the position is that of the nearest enclosing
+    /// part.
     pub fn problem(&mut self, path: &str, message: impl Into<String>) {
         if self.is_kept() {
             let problem = self.located(path, message);
@@ -50,14 +51,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Counts a problem. Returns true if the problem should be stored.
+    /// Counts an error. Returns whether the error should be stored.
     fn is_kept(&mut self) -> bool {
         self.found += 1;
         self.found <= MAX_PROBLEMS + 1
     }
 
-    /// Like [`Checker::problem`], unless the same problem is recorded already, because one value
-    /// may be checked for both directions.
+    /// Like [`Checker::problem`], unless the same error is already recorded, because one value may
+    /// be checked for both directions.
     pub(super) fn problem_once(&mut self, path: &str, message: impl Into<String>) {
         let problem = self.located(path, message);
         if !self.problems.contains(&problem) && self.is_kept() {
@@ -65,7 +66,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Like [`Checker::problem`], with the allowed values.
+    /// Like [`Checker::problem`], with a list of the allowed values.
     pub fn not_among<'n>(
         &mut self,
         path: &str,
@@ -81,7 +82,7 @@ impl<'a> Checker<'a> {
             .push(Diagnostic::new(place, key, message).allowed(found, allowed));
     }
 
-    /// Records an unknown key, at the position of the key.
+    /// Records an unknown key, with the position of the key.
     pub fn unknown_key<'n>(
         &mut self,
         path: &str,
@@ -100,7 +101,7 @@ impl<'a> Checker<'a> {
         self.problems.push(problem.allowed(key, known));
     }
 
-    /// Records that the table at a path lacks the key `key`, unless this is recorded already;
+    /// Records that the table at a path lacks the key `key`, unless this is already recorded;
     /// `what` describes the key.
     pub fn missing_key(&mut self, path: &str, key: &str, what: &str) {
         let (place, path) = self.locate(path);
@@ -110,8 +111,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Like [`Checker::missing_key`], for a key that selects the kind of a table, with the allowed
-    /// kinds.
+    /// Like [`Checker::missing_key`], for the key that selects the kind of a table, with a list of
+    /// the allowed kinds.
     pub fn missing_tag<'n>(
         &mut self,
         path: &str,
@@ -126,7 +127,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Records that a value does not fit.
+    /// Records that a setting rejects a value.
     pub fn invalid_value(&mut self, path: &str, invalid_value: &InvalidValue) {
         let path = match &invalid_value.parameter {
             Some(parameter) => format!("{path}.{parameter}"),
@@ -139,24 +140,24 @@ impl<'a> Checker<'a> {
         let found = invalid_value.found.trim_start_matches("the key ");
         let found = found.trim_matches(|c| matches!(c, '"' | '`'));
         let words = invalid_value.words.iter().map(String::as_str);
-        // After a number, `allowed: off` would contradict the preceding part of the message.
+        // After the description of a number, the words `allowed: off` would be misleading.
         match invalid_value.words.len() == 1 && nearest(found, words.clone()).is_none() {
             true => self.problem(&path, message),
             false => self.not_among(&path, &message, found, words),
         }
     }
 
-    /// Number of problems.
+    /// Number of errors found.
     pub fn count(&self) -> usize {
         self.found
     }
 
-    /// Whether there are no problems.
+    /// Whether no error was found.
     pub fn is_content(&self) -> bool {
         self.found == 0
     }
 
-    /// Whether a value at a path, or within it, was set by an argument.
+    /// Whether a `--set` argument has set the value at a path, or a value inside it.
     pub(super) fn is_set(&self, path: &str) -> bool {
         fn any(node: &Node) -> bool {
             let inside = || node.entries().iter().any(|entry| any(&entry.node));
@@ -234,7 +235,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The path of the value of one direction, or of the common value of both directions.
+    /// Path of the value for one direction, or of the common value if there is no separate one.
     pub(super) fn side(&self, path: &str, side: &str) -> String {
         let own = format!("{path}.{side}");
         let there = self.locate(&own).1.split('.').next_back() == Some(side);

@@ -1,4 +1,4 @@
-//! Claims: conclusions of a paper, as statements that runs confirm or contradict.
+//! Claims: conclusions of a paper, as statements that runs can confirm or contradict.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Value;
 
-/// A conclusion about measures: an order, a slope, a crossing, or no difference. It is tested at
-/// each point of the sweeps that it does not fix, by differences over common replications.
+/// A conclusion about measures: an order, a trend, a crossing, or equality. It is tested at each
+/// point of the sweeps that it does not fix, by the differences between replications with equal
+/// numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Short name.
+    /// Short name of the claim.
     pub id: String,
-    /// The claim, in a sentence.
+    /// The claim as a sentence.
     pub text: String,
     /// Place in the paper: `Fig. 12`.
     #[serde(default)]
     pub published: Option<String>,
     /// Kind of the claim.
     pub kind: ClaimKind,
-    /// The experiment. Default: the first.
+    /// Experiment whose results are tested. Default: the first experiment.
     #[serde(default)]
     pub experiment: Option<String>,
     /// Series of the measure. Default: `all`.
@@ -33,22 +34,22 @@ pub struct Claim {
     /// Restriction to points of some sweeps: `{ hops = 1, error = [0.05, 0.1] }`.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Values>,
-    /// The measure of the claim, if it differs from the keys above.
+    /// The measure that the claim is about, if it differs from the keys above.
     #[serde(default, skip_serializing_if = "Side::is_empty")]
     pub of: Side,
-    /// The measure or value to compare with. Kinds `rises` and `falls` do not need it.
+    /// The measure or value with which `of` is compared. Kinds `rises` and `falls` do not need it.
     #[serde(default)]
     pub reference: Option<Side>,
-    /// Kinds `rises`, `falls` and `crosses`: name of the sweep.
+    /// Kinds `rises`, `falls` and `crosses`: name of the sweep along which the measure is followed.
     #[serde(default)]
     pub along: Option<String>,
-    /// Kind `equal`: maximum difference, as a fraction of the reference: 0.05.
+    /// Kind `equal`: maximum difference, as a fraction of the reference, such as 0.05.
     #[serde(default)]
     pub within: Option<f64>,
-    /// Unit of the differences, such as `Mbit/s`. Default: a suitable one.
+    /// Unit in which differences are shown, such as `Mbit/s`. Default: a suitable unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// Kind `never-best`: the best value is the greatest or the least.
+    /// Kind `never-best`: whether the greatest or the least value is the best.
     #[serde(default, skip_serializing_if = "Best::is_greatest")]
     pub best: Best,
 }
@@ -62,19 +63,20 @@ pub enum ClaimKind {
     Greater,
     /// `of` and `reference` differ by at most `within`.
     Equal,
-    /// `of`, or its difference from `reference`, increases along a sweep: the slope of the
-    /// least-squares line is above 0.
+    /// `of`, or its difference from `reference`, increases along a sweep: the least-squares line
+    /// has a slope above 0.
     Rises,
-    /// The measure decreases: the slope is below 0.
+    /// `of`, or its difference from `reference`, decreases along a sweep: the least-squares line
+    /// has a slope below 0.
     Falls,
-    /// `of` is above `reference` at the least x of the sweep, and below it at the greatest.
+    /// `of` is above `reference` at the smallest x of the sweep, and below it at the largest.
     Crosses,
     /// Another point of the sweeps that `of` fixes has a better value than `of`.
     NeverBest,
 }
 
 impl ClaimKind {
-    /// Name in a spec.
+    /// Name of the kind in a spec.
     pub const fn name(self) -> &'static str {
         match self {
             ClaimKind::Greater => "greater",
@@ -87,14 +89,14 @@ impl ClaimKind {
     }
 }
 
-/// The best value.
+/// Direction in which values are better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Best {
-    /// The greatest.
+    /// The greatest value is the best.
     #[default]
     Greatest,
-    /// The least.
+    /// The least value is the best.
     Least,
 }
 
@@ -104,12 +106,12 @@ impl Best {
     }
 }
 
-/// One of the two measures that a claim compares. The default of each key is the value of the
-/// claim.
+/// One side of a comparison: a measure, or a value. By default each key has the value that it has
+/// in the claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// The experiment.
+    /// Experiment of the measure.
     #[serde(default)]
     pub experiment: Option<String>,
     /// Series of the measure.
@@ -121,9 +123,9 @@ pub struct Side {
     /// Restriction to points of some sweeps, in addition to that of the claim.
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
-    /// In `reference` only: a number instead of a measure, in the unit of the measure or with a
-    /// unit (`"96.5 Mbit/s"`), or an expression in which names of sweeps and parameters stand for
-    /// their values at the point: `"96.5 Mbit/s * (1 - $loss)"`.
+    /// In `reference` only: a value in place of a measure. It is a number in the unit of the
+    /// measure, a quantity with a unit (`"96.5 Mbit/s"`), or an expression with names of sweeps and
+    /// parameters, whose values at the point are used: `"96.5 Mbit/s * (1 - $loss)"`.
     #[serde(default)]
     pub value: Option<Bound>,
 }
@@ -134,8 +136,8 @@ impl Side {
     }
 }
 
-/// A number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s * (1 -
-/// $loss)`.
+/// A bound: a number, a quantity such as `96.5 Mbit/s`, or an expression such as `96.5 Mbit/s *
+/// (1 - $loss)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Bound {
@@ -145,18 +147,18 @@ pub enum Bound {
     Text(String),
 }
 
-/// One x, or several.
+/// One x value, or several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Values {
-    /// Several.
+    /// Several values.
     Several(Vec<Value>),
-    /// One.
+    /// One value.
     One(Value),
 }
 
 impl Values {
-    /// All values.
+    /// All values as a list.
     pub fn all(&self) -> &[Value] {
         match self {
             Values::Several(values) => values,
@@ -166,7 +168,7 @@ impl Values {
 }
 
 impl Claim {
-    /// The experiment of each side, if the side names one.
+    /// Experiment of each side of the comparison, if the side names one.
     pub fn experiments(&self) -> impl Iterator<Item = Option<&String>> {
         let sides = std::iter::once(&self.of).chain(&self.reference);
         let measured = sides.filter(|side| side.value.is_none());

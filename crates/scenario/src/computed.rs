@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-/// A value that is derived from others. The value is never written in a spec and does not affect
-/// the equality of two specs.
+/// A value that is derived from others. It is never written in a spec, and is ignored when two
+/// specs are compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Computed<T>(pub T);
 

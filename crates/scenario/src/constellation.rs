@@ -1,4 +1,4 @@
-//! Satellites, and the ground stations that use them.
+//! Constellations of satellites, and the ground stations that use them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::kind_families::{Loss, Queue};
 use crate::quantity::{Count, Span};
 use crate::rates::RateOverTime;
 
-/// Shells of satellites: their positions and the links between them.
+/// Satellite shells: the satellites with their positions, and the links between them.
 #[derive(Debug)]
 pub enum ShellModel {}
 
@@ -44,7 +44,7 @@ impl KindFamily for ShellModel {
     }
 }
 
-/// Kinds of routing over moving nodes.
+/// Routing kinds: algorithms that compute routes over moving nodes.
 #[derive(Debug)]
 pub enum RoutingModel {}
 
@@ -78,7 +78,7 @@ impl KindFamily for RoutingModel {
 }
 
 impl MovingRouting {
-    /// The time between two route computations, nanoseconds.
+    /// Time between two route computations, nanoseconds.
     pub fn interval(&self) -> u64 {
         match self.shared(INTERVAL) {
             Some(anabranch_settings::Datum::Whole(interval)) => interval,
@@ -86,55 +86,56 @@ impl MovingRouting {
         }
     }
 
-    /// Whether stations forward packets for others.
+    /// Whether ground stations forward packets for other nodes.
     pub fn relays(&self) -> bool {
         self.shared(RELAYS) == Some(anabranch_settings::Datum::Flag(true))
     }
 }
 
-/// A constellation of satellites. Each satellite is a node, a member of the group with the name of
-/// the constellation. Its links are: `NAME-isl` between satellites, with a member for each;
+/// A constellation of satellites. Each satellite is a node: a member of the group with the name of
+/// the constellation. The constellation has three groups of links: `NAME-isl` between satellites;
 /// `NAME-up` from stations to satellites, with a member for each station; and `NAME-down` from
-/// satellites to stations, with a member for each satellite. Forward is from the transmitter.
+/// satellites to stations, with a member for each satellite. The forward direction of `NAME-up` and
+/// `NAME-down` starts at the transmitter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Constellation {
-    /// Name, also of the group of its satellites.
+    /// Name of the constellation, and of the group of its satellites.
     pub name: String,
-    /// Shells. Satellites are numbered in their order: `["starlink-1"]`, `[{ kind = "walker",
-    /// planes = 72, satellites = 22, altitude = 550, inclination = 53 }]`, `[{ kind = "elements",
-    /// file = "gp.tle" }]`.
+    /// Satellite shells. Satellites are numbered in the order of the shells: `["starlink-1"]`, `[{
+    /// kind = "walker", planes = 72, satellites = 22, altitude = 550, inclination = 53 }]`, `[{
+    /// kind = "elements", file = "gp.tle" }]`.
     pub shells: Vec<Shell>,
-    /// Time after the epoch at which a run starts.
+    /// Time after the epoch of the orbits at which a run starts.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// Transmitter of each direction of the links between satellites. Not needed if satellites have
-    /// no links.
+    /// Transmitters of the links between satellites, one for each direction. Not required if
+    /// satellites have no links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isl: Option<Transmitter>,
-    /// Transmitter of each station, with one queue for all satellites.
+    /// Transmitter of each station, with one queue for the packets to all satellites.
     pub up: Transmitter,
-    /// Transmitter of each satellite to stations, with one queue for all stations.
+    /// Transmitter of each satellite to stations, with one queue for the packets to all stations.
     pub down: Transmitter,
-    /// Selection of the satellites that a station uses.
+    /// Policy by which a station selects satellites.
     #[serde(default)]
     pub policy: Policy,
-    /// Times at which stations change to another satellite, with a policy that selects one
-    /// satellite: `{ times = ["12 s", "27 s", "42 s", "57 s"], repeat = "60 s" }`. Default: at the
-    /// times that the policy determines.
+    /// Times at which stations change to another satellite, for policies that select one satellite:
+    /// `{ times = ["12 s", "27 s", "42 s", "57 s"], repeat = "60 s" }`. Default: the policy
+    /// determines the times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
     /// Number of interfaces of each station, 1 to 16, for flows with several paths. Each interface
-    /// has a transmitter and an address, and uses only some satellites: interface j uses the
-    /// satellites whose number modulo the number of interfaces is j. Wire j of a host behind a
-    /// station uses interface j. Default: 1.
+    /// has a separate transmitter and address, and uses only some satellites: interface j uses the
+    /// satellites whose number modulo the number of interfaces is j. If a host is connected to a
+    /// station by several wires, packets of wire j use interface j. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub interfaces: Count,
-    /// Handover of a station to another satellite, with a policy that selects one satellite.
-    /// Default: without interruption.
+    /// Interruption of a station during the change to another satellite, for policies that select
+    /// one satellite. Default: no interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
-    /// Numbers of satellites and of links between them.
+    /// Numbers of satellites and links, which are derived from the shells.
     #[serde(skip)]
     pub counted: Computed<Counted>,
 }
@@ -151,27 +152,27 @@ fn at_once() -> Span {
     Span(0)
 }
 
-/// Sizes and names of a constellation, known after its satellites are.
+/// Sizes of a constellation and names of its links, which are known after the satellites are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Satellites.
+    /// Number of satellites.
     pub satellites: u32,
-    /// Links between them.
+    /// Number of links between satellites.
     pub isls: u32,
-    /// Stations, each as often as it has interfaces.
+    /// Number of station interfaces.
     pub stations: u32,
-    /// The names of its links, indexed by class.
+    /// Names of the link groups, indexed by class.
     pub names: [String; 3],
 }
 
-/// A class of links of a constellation.
+/// Class of the links of a constellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Between satellites.
+    /// Links between satellites.
     Isl,
-    /// From stations.
+    /// Links from stations to satellites.
     Up,
-    /// From satellites to stations.
+    /// Links from satellites to stations.
     Down,
 }
 
@@ -179,7 +180,7 @@ impl Class {
     /// All classes, in the order of the links of a world.
     pub const ALL: [Class; 3] = [Class::Isl, Class::Up, Class::Down];
 
-    /// `isl`, `up`, `down`.
+    /// Name of the class: `isl`, `up`, `down`.
     pub const fn name(self) -> &'static str {
         match self {
             Class::Isl => "isl",
@@ -190,7 +191,7 @@ impl Class {
 }
 
 impl Constellation {
-    /// The transmitter of the links of a class.
+    /// Transmitter of the links of a class, if the class has links.
     pub fn transmitter(&self, class: Class) -> Option<&Transmitter> {
         match class {
             Class::Isl => self.isl.as_ref(),
@@ -208,27 +209,27 @@ impl Constellation {
         }
     }
 
-    /// The name of the links of a class.
+    /// Name of the group of links of a class.
     pub fn link_name(&self, class: Class) -> &str {
         &self.counted.names[class as usize]
     }
 }
 
-/// A direction of a link whose delay follows its length.
+/// Transmitter: one direction of a link whose delay follows its length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transmitter {
     /// Bit rate, like `rate` of a link.
     pub rate: RateOverTime,
-    /// Shares of the rate by elevation, of links up and down: `[[25, 0.4], [50, 0.7], [70, 1]]`,
-    /// least elevation in degrees and share, ascending. Below the first elevation, the share of the
-    /// first elevation applies. The rate must be constant, and the queue drop-tail.
+    /// Links up and down only: shares of the rate by elevation, as minimum elevation in degrees and
+    /// share, ascending: `[[25, 0.4], [50, 0.7], [70, 1]]`. Below the first elevation, the share of
+    /// the first elevation applies. The rate must be constant and the queue drop-tail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rate_by_elevation: Vec<[f64; 2]>,
-    /// Share of the rate by the number of stations that a satellite serves, of links up and with a
-    /// policy that selects one satellite. `"equal"`: the rate is that of the satellite, and all of
-    /// its stations have the same share, whether or not they send. The rate must be constant,
-    /// and the queue drop-tail. Stations share the transmitter of links down in any case.
+    /// Links up only, with a policy that selects one satellite: how the stations that a satellite
+    /// serves share its rate. `"equal"`: the rate is that of the satellite, and all stations that
+    /// it serves have equal shares, whether or not they send. The rate must be constant and the
+    /// queue drop-tail. On links down, the stations always share the transmitter of the satellite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_by_load: Option<LoadShare>,
     /// Queue, like `queue` of a link.
@@ -237,53 +238,54 @@ pub struct Transmitter {
     /// Loss model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Times at which this direction is down, like `down` of a link. Routes avoid it.
+    /// Times at which this direction is down, like `down` of a link. Routes avoid the direction at
+    /// these times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub down: Vec<[Span; 2]>,
 }
 
-/// Share of a satellite's rate that a station has.
+/// Division of a satellite's rate among the stations that it serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadShare {
-    /// The same for all stations that the satellite serves, whether or not they send. It changes
-    /// with the routes, when a station changes to another satellite.
+    /// Equal shares for all stations that the satellite serves, whether or not they send. The
+    /// shares change when a station changes to another satellite.
     Equal,
 }
 
-/// Selection of the satellites that a station uses.
+/// Policy by which a station selects satellites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// All, selected by the routes.
+    /// All satellites in reach may be used, as the routes require.
     #[default]
     Any,
-    /// The nearest, even if the rest of the path is longer.
+    /// Only the nearest satellite is used, even if the remaining path is longer.
     Nearest,
     /// One satellite until it is out of reach, and then the satellite that will be in reach for the
     /// longest time.
     Longest,
 }
 
-/// Times of changes of a station to another satellite.
+/// Times at which a station changes to another satellite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Changes {
-    /// The times, ascending. At each time the policy selects a satellite, which the station keeps
-    /// until the next time. While the selected satellite is out of reach there is no path. The
-    /// first satellite is selected at the start of the run. A change applies from the next
-    /// computation of routes on.
+    /// Times of changes, ascending. At each time the policy selects a satellite, which the station
+    /// uses until the next time. While this satellite is out of reach, there is no path. The first
+    /// satellite is selected at the start of the run. A change takes effect at the next computation
+    /// of routes.
     pub times: Vec<Span>,
-    /// Period after which the times repeat; greater than the last one.
+    /// Period after which the times repeat; must be greater than the last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Span>,
 }
 
-/// Handover of a station to another satellite.
+/// Interruption of a station that changes to another satellite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Handover {
-    /// Time during which the station neither sends nor receives.
+    /// Duration of the interruption, during which the station neither sends nor receives.
     pub gap: Span,
     /// Treatment of packets during a handover.
     #[serde(default)]
@@ -294,46 +296,46 @@ pub struct Handover {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meanwhile {
-    /// Packets wait for its end.
+    /// Packets wait until the handover ends.
     #[default]
     Hold,
     /// Packets are dropped, with the reason `link-down`.
     Drop,
 }
 
-/// Ground stations: users and gateways. Each is a node, a member of the group with the name of the
-/// ground.
+/// Ground stations, such as users and gateways. Each station is a node: a member of the group with
+/// the name of the ground.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ground {
-    /// Name, also of the group of its stations.
+    /// Name of the ground, and of the group of its stations.
     pub name: String,
     /// Stations: `["35.69,139.69", { name = "Delhi", at = "28.67,77.22" }]`, in degrees north and
-    /// east. They can be in a file: `file = "cities.csv"` with the columns `name`, `latitude`,
+    /// east. They may also be in a file: `file = "cities.csv"` with the columns `name`, `latitude`,
     /// `longitude`. A flow can refer to a station by its name: `city[Delhi]`.
     pub stations: Vec<Station>,
-    /// Constellations to use. Default: all.
+    /// Names of the constellations that the stations use. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constellations: Vec<String>,
 }
 
 impl Ground {
-    /// Whether its stations use a constellation.
+    /// Whether the stations of this ground use a constellation.
     pub fn uses(&self, constellation: &str) -> bool {
         let mut named = self.constellations.iter();
         self.constellations.is_empty() || named.any(|name| name == constellation)
     }
 }
 
-/// A station.
+/// A ground station.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Station {
-    /// Name for flows.
+    /// Name by which flows can refer to the station.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Degrees north and east: `"35.69,139.69"`.
+    /// Place of the station in degrees north and east: `"35.69,139.69"`.
     pub at: String,
-    /// Population, 0 to 1e12, for pairs that are drawn in proportion to it.
+    /// Population, 0 to 1e12, for pairs that are drawn by population.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub population: Option<f64>,
 }
@@ -386,20 +388,21 @@ pub enum Pairs {
     All,
     /// The listed pairs, by numbers of members: `[[0, 5], [5, 0]]`.
     List(Vec<[u32; 2]>),
-    /// Drawn.
+    /// Pairs that are drawn at random.
     Random(RandomPairs),
 }
 
-/// Pairs that are drawn: `{ random = 50, seed = 1, both = true }`.
+/// Pairs that are drawn at random: `{ random = 50, seed = 1, both = true }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RandomPairs {
-    /// Number of pairs. If `from` and `to` have the same members, each is in at most one pair.
+    /// Number of pairs. If `from` and `to` have the same members, each member is in at most one
+    /// pair.
     pub random: u32,
-    /// Seed of the pairs. The seed of a run does not change them.
+    /// Seed of the drawing. The seed of a run does not affect the pairs.
     #[serde(default)]
     pub seed: u32,
-    /// Use each pair in both directions: twice as many flows.
+    /// Use each pair in both directions, which doubles the number of flows.
     #[serde(default)]
     pub both: bool,
     /// Weights of the members. Default: all are equal.
@@ -407,12 +410,13 @@ pub struct RandomPairs {
     pub weights: Option<Weights>,
 }
 
-/// Weights of the members of groups in drawn pairs.
+/// Weights of the members of groups, for drawing pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
-    /// The `population` of stations. If `from` and `to` have the same members, these are drawn in
-    /// proportion to it, without repetition; otherwise pairs in proportion to the product.
+    /// Weights by the `population` of stations. If `from` and `to` have the same members, members
+    /// are drawn in proportion to their population, without repetition. Otherwise pairs are drawn
+    /// in proportion to the product of the populations.
     Population,
 }
 

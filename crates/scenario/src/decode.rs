@@ -1,8 +1,8 @@
-//! Decoding of the tree into types by serde; collects all faults instead of the first one only.
+//! Decoding of the tree into types by serde, with all errors and not only the first one.
 //!
-//! serde stops at the first error. The decoder records the faulty value, removes it, and decodes
-//! the remaining tree again, until all errors are consequences of removed values. Unknown keys are
-//! recorded and skipped.
+//! serde stops at the first error. The decoder records the invalid value, removes it, and decodes
+//! the remaining tree again. This is repeated until all errors are consequences of removed values.
+//! Unknown keys are recorded and skipped.
 
 mod number;
 mod words;
@@ -20,11 +20,11 @@ use crate::limits::MAX_PROBLEMS;
 use crate::source_span::SourceSpan;
 use crate::tree::{Node, NodeValue, TableEntry};
 
-/// Decodes a tree, or reports all its faults. `path` is the path of the tree itself, for error
+/// Decodes a tree, or reports all its errors. `path` is the path of the tree itself, for error
 /// messages.
 ///
 /// # Errors
-/// Every fault found.
+/// All errors found.
 pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Diagnostic>> {
     let context = Context::default();
     loop {
@@ -48,7 +48,7 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Dia
             context.note(error.into_problem(root.place.clone(), path));
             return Err(context.problems.into_inner());
         };
-        // A node that fails again after its removal cannot be skipped, so this error is the last
+        // If a node fails again after its removal, it cannot be skipped, so decoding ends with this
         // error.
         let again = context.out.borrow().contains(&failed);
         context.take_out(&error, failed);
@@ -62,20 +62,20 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Dia
 #[derive(Default)]
 struct Context {
     problems: RefCell<Vec<Diagnostic>>,
-    /// Addresses of the nodes that were found faulty and are skipped.
+    /// Addresses of the nodes that are invalid and therefore skipped.
     out: RefCell<Vec<usize>>,
 }
 
 impl Context {
     fn note(&self, problem: Diagnostic) {
         let mut problems = self.problems.borrow_mut();
-        // One problem more than the limit is kept, because it shows that there are more.
+        // One error more than the limit is kept, because it shows that there are more.
         if problems.len() <= MAX_PROBLEMS && !problems.contains(&problem) {
             problems.push(problem);
         }
     }
 
-    /// Whether the limit of faults is reached. Decoding must stop then, because each further fault
+    /// Whether the limit of errors is reached. Decoding must stop then, because each further error
     /// costs one more pass.
     fn is_full(&self) -> bool {
         let (problems, out) = (self.problems.borrow(), self.out.borrow());
@@ -86,7 +86,8 @@ impl Context {
         self.out.borrow().contains(&address(node))
     }
 
-    /// Records an error, unless it is a consequence of an earlier removal, and removes its node.
+    /// Records an error, unless it is a consequence of an earlier removal, and removes the invalid
+    /// node.
     fn take_out(&self, error: &Fault, failed: usize) {
         if !error.follows {
             let place = error.place.clone().unwrap_or(SourceSpan::File(0..0));
@@ -111,7 +112,7 @@ fn address(node: &Node) -> usize {
     std::ptr::from_ref(node) as usize
 }
 
-/// An error on its way up to [`decode`].
+/// An error that is being returned to [`decode`].
 #[derive(Clone, Debug, Default)]
 struct Fault {
     message: String,
@@ -119,7 +120,7 @@ struct Fault {
     allowed: Vec<String>,
     missing: Option<&'static str>,
     fault: diagnostic::Fault,
-    /// The faulty node, set by the innermost node.
+    /// Address of the invalid node, set by the innermost node.
     node: Option<usize>,
     place: Option<SourceSpan>,
     path: String,
@@ -138,7 +139,7 @@ impl Fault {
         }
     }
 
-    /// Sets the node, if no inner one did.
+    /// Sets the node, if no inner node has set it.
     fn at(mut self, node: &Node, path: &str, context: &Context) -> Self {
         if self.node.is_none() {
             self.follows = match self.missing {
@@ -214,7 +215,7 @@ struct Decoder<'a> {
     context: &'a Context,
 }
 
-/// The key that selects the variant of an enum.
+/// Key that selects the variant of the enum `name`.
 pub(crate) fn tag_of(name: &str) -> &'static str {
     match name {
         "Metric" => "metric",
@@ -448,7 +449,7 @@ impl<'de, V: Visitor<'de>> fmt::Display for Expected<'_, V> {
     }
 }
 
-/// The items of an array.
+/// Access to the items of an array.
 struct Items<'a> {
     items: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
     path: String,
@@ -478,13 +479,13 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// The entries of a table.
+/// Access to the entries of a table.
 struct Entries<'a> {
     entries: std::slice::Iter<'a, TableEntry>,
     decoder: Decoder<'a>,
-    /// The known keys, if the type has a fixed set of them.
+    /// Keys of the type, if it has a fixed set of keys.
     fields: Option<&'static [&'static str]>,
-    /// A key that was read before: the tag of an enum.
+    /// Key that was already read: the tag of an enum.
     skip: Option<&'static str>,
     value: Option<&'a TableEntry>,
 }
@@ -542,7 +543,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// An enum: text, or a table with a tag.
+/// Access to an enum, which is a text, or a table with a tag.
 struct Variant<'a> {
     decoder: Decoder<'a>,
     variant: &'static str,

@@ -1,4 +1,4 @@
-//! Experiments that are computed from the results of another.
+//! Derived experiments, which are computed from the results of another experiment.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Value;
 
-/// An experiment that is computed from the measures of another one, which is run or derived before
-/// this, replication by replication. Tables and figures refer to it by its `id`, as to any other.
+/// An experiment that is computed from the measures of another one, separately for each
+/// replication. The other experiment is run, or is an earlier derived one. Tables and figures refer
+/// to it by its `id`, as to any experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(tag = "kind")]
 pub enum Derived {
     /// Relative difference of a measure from its value at another point of the same replication, in
-    /// percent of that value. With `common_random_numbers` both points have the same losses.
+    /// percent of the latter value. With `common_random_numbers` both points have the same losses.
     Relative {
         /// Short name.
         id: String,
@@ -24,14 +25,14 @@ pub enum Derived {
         series: String,
         /// Metric of the measure.
         metric: String,
-        /// Point of the value to compare with: `{ streams = 1 }`. In all other sweeps, the two
-        /// points have the same x.
+        /// Point of the value with which the measure is compared: `{ streams = 1 }`. In all other
+        /// sweeps the two points have the same x.
         to: BTreeMap<String, Value>,
-        /// Name of the result.
+        /// Name of the resulting metric.
         name: String,
     },
-    /// The smallest x of a sweep from which a measure never exceeds a bound, in each replication. A
-    /// point is omitted if any replication has no such x.
+    /// The smallest x of a sweep from which on a measure never exceeds a bound, in each
+    /// replication. A point is omitted if there is no such x in some replication.
     SmallestX {
         /// Short name.
         id: String,
@@ -41,18 +42,18 @@ pub enum Derived {
         series: String,
         /// Metric of the measure.
         metric: String,
-        /// Sweep to search; its x values are numbers.
+        /// Sweep that is searched; its x values must be numbers.
         along: String,
         /// Bound, in the unit of the measure.
         at_most: f64,
-        /// Name of the result.
+        /// Name of the resulting metric.
         name: String,
-        /// Unit of the x.
+        /// Unit of the x values.
         #[serde(default)]
         unit: Option<String>,
     },
-    /// The values of a measure at the x of a sweep at which its mean over the replications is
-    /// greatest. Use it for statements such as "up to 20 %".
+    /// The values of a measure at that x of a sweep at which its mean over the replications is
+    /// greatest. It is meant for statements such as "up to 20 %".
     Greatest {
         /// Short name.
         id: String,
@@ -62,15 +63,15 @@ pub enum Derived {
         series: String,
         /// Metric of the measure.
         metric: String,
-        /// Sweep to search.
+        /// Sweep that is searched.
         along: String,
-        /// Name of the result.
+        /// Name of the resulting metric.
         name: String,
     },
 }
 
 impl Derived {
-    /// The short name.
+    /// Short name of the derived experiment.
     pub fn id(&self) -> &str {
         match self {
             Derived::Relative { id, .. }
@@ -79,7 +80,7 @@ impl Derived {
         }
     }
 
-    /// The source experiment.
+    /// Id of the source experiment.
     pub fn experiment(&self) -> &str {
         match self {
             Derived::Relative { experiment, .. }
@@ -88,7 +89,7 @@ impl Derived {
         }
     }
 
-    /// The series and metric that are read.
+    /// Series and metric of the source measure.
     pub fn source(&self) -> (&str, &str) {
         match self {
             Derived::Relative { series, metric, .. }
@@ -97,7 +98,7 @@ impl Derived {
         }
     }
 
-    /// The series and metric of the result.
+    /// Series and metric of the result.
     pub fn names(&self) -> (String, String) {
         match self {
             Derived::Relative { series, name, .. }
@@ -106,7 +107,7 @@ impl Derived {
         }
     }
 
-    /// The unit of the result; `None` if it is the unit of the source measure.
+    /// Unit of the result; `None` if it is that of the source measure.
     pub fn unit(&self) -> Option<&str> {
         match self {
             Derived::Relative { .. } => Some("1"),
@@ -115,7 +116,7 @@ impl Derived {
         }
     }
 
-    /// The sweeps that are named.
+    /// Keys and names of the sweeps to which this experiment refers.
     pub fn sweeps(&self) -> Vec<(String, &str)> {
         match self {
             Derived::Relative { to, .. } => to
@@ -128,7 +129,7 @@ impl Derived {
         }
     }
 
-    /// The sweep that is searched and does not appear in the result.
+    /// Sweep that is searched, which the result no longer has.
     pub fn along(&self) -> Option<&str> {
         match self {
             Derived::Relative { .. } => None,

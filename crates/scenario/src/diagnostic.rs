@@ -1,4 +1,4 @@
-//! Faults of a spec, with file, line, key, the value found and the values allowed.
+//! Errors of a spec, with file, line, key, the value found and the allowed values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,48 +11,48 @@ use crate::limits::MAX_PROBLEMS;
 use crate::source_span::SourceSpan;
 use crate::suggest::{hint, nearest, renamed};
 
-/// Maximum number of allowed values in a message. Further entries of a longer list are only
-/// counted.
+/// Maximum number of allowed values that a message lists. Of a longer list, the further entries are
+/// only counted.
 const MAX_ALLOWED: usize = 500;
 
-/// Maximum characters of a message. The limit is needed because a message may quote a text of any
-/// length.
+/// Maximum number of characters in a message. The limit is needed because a message may quote a
+/// text of any length.
 const MAX_SHOWN: usize = 1_000;
 
-/// The class of a fault, as far as other faults depend on it.
+/// Class of an error, if other errors depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
-    /// Any other fault.
+    /// Any other error.
     #[default]
     Other,
-    /// A key that is unknown in a table of this form.
+    /// A key that is unknown in its table.
     UnknownKey,
-    /// A required key is missing in the table at the path.
+    /// A required key is missing in a table.
     MissingKey {
-        /// The key.
+        /// The missing key.
         key: String,
     },
 }
 
-/// One fault.
+/// One error of a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// Source position.
+    /// Source position of the error.
     pub place: SourceSpan,
-    /// Class of the fault.
+    /// Class of the error.
     pub fault: Fault,
-    /// The key's path, such as `link.satellite.rate`; empty for a fault of syntax.
+    /// Path of the key, such as `link.satellite.rate`; empty for a syntax error.
     pub key: String,
-    /// Description of the value found and of the fault.
+    /// Description of the error, with the value found.
     pub message: String,
-    /// The allowed values; empty if the message names them.
+    /// Allowed values; empty if the message contains them.
     pub allowed: Vec<String>,
-    /// The nearest correct spelling, if it is sufficiently close.
+    /// Nearest correct spelling, if there is a similar one.
     pub nearest: Option<String>,
 }
 
 impl Diagnostic {
-    /// A fault that is fully described by its message.
+    /// Creates an error that its message describes completely.
     pub fn new(place: SourceSpan, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             place,
@@ -64,7 +64,7 @@ impl Diagnostic {
         }
     }
 
-    /// An unknown key in a table of this form.
+    /// Creates an error for an unknown key.
     pub fn unknown_key(place: SourceSpan, path: impl Into<String>, key: &str) -> Self {
         Self {
             fault: Fault::UnknownKey,
@@ -72,7 +72,7 @@ impl Diagnostic {
         }
     }
 
-    /// A table at `path` without a required key; `what` describes the key.
+    /// Creates an error for a table at `path` that lacks a required key; `what` describes the key.
     pub fn missing_key(place: SourceSpan, path: impl Into<String>, key: &str, what: &str) -> Self {
         Self {
             fault: Fault::MissingKey {
@@ -82,8 +82,8 @@ impl Diagnostic {
         }
     }
 
-    /// The table and the key that an unknown key was probably meant to be. The missing key is not
-    /// reported in addition.
+    /// Table and key for which an unknown key was probably intended. That key is then not also
+    /// reported as missing.
     fn meant(&self) -> Option<(String, String)> {
         let meant = self.nearest.clone();
         let meant = meant.filter(|_| self.fault == Fault::UnknownKey)?;
@@ -91,7 +91,7 @@ impl Diagnostic {
         Some((parent.to_owned(), meant))
     }
 
-    /// Adds the allowed values, and selects the one nearest to the value found.
+    /// Adds the allowed values, and finds the one nearest to the value found.
     #[must_use]
     pub fn allowed<'a>(mut self, found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
         let mut known: BTreeSet<&str> = self.allowed.iter().map(String::as_str).collect();
@@ -118,19 +118,20 @@ impl Diagnostic {
     }
 }
 
-/// All faults of a spec; its text shows each with its source line.
+/// All errors of a spec, which are displayed with their source lines.
 #[derive(Clone, Debug)]
 pub struct SpecError {
     file: String,
     text: String,
     arguments: Vec<String>,
     problems: Vec<Diagnostic>,
-    /// Whether there are more faults than are shown.
+    /// Whether there are more errors than are shown.
     more: bool,
 }
 
 impl SpecError {
-    /// Faults of `file` with the contents `text`, read with the `--set` arguments `arguments`.
+    /// Creates the errors of `file` with the contents `text`, which was read with the `--set`
+    /// arguments `arguments`.
     pub fn new(
         file: &str,
         text: &str,
@@ -142,7 +143,7 @@ impl SpecError {
                 .cmp_position(&b.place)
                 .then_with(|| a.key.cmp(&b.key))
         });
-        // The checks stop after the limit, so some problems are not shown.
+        // The checks stop after the limit, so some errors are not shown.
         let cut = problems.len() > MAX_PROBLEMS;
         let meant: Vec<(String, String)> = problems.iter().filter_map(Diagnostic::meant).collect();
         let mut distinct: Vec<Diagnostic> = Vec::new();
@@ -173,13 +174,12 @@ impl SpecError {
         }
     }
 
-    /// The faults in the order of the file, up to the limit.
+    /// The errors in the order of the file, up to the limit.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
-    /// Line and column of a fault in the file, counted from 1; `None` for a position outside the
-    /// file.
+    /// Line and column of an error in the file, from 1; `None` if the position is outside the file.
     pub fn position(&self, problem: &Diagnostic) -> Option<(usize, usize)> {
         let SourceSpan::File(span) = &problem.place else {
             return None;
@@ -189,7 +189,7 @@ impl SpecError {
         Some((before.matches('\n').count() + 1, line.chars().count() + 1))
     }
 
-    /// Formats one fault with its source line, in the style of a compiler.
+    /// Formats one error with its source line, in the style of a compiler.
     fn render(&self, problem: &Diagnostic) -> String {
         let title = match problem.key.as_str() {
             "" => problem.message.clone(),
@@ -234,13 +234,13 @@ impl SpecError {
     }
 }
 
-/// Assumed width of a terminal in columns.
+/// Assumed width of a terminal, columns.
 const WIDTH: usize = 80;
-/// Columns available for a note under a line.
+/// Width available for a note under a source line, columns.
 const NOTE_WIDTH: usize = WIDTH - 8;
 
-/// The range to mark for a value. An inline table or a list of tables is marked by its key, because
-/// the fault concerns the combination of its contents.
+/// Range that is marked for an error in a value. For an inline table or a list of tables only its
+/// key is marked, because the error concerns a combination of its contents.
 fn by_key(text: &str, span: Range<usize>) -> Range<usize> {
     let value = text.get(span.clone()).unwrap_or_default();
     let items = value.strip_prefix('[').map(str::trim_start);
@@ -257,12 +257,12 @@ fn by_key(text: &str, span: Range<usize>) -> Range<usize> {
             let begin = key.rfind(apart).map_or(0, |at| at + 1);
             begin..key.len()
         }
-        // An item of a list.
+        // The value has no key, because it is an item of a list.
         None => span.start..span.start + 1,
     }
 }
 
-/// The source line at a byte range; the first one of several lines.
+/// Source line at a byte range; the first line if there are several.
 fn snippet<'a>(
     (file, text, span): (&'a str, &'a str, Range<usize>),
 ) -> Snippet<'a, Annotation<'a>> {
@@ -276,7 +276,7 @@ fn snippet<'a>(
         .find('\n')
         .map_or(text.len(), |end| begin + end);
     let end = boundary(span.end).unwrap_or(begin).clamp(begin, line);
-    // A short excerpt is passed because the renderer reads its whole input for each fault.
+    // Only a short excerpt is passed, because the renderer reads its whole input for each error.
     let before = &text[..begin];
     let from = before.rfind('\n').map_or(0, |at| at + 1);
     let shown = &text[from..line];
@@ -289,7 +289,7 @@ fn snippet<'a>(
         .annotation(annotation)
 }
 
-/// Shortens a message to a readable length.
+/// Shortens a message to at most [`MAX_SHOWN`] characters.
 fn shortened(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MAX_SHOWN) {
         message.truncate(end);

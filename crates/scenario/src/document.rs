@@ -1,8 +1,8 @@
-//! A spec as written: with its parameters, expressions and sweeps.
+//! Document: a spec as written, with its parameters, expressions and sweeps.
 //!
-//! A [`Document`] is the content of a file, or of a program's builder calls, and it retains the
-//! `$name`s. A [`Spec`] is its meaning at one point, with all values known. The round trips
-//! `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
+//! A [`Document`] is the content of a file, or is built by a program, and keeps names such as
+//! `$name`. A [`Spec`] is the same at one point of the sweeps, with all values known. The round
+//! trips `Document -> TOML -> Document` and `Spec -> Document -> Spec` are lossless.
 //!
 //! ```
 //! use anabranch_scenario::document::{Document, Table};
@@ -37,13 +37,13 @@ use crate::sweep::Setting;
 use crate::tree::{Node, NodeValue, TableEntry};
 use crate::write::{self, Comments};
 
-/// A spec as written. Two documents are equal if their contents are; positions in the file and
-/// comments do not count.
+/// A spec as written. Two documents are equal if their contents are; source positions and comments
+/// are ignored.
 #[derive(Clone, Debug)]
 pub struct Document {
     root: Node,
     comments: Comments,
-    /// Invalid requests of the program that built it.
+    /// Errors of the program that built the document.
     problems: Vec<Diagnostic>,
 }
 
@@ -54,36 +54,36 @@ impl PartialEq for Document {
 }
 
 impl Document {
-    /// Reads TOML.
+    /// Parses a TOML text.
     ///
     /// # Errors
-    /// Every fault of syntax.
+    /// All syntax errors.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
         Ok(Self::from(Node::parse(text)?))
     }
 
-    /// A spec that contains its name only.
+    /// Creates a spec that contains only its name.
     pub fn new(name: &str) -> Self {
         let empty = Self::from(node(NodeValue::Table(Vec::new())));
         empty.with("anabranch", 1).with("name", name)
     }
 
-    /// The document of a spec with known values.
+    /// Converts a spec with known values to a document.
     ///
     /// # Errors
-    /// A number that TOML cannot represent.
+    /// The spec contains a number that TOML cannot represent.
     pub fn of(spec: &Spec) -> Result<Self, Diagnostic> {
         let root = encode(spec);
         root.map(Self::from)
             .map_err(|refused| Diagnostic::new(SourceSpan::Program, "", refused.to_string()))
     }
 
-    /// The values with their source positions.
+    /// The contents as a tree with source positions.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// The errors made while it was built.
+    /// Errors that a program made while it built the document.
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
@@ -93,7 +93,7 @@ impl Document {
         write::write(&self.root, &self.comments)
     }
 
-    /// Sets a value by its path, as `--set` does: `title`, `link.wire.rate`.
+    /// Sets the value at a path, like `--set`: `title`, `link.wire.rate`.
     #[must_use]
     pub fn with(mut self, path: &str, value: impl Serialize) -> Self {
         let Some(value) = self.encoded(path, &value) else {
@@ -141,7 +141,7 @@ impl Document {
         self
     }
 
-    /// Puts a comment above the next item that is added to a section.
+    /// Adds a comment above the next item that is added to a section.
     #[must_use]
     pub fn comment(mut self, section: &str, comment: &str) -> Self {
         let items = self.root.get(section).map_or(0, |node| node.items().len());
@@ -150,7 +150,7 @@ impl Document {
         self
     }
 
-    /// Puts a comment at the top of the file.
+    /// Adds a comment at the top of the file.
     #[must_use]
     pub fn head(mut self, comment: &str) -> Self {
         comment.clone_into(&mut self.comments.head);
@@ -179,7 +179,7 @@ impl From<Node> for Document {
     }
 }
 
-/// Values of any type, behind one non-generic function.
+/// Conversion of values of any type by one function that is not generic.
 mod erased {
     use serde::Serialize;
 
@@ -197,22 +197,23 @@ mod erased {
     }
 }
 
-/// A table built by a program: keys and values in insertion order. A value is anything that a spec
-/// can contain: a quantity, text with `$name`s, a type of the grammar, another table.
+/// A table that a program builds: keys and values in the order of insertion. A value may be
+/// anything that a spec can contain: a quantity, a text with names such as `$name`, a type of the
+/// grammar, or another table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     entries: Vec<TableEntry>,
-    /// The first value that could not be encoded.
+    /// Error of the first value that could not be encoded.
     refused: Option<String>,
 }
 
 impl Table {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A type of the grammar as a table, for changes.
+    /// Converts a value of a type of the grammar to a table, so that it can be changed.
     pub fn of(value: impl Serialize) -> Self {
         let mut table = Self::new();
         match encode(&value) {

@@ -1,7 +1,7 @@
 //! Encoding of types into the tree that [`decode`](crate::decode) reads.
 //!
-//! Fields without a value are left out, and a variant of an enum becomes a table with its tag, as
-//! in specs.
+//! Fields without a value are omitted. A variant of an enum becomes a table with a tag, as in
+//! specs.
 
 use serde::Serialize;
 use serde::ser::{self, Serializer};
@@ -17,7 +17,7 @@ use parts::{Array, Table};
 /// Encodes a value as a tree without source positions.
 ///
 /// # Errors
-/// A value that a spec cannot represent, such as a number above `i64::MAX`.
+/// A spec cannot represent the value, for example because it contains a number above `i64::MAX`.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Node, EncodeError> {
     let node = value.serialize(Encoder)?;
     node.ok_or_else(|| EncodeError("nothing stands for no value".to_owned()))
@@ -49,7 +49,7 @@ pub(crate) fn entry(key: &str, node: Node) -> TableEntry {
     }
 }
 
-/// Returns a node, or `None` for an absent value.
+/// Serializer that returns a node, or `None` for a missing value.
 #[derive(Clone, Copy)]
 struct Encoder;
 

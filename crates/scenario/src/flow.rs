@@ -1,4 +1,4 @@
-//! The flows of a spec: endpoints, workload and transport.
+//! Flows of a spec: endpoints, workload and transport.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,89 +10,90 @@ use crate::kind_families::Workload;
 use crate::quantity::{Count, Size, Span};
 use crate::transport::Transport;
 
-/// A flow, or a group of flows: member i runs from member i of `from` to member i of `to` (or to
-/// `to`, if that is a single node).
+/// A flow, or a group of flows. In a group, member i runs from member i of `from` to member i of
+/// `to`, or to `to` itself if that is a single node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Name.
+    /// Name of the flow.
     pub name: String,
     /// Number of members; 0 removes the flow.
     #[serde(default)]
     pub count: Count,
-    /// The sending node.
+    /// Name of the sending node or group.
     pub from: String,
-    /// The receiving node.
+    /// Name of the receiving node or group.
     pub to: String,
-    /// Pairs of members of the two groups, each of which is a member of the flow, instead of
-    /// `count`: `"all"`, `[[0, 5], [5, 0]]` by their numbers, or `{ random = 50, seed = 1, both =
-    /// true }`.
+    /// Pairs of members of the two groups, in place of `count`; each pair is a member of the flow:
+    /// `"all"`, `[[0, 5], [5, 0]]` by the numbers of the members, or `{ random = 50, seed = 1,
+    /// both = true }`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Pairs>,
-    /// The resolved pairs.
+    /// The pairs, resolved to numbers of members.
     #[serde(skip)]
     pub matrix: Computed<Vec<[u32; 2]>>,
-    /// Interfaces to use if hosts have several: `[{ from = "wire-1", to = "radio-1" }, ...]`, the
-    /// primary path first. SCTP uses all of them, TCP and UDP one. Default: the first interface of
-    /// each host.
+    /// Interfaces that the flow uses if hosts have several, the primary path first: `[{ from =
+    /// "wire-1", to = "radio-1" }, ...]`. SCTP uses all of these paths; TCP and UDP use one.
+    /// Default: the first interface of each host.
     #[serde(default)]
     pub paths: Vec<FlowPath>,
-    /// IP version.
+    /// IP version of the flow's packets.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Start of the flow.
+    /// Start time of the flow.
     #[serde(default)]
     pub start: Start,
-    /// Time at which the sender stops offering data. Default: never.
+    /// Time at which the source stops offering data. Default: never.
     #[serde(default)]
     pub stop: Option<Span>,
-    /// Time for which each member offers data from its start, instead of `stop`.
+    /// Time for which each member offers data after its start; in place of `stop`.
     #[serde(default)]
     pub duration: Option<Span>,
     /// Careful Resume (RFC 9959): the name of a store of saved congestion control parameters. Each
-    /// association or connection of a flow with this name observes its paths. A later one between
-    /// the same addresses starts from these values: it jumps to half of the saved window after its
-    /// initial data is acknowledged. SCTP and TCP only.
+    /// association or connection of a flow with this name saves its observations of its paths. A
+    /// later one between the same addresses starts from these values: after its initial data is
+    /// acknowledged, its window jumps to half of the saved window. SCTP and TCP only.
     #[serde(default)]
     pub resume: Option<String>,
-    /// With `resume`: time for which saved parameters are valid. Default: 1 h.
+    /// With `resume`: lifetime of the saved parameters. Default: 1 h.
     #[serde(default)]
     pub resume_lifetime: Option<Span>,
-    /// With `resume`: maximum window after the jump. Default: unlimited.
+    /// With `resume`: maximum congestion window after the jump. Default: no limit.
     #[serde(default)]
     pub resume_max_jump: Option<Size>,
-    /// Workload: amounts and times of the data that the application offers.
+    /// Workload: sizes and times of the data that the application offers.
     pub workload: Workload,
     /// Transport protocol and its settings.
     pub transport: Transport,
 }
 
-/// A path of a flow: the interface of its source and that of its sink, each by the name of its
-/// link. For a member of a group of flows these are the interfaces of the hosts of the member.
+/// A path of a flow, given by the interfaces at its source and at its sink. An interface is named
+/// by its link. For a member of a group of flows, they are interfaces of the hosts of this member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPath {
-    /// The link at the source.
+    /// Link at the source of the flow.
     pub from: String,
-    /// The link at the sink.
+    /// Link at the sink of the flow.
     pub to: String,
 }
 
-/// When a flow starts: a time, or `{ uniform = ["0 s", "1 s"] }`, drawn for each member.
+/// Start time of a flow: a time, or a range from which the start of each member is drawn: `{
+/// uniform = ["0 s", "1 s"] }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Start {
-    /// Drawn uniformly.
+    /// Start time that is drawn uniformly from a range.
     Uniform {
-        /// Earliest and latest.
+        /// Earliest and latest start time.
         uniform: [Span; 2],
     },
-    /// At that time.
+    /// Fixed start time.
     At(Span),
 }
 
 impl Start {
-    /// The earliest possible start of a member.
+    /// Earliest possible start time of a member.
     pub fn earliest(self) -> Span {
         match self {
             Start::Uniform {

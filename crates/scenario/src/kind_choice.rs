@@ -1,11 +1,11 @@
-//! A kind and its parameters, as a spec writes them: a loss model, a queue discipline. The
-//! vocabulary lists the available kinds.
+//! A kind and its parameters as written in a spec, for example a loss model or a queue discipline.
+//! The vocabulary provides the available kinds.
 //!
-//! A family of kinds is a type that implements [`KindFamily`]: its name, the key that selects the
-//! kind of a table, the keys that all its tables may have, and the meaning of a text.
-//! `KindChoice<F>` is then a value of a spec. A kind choice is read from a table
-//! (`{ model = "bernoulli", probability = 0.01 }`) or from the name of a kind (`"codel"`), and it
-//! is written as a table.
+//! A family of kinds is a type that implements [`KindFamily`], which defines its name, the key that
+//! selects the kind of a table, the keys that all its tables may have, and the meaning of a text. A
+//! value of a spec then has the type `KindChoice<F>`. It is read from a table (`{ model =
+//! "bernoulli", probability = 0.01 }`) or from the name of a kind (`"codel"`), and it is always
+//! written as a table.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,34 +19,35 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A family of kinds.
+/// A family of kinds, such as the loss models.
 pub trait KindFamily: Sized + 'static {
-    /// Name of the family in a vocabulary and in schemas: `Loss`.
+    /// Name of the family in a vocabulary and in schemas, such as `Loss`.
     const NAME: &'static str;
-    /// Name of a member in error messages: `a loss model`.
+    /// Description of a member in error messages, such as `a loss model`.
     const WHAT: &'static str;
-    /// The key that selects the kind of a table.
+    /// Key that selects the kind of a table.
     const TAG: &'static str = "kind";
-    /// Keys that a table of any kind may have, because they concern its use and not its behavior.
+    /// Keys that the table of any kind may have, because they concern the use of the kind and not
+    /// its behaviour.
     const SHARED: &'static [Setting] = &[];
 
-    /// The allowed forms, for error messages.
+    /// Allowed forms, for error messages.
     const EXPECTED: &'static str = "a table, or a name in quotes";
 
-    /// The meaning of a table without the key [`KindFamily::TAG`].
+    /// Meaning of a table without the key [`KindFamily::TAG`].
     fn untagged(parameters: BTreeMap<String, Value>) -> KindChoice<Self> {
         KindChoice::of("", parameters)
     }
 
-    /// The JSON Schemas of the short forms.
+    /// JSON Schemas of the short forms.
     fn short_forms() -> Vec<Value> {
         Vec::new()
     }
 
-    /// The meaning of a text: the kind of that name, unless the family has a short form.
+    /// Meaning of a text: by default it is the name of a kind.
     ///
     /// # Errors
-    /// An invalid text; the message names the text and the allowed values.
+    /// The text is invalid; the message contains the text and the allowed values.
     fn from_text(text: &str) -> Result<KindChoice<Self>, String> {
         Ok(KindChoice::new(text))
     }
@@ -54,20 +55,20 @@ pub trait KindFamily: Sized + 'static {
 
 /// A kind of a family with its parameters.
 pub struct KindChoice<F> {
-    /// Name of the kind. Empty if a table does not name one, because the check reports that.
+    /// Name of the kind. Empty if a table does not name one; the check of the spec reports that.
     pub kind: String,
-    /// Parameters of the kind and shared keys of the family, as written.
+    /// Parameters of the kind, and shared keys of the family, as written.
     pub parameters: BTreeMap<String, Value>,
     family: PhantomData<fn() -> F>,
 }
 
 impl<F: KindFamily> KindChoice<F> {
-    /// The kind of that name, without parameters.
+    /// Creates a choice of the kind `kind` without parameters.
     pub fn new(kind: &str) -> Self {
         Self::of(kind, BTreeMap::new())
     }
 
-    /// The kind of that name with the given parameters.
+    /// Creates a choice of the kind `kind` with the given parameters.
     pub fn of(kind: &str, parameters: BTreeMap<String, Value>) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -83,9 +84,9 @@ impl<F: KindFamily> KindChoice<F> {
         self
     }
 
-    /// The parameters and their values, as [`anabranch_settings::Registry::build`] takes them.
-    /// Shared keys of the family are omitted. Invalid values are omitted as well, because the check
-    /// of a spec reports them.
+    /// Parameters with their values, as input for [`anabranch_settings::Registry::build`]. Shared
+    /// keys of the family are omitted. Invalid values are omitted, too, because the check of the
+    /// spec reports them.
     pub fn values(&self, kinds: &dyn Kinds) -> Vec<(String, Datum)> {
         let variants = kinds.variants();
         let Some(variant) = variants.iter().find(|known| known.name == self.kind) else {
@@ -98,12 +99,12 @@ impl<F: KindFamily> KindChoice<F> {
         given.collect()
     }
 
-    /// Whether a shared key of the family differs from its default.
+    /// Whether the value of a shared key differs from its default.
     pub fn differs(&self, name: &str) -> bool {
         self.shared(name) != Self::new("").shared(name)
     }
 
-    /// The value of a shared key of the family, or its default.
+    /// Value of a shared key of the family, or its default.
     pub fn shared(&self, name: &str) -> Option<Datum> {
         let setting = find(F::SHARED, name)?;
         match (self.parameters.get(name), setting.fallback) {
@@ -114,19 +115,19 @@ impl<F: KindFamily> KindChoice<F> {
     }
 }
 
-/// The setting of that name.
+/// The setting named `name`.
 pub(crate) fn find<'a>(settings: &'a [Setting], name: &str) -> Option<&'a Setting> {
     settings.iter().find(|setting| setting.name == name)
 }
 
-/// The text with a capital letter at its beginning.
+/// The text, with its first letter in upper case.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// The JSON Schema of a family's values.
+/// JSON Schema of a family's values.
 pub fn json_schema_of<F: KindFamily>(variants: &[Variant]) -> Value {
     let names: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
     let tables = variants.iter();
@@ -192,7 +193,7 @@ impl<F: KindFamily> JsonSchema for KindChoice<F> {
         F::NAME.into()
     }
 
-    /// The schema without a vocabulary; [`crate::schema::json_schema`] adds the kinds.
+    /// Schema without kinds, which [`crate::schema::json_schema`] adds from the vocabulary.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["object", "string"] })
     }

@@ -1,4 +1,4 @@
-//! The families of kinds that a spec can choose from, with their syntax in a spec.
+//! Families of kinds that a spec can choose from, with their syntax.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use crate::kind_choice::{KindChoice, KindFamily};
 use crate::quantity::{Amount, Span};
 
-/// Loss models: which packets a link drops.
+/// Loss models, which select the packets that a link loses.
 #[derive(Debug)]
 pub enum LossModel {}
 
-/// Which packets a link loses: `{ model = "bernoulli", probability = 0.01 }`.
+/// Loss model of a direction of a link: `{ model = "bernoulli", probability = 0.01 }`.
 pub type Loss = KindChoice<LossModel>;
 
-/// The key that selects the place of a loss.
+/// Key that selects the position of a loss model.
 const POSITION: &str = "position";
 const AFTER_QUEUE: &str = "after-queue";
 
@@ -33,18 +33,18 @@ impl KindFamily for LossModel {
     .or("before-queue")];
 }
 
-/// Position of a loss on the link.
+/// Position of a loss model on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPlacement {
-    /// Before the packet enters the queue.
+    /// Packets are lost before they enter the queue.
     #[default]
     BeforeQueue,
-    /// On the wire, after the packet left the queue.
+    /// Packets are lost on the wire, after they left the queue.
     AfterQueue,
 }
 
 impl Loss {
-    /// The place of the loss.
+    /// Position of the loss model.
     pub fn place(&self) -> LossPlacement {
         match self.shared(POSITION) {
             Some(Datum::Word(word)) if word == AFTER_QUEUE => LossPlacement::AfterQueue,
@@ -53,15 +53,16 @@ impl Loss {
     }
 }
 
-/// Propagation models: how long a packet is in flight.
+/// Propagation models, which determine the delay of packets.
 #[derive(Debug)]
 pub enum PropagationModel {}
 
-/// The propagation of a direction of a link: `{ kind = "jitter", delay = "5 ms", jitter = "2 ms"
-/// }`. `"5 ms"` is a constant delay, `{ steps = [["0 s", "5 ms"]] }` one that varies over time.
+/// Propagation model of a direction of a link: `{ kind = "jitter", delay = "5 ms", jitter = "2 ms"
+/// }`. `"5 ms"` is a constant delay, and `{ steps = [["0 s", "5 ms"]] }` a delay that changes over
+/// time.
 pub type Propagation = KindChoice<PropagationModel>;
 
-/// The kind with a constant delay, and its parameter.
+/// Kind with a delay that depends only on time, and its parameter.
 const DETERMINISTIC: &str = "deterministic";
 const DELAY: &str = "delay";
 const ALLOW_REORDERING: &str = "allow_reordering";
@@ -107,12 +108,13 @@ impl Propagation {
     }
 }
 
-/// Queue disciplines: the order of waiting packets, and which of them are dropped or marked.
+/// Queue disciplines, which determine the order of queued packets, and the packets that are dropped
+/// or marked.
 #[derive(Debug)]
 pub enum QueueDiscipline {}
 
-/// The queue of a direction of a link: `{ kind = "codel", limit = "1000 packets" }`; `"50 packets"`
-/// is a drop-tail queue with that limit.
+/// Queue of a direction of a link: `{ kind = "codel", limit = "1000 packets" }`; `"50 packets"` is
+/// a drop-tail queue with this limit.
 pub type Queue = KindChoice<QueueDiscipline>;
 
 impl KindFamily for QueueDiscipline {
@@ -144,7 +146,7 @@ impl KindFamily for QueueDiscipline {
     }
 }
 
-/// Workloads: the amount and the times of the data that an application offers.
+/// Workloads, which determine the sizes and times of the data that an application offers.
 #[derive(Debug)]
 pub enum Workloads {}
 

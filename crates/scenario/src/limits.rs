@@ -1,40 +1,43 @@
-//! Upper limits of a spec. A spec beyond them would exhaust memory long before it gave a result, so
-//! it is rejected before any run.
+//! Upper limits of the contents of a spec. A larger spec would exhaust memory before its runs end,
+//! so it is rejected before any run.
 
-/// Bytes of a name or id. Files are named after it, and a file name should not exceed 255 bytes.
+/// Maximum length of a name or id, bytes. It is used in names of files, which should not exceed 255
+/// bytes.
 pub const MAX_NAME: usize = 100;
 
-/// Points of one experiment: the product of its sweeps. Each point is a world that is checked and
-/// stored in memory.
+/// Maximum number of points of one experiment, which is the product of the points of its sweeps.
+/// Each point is a separate world that is checked.
 pub const MAX_POINTS: usize = 20_000;
 
-/// Runs of one plan: points times replications, over all experiments. Each run gives a record that
-/// is kept in memory.
+/// Maximum number of runs of one plan: points times replications, over all experiments. The record
+/// of each run is kept in memory.
 pub const MAX_RUNS: u64 = 1_000_000;
 
-/// Bins of one recorded series: duration of a run divided by the bin width.
+/// Maximum number of bins of one recorded series: duration of a run divided by the bin width.
 pub const MAX_BINS: u64 = 1_000_000;
 
-/// Messages of one member of a flow in a run at a constant rate.
+/// Maximum number of messages that one member of a flow offers in a run.
 pub const MAX_MESSAGES: u128 = 1_000_000_000;
 
-/// Nodes of a world, all members counted.
+/// Maximum number of nodes of a world, including all members of groups.
 pub const MAX_NODES: u64 = 100_000;
 
-/// Links of a world, all members counted. Each has a network in 10.0.0.0/8.
+/// Maximum number of links of a world, including all members of groups. Each link has a network in
+/// 10.0.0.0/8.
 pub const MAX_LINKS: u64 = 65_536;
 
-/// Length of a chain of parameters that refer to one another. The depth must be limited because
-/// each parameter is computed recursively.
+/// Maximum length of a chain of parameters that refer to one another. The limit is needed because
+/// parameters are computed recursively.
 pub const MAX_CHAIN: usize = 128;
 
-/// Nesting depth of values, including those of substituted parameters. The TOML parser has a lower
-/// limit for a file alone.
+/// Maximum nesting depth of values, including those of substituted parameters. The TOML parser has
+/// a lower limit for the file itself.
 pub const MAX_DEPTH: usize = 256;
 
-/// Total size of substituted parameters: bytes of text, and 16 for each value. The size must be
-/// limited because a parameter that names another parameter twice doubles the size.
+/// Maximum total size of substituted parameters: bytes of text, plus 16 for each value. The limit
+/// is needed because the size doubles with each parameter that mentions another parameter twice.
 pub const MAX_PUT_IN: usize = 16 << 20;
 
-/// Reported faults of a spec. If there are more errors, the first errors are reported.
+/// Maximum number of errors of a spec that are reported. If there are more, only the first ones are
+/// reported.
 pub const MAX_PROBLEMS: usize = 100;

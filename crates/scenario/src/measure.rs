@@ -1,11 +1,11 @@
-//! The measures of a spec: the scalars of a run. The vocabulary lists the available metrics.
+//! Measures of a spec: the scalar results of a run. The vocabulary provides the available metrics.
 
 use crate::kind_choice::{KindChoice, KindFamily};
 
-/// The quantity that a link probe records.
+/// Quantity that a link probe records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkQuantity {
-    /// Arrivals at the far end.
+    /// Throughput at the far end of the link.
     Throughput,
     /// Queue length.
     Queue,
@@ -13,21 +13,21 @@ pub enum LinkQuantity {
     Drop,
 }
 
-/// A link probe, as specs name it.
+/// A probe of a link, as specs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProbe {
     /// The recorded quantity.
     pub quantity: LinkQuantity,
-    /// Name in specs and series files.
+    /// Name of the probe in specs and series files.
     pub name: &'static str,
-    /// Description: the sample and its time.
+    /// Description: the sample, and the time at which it is taken.
     pub about: &'static str,
-    /// The unit of its samples.
+    /// Unit of the samples.
     pub unit: &'static str,
 }
 
 impl LinkProbe {
-    /// The probe of that name.
+    /// The probe named `name`.
     pub fn from_name(name: &str) -> Option<&'static Self> {
         LINK_PROBES.iter().find(|probe| probe.name == name)
     }
@@ -36,24 +36,24 @@ impl LinkProbe {
 /// A probe of a constellation, as specs name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstellationProbe {
-    /// Name in specs and series files.
+    /// Name of the probe in specs and series files.
     pub name: &'static str,
-    /// Description: the sample and its time.
+    /// Description: the sample, and the time at which it is taken.
     pub about: &'static str,
-    /// The unit of its samples.
+    /// Unit of the samples.
     pub unit: &'static str,
 }
 
-/// Positions of satellites and stations.
+/// Probe of the positions of satellites and stations.
 pub const POSITION: &str = "position";
-/// Utilization of the links between satellites.
+/// Probe of the utilisation of the links between satellites.
 pub const UTILIZATION: &str = "utilization";
-/// Paths of flows.
+/// Probe of the paths of flows.
 pub const PATH: &str = "path";
-/// The satellites of a link, which are recorded with [`UTILIZATION`].
+/// Series of the two satellites of each link, which is recorded with [`UTILIZATION`].
 pub const ENDS: &str = "ends";
 
-/// Probes of a constellation.
+/// All probes of a constellation.
 pub const CONSTELLATION_PROBES: &[ConstellationProbe] = &[
     ConstellationProbe {
         name: POSITION,
@@ -72,7 +72,7 @@ pub const CONSTELLATION_PROBES: &[ConstellationProbe] = &[
     },
 ];
 
-/// Probes of a link. [`anabranch_transport::Probe`] has the probes of a flow.
+/// All probes of a link. The probes of a flow are in [`anabranch_transport::Probe`].
 pub const LINK_PROBES: &[LinkProbe] = &[
     LinkProbe {
         quantity: LinkQuantity::Throughput,
@@ -94,10 +94,10 @@ pub const LINK_PROBES: &[LinkProbe] = &[
     },
 ];
 
-/// Metrics: scalars that are computed from a run.
+/// Metrics: scalar results that are computed from a run.
 ///
-/// The name of a flow means its group: `goodput` of a group is the sum over its members, a mean is
-/// the mean over members, counts are sums. `flow[1]` is one member.
+/// The name of a group of flows refers to all its members: `goodput` is then the sum over the
+/// members, means are means over the members, and counts are sums. `flow[1]` refers to one member.
 #[derive(Debug)]
 pub enum Metrics {}
 

@@ -9,34 +9,34 @@ use crate::world::Link;
 /// Index of a member in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeName {
-    /// `satellite[3]`.
+    /// A number, as in `satellite[3]`.
     Number(u32),
-    /// `satellite[last]`.
+    /// The last member, as in `satellite[last]`.
     Last,
 }
 
-/// The members that a name selects.
+/// Selection of members in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Members {
-    /// All of them, by the name of the group alone.
+    /// All members, selected by the name of the group alone.
     All,
     /// One member.
     One(NodeName),
-    /// A range: first index, and the index after the last.
+    /// A range: the index of the first member, and the index after that of the last.
     Slice(Option<NodeName>, Option<NodeName>),
 }
 
-/// A name in a spec: a group, and a selection of its members.
+/// A name in a spec, parsed into a group and a selection of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name<'a> {
-    /// The group's name.
+    /// Name of the group.
     pub group: &'a str,
     members: Members,
 }
 
 impl<'a> Name<'a> {
-    /// Parses a name. Brackets without a valid member or slice are kept in the group's name, which
-    /// then matches no group.
+    /// Parses a name. Brackets without a valid member or range are kept as part of the group's
+    /// name, which then matches no group.
     pub fn parse(name: &'a str) -> Self {
         let inside = name.strip_suffix(']').and_then(|name| name.split_once('['));
         let read = inside.and_then(|(group, members)| Some((group, Members::parse(members)?)));
@@ -44,8 +44,8 @@ impl<'a> Name<'a> {
         Self { group, members }
     }
 
-    /// The indices of the members, in a group of `count`. The bounds may exceed the group; such a
-    /// name does not fit.
+    /// Indices of the selected members in a group of `count`. The range may extend beyond the
+    /// group; such a name does not fit the group.
     pub fn range(&self, count: u32) -> Range<u32> {
         let begin = |place: Option<NodeName>| place.map_or(0, |place| place.index(count));
         match self.members {
@@ -57,12 +57,12 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether the name covers a member of a group of `count`.
+    /// Whether the name selects the member with this index in a group of `count`.
     pub fn contains(&self, index: u32, count: u32) -> bool {
         self.range(count).contains(&index)
     }
 
-    /// Number of members that the name covers, in a group of `count`.
+    /// Number of members that the name selects in a group of `count`.
     pub fn count(&self, count: u32) -> u32 {
         match self.members {
             Members::One(_) => 1,
@@ -70,7 +70,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether all covered members exist in a group of `count`. Every name fits an empty group,
+    /// Whether all selected members exist in a group of `count`. Every name fits an empty group,
     /// because such a group is switched off.
     pub fn fits(&self, count: u32) -> bool {
         let range = self.range(count);
@@ -84,7 +84,7 @@ impl<'a> Name<'a> {
 }
 
 impl Members {
-    /// Reads `3`, `last`, `1..3`, `..last`.
+    /// Parses the text in brackets: `3`, `last`, `1..3`, `..last`.
     fn parse(text: &str) -> Option<Self> {
         let place = |text: &str| match text.trim() {
             "last" => Some(NodeName::Last),
@@ -102,7 +102,8 @@ impl Members {
 }
 
 impl NodeName {
-    /// Splits `satellite[last]` into the group and the member. For a slice the member is `None`.
+    /// Splits a name such as `satellite[last]` into the group and the member. For a range the
+    /// member is `None`.
     pub fn split(name: &str) -> (&str, Option<NodeName>) {
         let name = Name::parse(name);
         match name.members {
@@ -111,7 +112,7 @@ impl NodeName {
         }
     }
 
-    /// Index of the member in a group of `count`.
+    /// Number of the member in a group of `count`.
     pub fn index(self, count: u32) -> u32 {
         match self {
             NodeName::Number(index) => index,
@@ -119,7 +120,7 @@ impl NodeName {
         }
     }
 
-    /// Number of nodes that a name covers: all members of the group, those of a slice, or one; 0
+    /// Number of nodes that a name selects: all members of a group, a range of them, or one node; 0
     /// for a group that is switched off.
     pub fn count(spec: &Spec, name: &str) -> Option<u32> {
         let name = Name::parse(name);
@@ -131,8 +132,8 @@ impl NodeName {
     }
 }
 
-/// Number of members of a link: that of the larger group at its ends; one less in a chain; 0 if a
-/// group at either end is switched off.
+/// Number of members of a link: the size of the larger group at its ends, or one less in a chain; 0
+/// if a group at either end is switched off.
 pub fn link_members(spec: &Spec, link: &Link) -> u32 {
     let ends = link.between.iter();
     let ends: Vec<u32> = ends
@@ -162,7 +163,7 @@ pub fn count_of(spec: &Spec, node: &str) -> Option<u32> {
         .map(|(_, count)| count)
 }
 
-/// Splits `flow[1]` into the group and the member.
+/// Splits a name such as `flow[1]` into the group and the number of the member.
 pub fn member(name: &str) -> (&str, Option<u32>) {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
         Some((group, index)) => match index.parse() {
@@ -173,7 +174,7 @@ pub fn member(name: &str) -> (&str, Option<u32>) {
     }
 }
 
-/// The name of a member of a group of `count`.
+/// Name of a member of a group of `count`.
 pub fn member_name(group: &str, count: u32, index: u32) -> String {
     if count == 1 {
         group.to_owned()

@@ -1,8 +1,8 @@
-//! Dependencies of one table, figure or claim.
+//! Dependencies of tables, figures and claims on experiments.
 
 use crate::spec::Spec;
 
-/// The ids of all tables, figures and claims.
+/// Ids of all tables, figures and claims.
 pub fn ids(spec: &Spec) -> impl Iterator<Item = &str> {
     let tables = spec.tables.iter().map(|table| table.id.as_str());
     let figures = spec.figures.iter().map(|figure| figure.id.as_str());
@@ -10,7 +10,7 @@ pub fn ids(spec: &Spec) -> impl Iterator<Item = &str> {
     tables.chain(figures).chain(claims)
 }
 
-/// The experiments behind a table, figure or claim; `None` if the id is unknown.
+/// Experiments on which a table, figure or claim depends; `None` if the id is unknown.
 pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     let named_or_own = |named: &Option<String>| {
         let own = || {
@@ -55,8 +55,8 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     Some(named.map(|id| run_for(spec, id)).collect())
 }
 
-/// Keeps the tables, figures and claims that are requested by id, or whose experiments are all
-/// requested by id; keeps everything if nothing is requested.
+/// Keeps the tables, figures and claims whose id is requested, or whose experiments are all
+/// requested. Keeps all if nothing is requested.
 pub fn list_only(spec: &mut Spec, only: &[String]) {
     if only.is_empty() {
         return;
@@ -75,10 +75,10 @@ pub fn list_only(spec: &mut Spec, only: &[String]) {
     spec.claims.retain(|claim| listed.contains(&claim.id));
 }
 
-/// The experiment that is run for an id: the source of a derived experiment, or the experiment
-/// itself.
+/// Experiment that must be run for an experiment id: the source of a derived experiment, or the
+/// experiment itself.
 fn run_for(spec: &Spec, id: String) -> String {
-    // The loop ends, because a derived experiment comes after its source.
+    // The loop ends, because a derived experiment follows its source in the list.
     let mut id = id.as_str();
     let behind = spec.derived.iter().rev();
     behind.for_each(|derived| {

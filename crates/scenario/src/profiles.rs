@@ -1,4 +1,5 @@
-//! Profiles defined by a spec: named sets of settings and switches, for use by any number of flows.
+//! Profiles that a spec defines: named sets of settings and switches, which any number of flows can
+//! use.
 //!
 //! ```toml
 //! [profiles.era]              # a profile of this spec
@@ -10,25 +11,25 @@
 //! profile = "era"
 //! ```
 //!
-//! `--set profiles.era.missing_reports=3`, a sweep, or the parameters of an experiment can set a
-//! value by its path.
+//! A single value of a profile can be set by its path: by `--set profiles.era.missing_reports=3`, a
+//! sweep, or the parameters of an experiment.
 
 use crate::diagnostic::Diagnostic;
 use crate::transport::SWITCHES;
 use crate::tree::{Node, NodeValue, TableEntry};
 
-/// The section with the profiles.
+/// Name of the section with the profiles.
 const SECTION: &str = "profiles";
-/// The key that names the base of a profile.
+/// Key of the base of a profile.
 const BASE: &str = "base";
-/// The key of a transport that names a profile.
+/// Key of a transport's profile.
 const PROFILE: &str = "profile";
 
-/// Replaces the profile names of flows by the contents of the spec's profiles. Values that the flow
+/// Replaces the profile names in flows by the contents of the spec's profiles. Values that the flow
 /// sets itself take precedence.
 ///
 /// # Errors
-/// A profile that is not a table.
+/// A profile is not a table.
 pub fn put_in(root: &mut Node) -> Result<(), Diagnostic> {
     let Some(profiles) = root.get(SECTION).cloned() else {
         return Ok(());
@@ -56,7 +57,7 @@ pub fn put_in(root: &mut Node) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// The items of a section that is a list of tables.
+/// Items of a section that is a list of tables.
 fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
     match root.get_mut(section).map(|node| &mut node.value) {
         Some(NodeValue::Array(items)) => items,
@@ -64,7 +65,7 @@ fn items<'a>(root: &'a mut Node, section: &str) -> &'a mut [Node] {
     }
 }
 
-/// A problem for each profile that is not used in the spec.
+/// Errors for the profiles that no flow of the spec uses.
 pub fn unused(root: &Node) -> Vec<Diagnostic> {
     let profiles = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = profiles.iter().filter(|entry| !is_named(root, &entry.key));
@@ -76,7 +77,7 @@ pub fn unused(root: &Node) -> Vec<Diagnostic> {
     unused.map(problem).collect()
 }
 
-/// Whether a text in the tree equals this name.
+/// Whether any text in the tree equals `name`.
 fn is_named(node: &Node, name: &str) -> bool {
     match &node.value {
         NodeValue::Text(text) => text == name,
@@ -86,8 +87,9 @@ fn is_named(node: &Node, name: &str) -> bool {
     }
 }
 
-/// Follows the profile of a transport to one that is built into the protocol. A name that was
-/// followed before counts as built in, so that a profile may have the name of its base.
+/// Replaces the profile of a transport by its settings, and by those of its base, until the base is
+/// a profile that is built into the protocol. A name that was already used counts as built in, so a
+/// profile may have the same name as its base.
 fn expand(transport: &mut Node, profiles: &Node) {
     let mut used: Vec<String> = Vec::new();
     loop {
@@ -129,7 +131,7 @@ fn merge(transport: &mut Node, profile: &Node) {
     }
 }
 
-/// Adds a setting or switch, unless the transport has it among its keys or its switches.
+/// Adds a setting or switch, unless the transport already has it.
 fn add(transport: &mut Vec<TableEntry>, entry: &TableEntry) {
     let has = |entries: &[TableEntry]| entries.iter().any(|known| known.key == entry.key);
     let switches = transport.iter().find(|known| known.key == SWITCHES);

@@ -1,4 +1,4 @@
-//! Values with units: `"2 Mbit/s"`, `"250 ms"`, `"64 KiB"`, `"10 packets"`; and bare numbers with
+//! Values with units (`"2 Mbit/s"`, `"250 ms"`, `"64 KiB"`, `"10 packets"`), and plain numbers with
 //! bounds.
 
 use std::borrow::Cow;
@@ -57,10 +57,10 @@ macro_rules! from_text {
     };
 }
 
-/// A time or a span of time.
+/// A time, or a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(
-    /// Nanoseconds.
+    /// The time, nanoseconds.
     pub Nanos,
 );
 
@@ -69,7 +69,7 @@ impl Span {
         whole(text, "a time", "250 ms", &[TIME]).map(|ns| Span(ns.number))
     }
 
-    /// The span in seconds.
+    /// The time in seconds.
     pub fn seconds(self) -> f64 {
         time::seconds(self.0)
     }
@@ -86,7 +86,7 @@ from_text!(Span, "a time", "250 ms", &[TIME]);
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(
-    /// Bits per second, above 0.
+    /// The rate, bits per second, above 0.
     pub u64,
 );
 
@@ -115,7 +115,7 @@ from_text!(Rate, "a rate", "2 Mbit/s", &[RATE]);
 /// A size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(
-    /// Bytes.
+    /// The size, bytes.
     pub u64,
 );
 
@@ -139,11 +139,11 @@ from_text!(Size, "a size", "1448 B", &[SIZE]);
 /// Capacity of a queue or a window, in packets, segments or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Packets, regardless of their size.
+    /// A number of packets of any size.
     Packets(u64),
-    /// Full segments (or chunks) of the flow.
+    /// A number of full segments (or chunks) of the flow.
     Segments(u64),
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
@@ -189,8 +189,7 @@ from_text!(
     &[PACKETS, SEGMENTS, SIZE]
 );
 
-/// Implements a quantity that is a non-negative real number of base units and is written in the
-/// base unit.
+/// Implements a quantity that is a non-negative real number and is written in its base unit.
 macro_rules! real_quantity {
     ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $units:expr) => {
         $(#[doc = $doc])+
@@ -217,15 +216,15 @@ macro_rules! real_quantity {
 }
 
 real_quantity!(
-    /// A length.
+    /// A length in metres.
     Length, "m", "a length", "80 m", LENGTH
 );
 real_quantity!(
-    /// A power.
+    /// A power in watts.
     Power, "W", "a power", "100 mW", POWER
 );
 real_quantity!(
-    /// A frequency.
+    /// A frequency in hertz.
     Frequency, "Hz", "a frequency", "2.437 GHz", FREQUENCY
 );
 
@@ -235,7 +234,7 @@ real_quantity!(
 pub struct Probability(#[schemars(range(min = 0.0, max = 1.0))] pub f64);
 
 impl Probability {
-    /// 1.
+    /// The probability 1.
     pub fn certain() -> Self {
         Probability(1.0)
     }
@@ -259,7 +258,7 @@ impl<'de> Deserialize<'de> for Probability {
 pub struct Count(#[schemars(range(min = 0))] pub u32);
 
 impl Count {
-    /// Upper limit: a larger number is more likely a mistake than intended.
+    /// Maximum number, because a larger one is more likely a mistake.
     const MAX: i64 = 100_000;
 }
 
@@ -282,21 +281,21 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A part of the run: `["50 s", "150 s"]`, the begin included, the end not.
+/// A part of the run, which includes its start and excludes its end: `["50 s", "150 s"]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Window(
-    /// Begin and end.
+    /// Start and end of the window.
     pub [Span; 2],
 );
 
 impl Window {
-    /// Whether a time is inside the window.
+    /// Whether a time in nanoseconds is inside the window.
     pub fn contains(self, at: Nanos) -> bool {
         self.0[0].0 <= at && at < self.0[1].0
     }
 
-    /// Length in nanoseconds.
+    /// Length of the window, nanoseconds.
     pub fn length(self) -> Nanos {
         self.0[1].0 - self.0[0].0
     }

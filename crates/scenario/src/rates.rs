@@ -1,4 +1,4 @@
-//! The rate of a link: constant, or over time.
+//! Rate of a link: constant, or a function of time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::quantity::Rate;
 
-/// Forms of a rate over time.
+/// Value kind of a rate over time.
 const KIND: Kind = Kind::StepFunction(&Kind::Rate {
     least: 0,
     most: 1_000_000_000_000_000,
@@ -21,13 +21,14 @@ const KIND: Kind = Kind::StepFunction(&Kind::Rate {
 /// repeat = "20 s" }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateOverTime {
-    /// From when on each rate holds, bits per second; the first from 0 on.
+    /// Rates in bits per second, each with the time in nanoseconds from which it applies; the first
+    /// time is 0.
     steps: Vec<(Nanos, u64)>,
     repeat: Option<Nanos>,
 }
 
 impl From<u64> for RateOverTime {
-    /// A constant rate, bits per second.
+    /// Creates a constant rate, bits per second.
     fn from(rate: u64) -> Self {
         Self {
             steps: vec![(0, rate)],
@@ -37,7 +38,7 @@ impl From<u64> for RateOverTime {
 }
 
 impl RateOverTime {
-    /// The rate, bits per second, if it never changes.
+    /// The rate in bits per second, if it never changes.
     pub fn as_constant(&self) -> Option<u64> {
         match self.steps[..] {
             [(_, rate)] => Some(rate),
@@ -45,17 +46,18 @@ impl RateOverTime {
         }
     }
 
-    /// From when on each rate holds, bits per second; the first from 0 on.
+    /// Rates in bits per second, each with the time in nanoseconds from which it applies; the first
+    /// time is 0.
     pub fn steps(&self) -> &[(Nanos, u64)] {
         &self.steps
     }
 
-    /// After how long the steps begin anew, if they do.
+    /// Period in nanoseconds after which the steps repeat; `None` if they do not repeat.
     pub fn repeat(&self) -> Option<Nanos> {
         self.repeat
     }
 
-    /// The mean rate from `begin` to `end`, bits per second.
+    /// Mean rate from `begin` to `end`, bits per second.
     pub fn mean(&self, begin: Nanos, end: Nanos) -> f64 {
         if let Some(rate) = self.as_constant() {
             return rate as f64;
@@ -63,7 +65,7 @@ impl RateOverTime {
         (self.carried(end) - self.carried(begin)) as f64 / (end - begin) as f64
     }
 
-    /// Amount of data that can be sent until `until`, in bits per second times nanoseconds.
+    /// Amount of data that can be sent from 0 to `until`, in bits per second times nanoseconds.
     fn carried(&self, until: Nanos) -> u128 {
         let once = |until: Nanos| -> u128 {
             let ends = self.steps.iter().skip(1).map(|step| step.0);
@@ -199,13 +201,13 @@ mod tests {
 
     #[test]
     fn the_mean_weighs_each_rate_by_its_time() {
-        // 2 Mbit/s for 1 s, then 0 for 3 s, repeated.
+        // 2 Mbit/s for 1 s, then 0 for 3 s; repeated.
         let text = r#"{"steps": [["0 s", "2 Mbit/s"], ["1 s", "0 bit/s"]], "repeat": "4 s"}"#;
         let rate = read(text).unwrap();
         assert_eq!(rate.mean(0, 4 * SECOND), 500_000.0);
         assert_eq!(rate.mean(0, 40 * SECOND), 500_000.0);
         assert_eq!(rate.mean(4 * SECOND, 5 * SECOND), 2_000_000.0);
-        // Half a second of two, from 8.5 s to 10.5 s.
+        // From 8.5 s to 10.5 s the rate is 2 Mbit/s for half a second, and otherwise 0.
         assert_eq!(rate.mean(8_500_000_000, 10_500_000_000), 500_000.0);
         assert_eq!(rate.mean(9 * SECOND, 12 * SECOND), 0.0);
         let once = read(r#"{"steps": [["0 s", "2 Mbit/s"], ["1 s", "1 Mbit/s"]]}"#).unwrap();

@@ -1,4 +1,4 @@
-//! The results of runs: scalar measures, series of samples, and a manifest.
+//! Results of runs: scalar measures, series of samples, and a manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -10,46 +10,46 @@ use serde::{Deserialize, Serialize};
 use crate::spec::Spec;
 use crate::value::Point;
 
-/// One scalar computed from one run.
+/// A scalar result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// The subject: a flow group (`sctp`), one flow of it (`sctp[1]`), a link (`satellite`), a
-    /// comparison (`sctp over tcp`), or `all`.
+    /// Subject of the measure: a flow group (`sctp`), one flow of it (`sctp[1]`), a link
+    /// (`satellite`), a comparison (`sctp over tcp`), or `all`.
     pub series: String,
-    /// The metric's name, as in `published.csv`: `throughput_increase`, `link_utilization`, ...
+    /// Name of the metric, as in `published.csv`: `throughput_increase`, `link_utilization`, ...
     pub metric: String,
-    /// The value. Never NaN, because a measure that cannot be computed is left out.
+    /// Value in `unit`. It is never NaN, because a measure that cannot be computed is omitted.
     pub value: f64,
-    /// Unit: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
+    /// Unit of the value: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
     pub unit: String,
 }
 
-/// All scalar results of one run (experiment, point, replication).
+/// All scalar results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The experiment's id.
+    /// Id of the experiment.
     pub experiment: String,
-    /// The point of its sweeps.
+    /// x values of the point.
     pub point: Point,
-    /// Replication, counted from 0. Runs with the same number share the random streams of
-    /// components with the same name, so their differences may be paired.
+    /// Number of the replication, from 0. Runs with the same number share the random streams of
+    /// components with the same name, so their differences can be paired.
     pub replication: u32,
-    /// The measures, in the order of the spec's flows, links and `measure` entries.
+    /// Measures, in the order of the flows, links and `measure` entries of the spec.
     pub metrics: Vec<Measure>,
-    /// Events processed by the simulator.
+    /// Number of events that the simulator processed.
     pub events: u64,
-    /// Packets that reached the far end of a link, counted at every link.
+    /// Number of packets that reached the far end of a link; a packet counts once per link.
     pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
-    /// Flows that failed: the transport ended early, there was no route, or nothing was delivered.
-    /// Each has its reason: `sctp[1]: the peer cannot be reached any more`.
+    /// Flows that failed: the transport ended early, there was no route, or no data was delivered.
+    /// Each entry has the name and the reason: `sctp[1]: the peer cannot be reached any more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
 impl RunRecord {
-    /// The value of a metric for a series, if the run has it.
+    /// Value of a metric for a series, if the record contains it.
     pub fn value(&self, series: &str, metric: &str) -> Option<f64> {
         self.metrics
             .iter()
@@ -58,54 +58,54 @@ impl RunRecord {
     }
 }
 
-/// One recorded sample.
+/// One recorded sample of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeriesSample {
     /// Index of the path or stream; 0 if there is only one.
     pub index: u16,
     /// Time since the start of the run, seconds.
     pub time: f64,
-    /// The value, in the probe's unit (see [`anabranch_transport::Probe`]; link probes:
-    /// `throughput` in bit/s, `queue` in packets, `drop` a count).
+    /// Value in the unit of the probe (see [`anabranch_transport::Probe`]; link probes:
+    /// `throughput` in bit/s, `queue` in packets, `drop` as a count).
     pub value: f64,
 }
 
-/// The samples of one probe of one entity in one run, in order of time.
+/// Samples of one probe of one flow or link in one run, in the order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The experiment's id.
+    /// Id of the experiment.
     pub experiment: String,
-    /// The point of its sweeps.
+    /// x values of the point.
     pub point: Point,
-    /// Replication, counted from 0.
+    /// Number of the replication, from 0.
     pub replication: u32,
-    /// Flow group or link, by its name in the spec.
+    /// Name of the flow group or link in the spec.
     pub entity: String,
-    /// Index of the group member, counted from 0.
+    /// Number of the member in the group, from 0.
     pub member: u32,
-    /// The probe's name.
+    /// Name of the probe.
     pub probe: String,
-    /// The samples.
+    /// Samples in the order of time.
     pub samples: Vec<SeriesSample>,
 }
 
-/// A query for series; `None` means any.
+/// Query for recorded series; `None` matches any value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SeriesQuery<'a> {
-    /// The experiment's id.
+    /// Id of the experiment.
     pub experiment: &'a str,
-    /// Flow group or link.
+    /// Name of the flow group or link.
     pub entity: Option<&'a str>,
-    /// Member of the group.
+    /// Number of the member in the group.
     pub member: Option<u32>,
     /// Name of the probe.
     pub probe: Option<&'a str>,
-    /// Replication.
+    /// Number of the replication.
     pub replication: Option<u32>,
 }
 
 impl SeriesQuery<'_> {
-    /// Whether a series with these keys matches the query.
+    /// Whether the query matches a series with these keys.
     pub fn matches(
         &self,
         experiment: &str,
@@ -122,27 +122,27 @@ impl SeriesQuery<'_> {
     }
 }
 
-/// Failure to read or write series.
+/// Error of reading or writing series.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {source}")]
 pub struct SeriesError {
-    /// The location: path of a file.
+    /// Location of the error, such as the path of a file.
     pub place: String,
-    /// The cause.
+    /// Cause of the error.
     pub source: Box<dyn Error + Send + Sync>,
 }
 
-/// A store of recorded series: files, memory, or another store of the program.
+/// Store of recorded series: files, memory, or another store that a program provides.
 pub trait SeriesSource: fmt::Debug + Send + Sync {
     /// Returns the series that match a query, ordered by (point, replication, entity, member,
     /// probe) as recorded. The result is empty for an experiment without recordings.
     ///
     /// # Errors
-    /// [`SeriesError`].
+    /// [`SeriesError`] if the store cannot be read.
     fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError>;
 }
 
-/// Series in memory.
+/// A store of series in memory.
 impl SeriesSource for Vec<Series> {
     fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
         let wanted = |s: &&Series| {
@@ -152,83 +152,84 @@ impl SeriesSource for Vec<Series> {
     }
 }
 
-/// Key of a sample's series, within a run.
+/// Key of a series within a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesKey {
-    /// Flow group or link.
+    /// Name of the flow group or link.
     pub entity: String,
-    /// Member of the group, counted from 0.
+    /// Number of the member in the group, from 0.
     pub member: u32,
-    /// The probe's name.
+    /// Name of the probe.
     pub probe: &'static str,
 }
 
-/// Description of a finished run. Contains no data specific to the host, such as the time of day or
-/// paths.
+/// Manifest: description of finished runs. It contains no data of the machine, such as the time of
+/// day or paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the program.
+    /// Version of the program that ran the spec.
     pub version: String,
-    /// Commit it was built from, if known.
+    /// Commit from which the program was built, if known.
     pub commit: Option<String>,
-    /// The spec's name.
+    /// Name of the spec.
     pub name: String,
-    /// The spec as it was read (TOML), before `--set`.
+    /// Text of the spec (TOML) as it was read, before `--set`.
     pub spec: String,
-    /// `key=value` overrides, in order.
+    /// Overrides as `key=value`, in order.
     pub overrides: Vec<String>,
-    /// The experiments, tables or figures that were selected; all if empty.
+    /// Ids of the selected experiments, tables or figures; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
-    /// Contents of the files that the spec refers to, by name, such as traces.
+    /// Contents of the files to which the spec refers, such as traces, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
-    /// SHA-256 of the resolved spec, hex.
+    /// SHA-256 of the resolved spec, as hex digits.
     pub spec_hash: String,
-    /// The seed.
+    /// Seed of all runs.
     pub seed: u64,
-    /// Whether samples of all replications were stored, regardless of the spec.
+    /// Whether samples of all replications were stored, regardless of the records in the spec.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub record_all: bool,
-    /// Kinds in the spec that a program added to those of this project, such as a congestion
-    /// control written in Python.
+    /// Kinds that a program added to those of this project, such as a congestion control written in
+    /// Python.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Experiments that ran on real sockets.
+    /// Ids of the experiments that ran on real sockets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live: Vec<String>,
-    /// Replications of each experiment that ran: `(id, replications)`.
+    /// Number of replications of each experiment that was run: `(id, replications)`.
     pub replications: Vec<(String, u32)>,
     /// Number of runs.
     pub runs: u64,
-    /// Packets that reached the far end of a link, counted at every link, over all runs.
+    /// Number of packets that reached the far end of a link, over all runs; a packet counts once
+    /// per link.
     pub packet_hops: u64,
 }
 
-/// The results of a spec, ready for tables and figures.
+/// Results of a spec, from which tables and figures are generated.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Description of the run.
+    /// Description of the runs.
     pub manifest: Manifest,
-    /// The spec, decoded with its default parameters; `spec.tables` and `spec.figures` list the
+    /// Spec, decoded with its default parameters; `spec.tables` and `spec.figures` list the
     /// outputs.
     pub spec: Spec,
-    /// One record for each run, ordered by (experiment, point, replication) as in the spec.
+    /// Records of all runs, ordered by (experiment, point, replication) as in the spec.
     pub records: Vec<RunRecord>,
-    /// The recorded series.
+    /// Recorded series.
     pub series: Arc<dyn SeriesSource>,
 }
 
-/// Failures with the same cause.
+/// Failures of several flows or runs with the same cause.
 struct Failure<'a> {
     experiment: &'a str,
-    /// The flow.
+    /// Name of the flow.
     group: &'a str,
-    /// The text after its name.
+    /// Text of the failure after the name.
     why: &'a str,
     members: BTreeSet<u32>,
     runs: usize,
-    /// Whether times or counts in the text differ between runs or members.
+    /// Whether the text differs between runs or members, in times or counts.
     differs: bool,
 }
 
@@ -251,7 +252,7 @@ impl Failure<'_> {
     }
 }
 
-/// Whether two texts differ in numbers only.
+/// Whether two texts differ only in numbers.
 fn is_alike(one: &str, other: &str) -> bool {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let words = |text: &str| {
@@ -261,8 +262,8 @@ fn is_alike(one: &str, other: &str) -> bool {
     words(one) == words(other)
 }
 
-/// Splits a failure into the flow, its member if it belongs to a group, and the rest: `sctp[1]: the
-/// peer is gone`.
+/// Splits a failure such as `sctp[1]: the peer is gone` into the flow, the member if there is one,
+/// and the other text.
 fn member_of(failure: &str) -> (&str, Option<u32>, &str) {
     let (name, why) = failure.split_at(failure.find(':').unwrap_or(failure.len()));
     let member = name.strip_suffix(']').and_then(|it| it.rsplit_once('['));
@@ -273,8 +274,8 @@ fn member_of(failure: &str) -> (&str, Option<u32>, &str) {
 }
 
 impl Results {
-    /// Failures, one line each, with the number of affected runs of the experiment. Members of a
-    /// group with the same failure share a line.
+    /// Failures of all runs, one line for each cause, with the number of affected runs of the
+    /// experiment. Members of a group with the same failure are combined in one line.
     pub fn failures(&self) -> Vec<String> {
         let mut all: Vec<Failure<'_>> = Vec::new();
         for record in &self.records {
@@ -316,13 +317,14 @@ impl Results {
         all.iter().map(line).collect()
     }
 
-    /// Notes about results that are correct but may not be intended: experiments with identical
-    /// replications. Two replications may be identical by chance if losses are rare.
+    /// Notes about results that are correct but possibly not intended: experiments whose
+    /// replications are all identical. Two replications alone may be identical by chance, if losses
+    /// are rare.
     pub fn notes(&self) -> Vec<String> {
         let repeated = self.manifest.replications.iter().filter(|(id, count)| {
             let records: Vec<&RunRecord> = self.experiment(id).collect();
             let mut points = records.chunk_by(|one, other| one.point == other.point);
-            // Runs on real sockets have no count of events.
+            // Runs on real sockets count no events, so they are not compared.
             let is_same = |one: &&RunRecord, other: &&RunRecord| {
                 let counts = |it: &RunRecord| (it.events, it.packet_hops);
                 one.events > 0 && counts(one) == counts(other) && one.metrics == other.metrics
@@ -339,7 +341,7 @@ impl Results {
         repeated.map(note).collect()
     }
 
-    /// The records of one experiment, in order.
+    /// Records of one experiment, in order.
     pub fn experiment<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a RunRecord> + 'a {
         self.records
             .iter()
@@ -350,7 +352,7 @@ impl Results {
     /// as recorded.
     ///
     /// # Errors
-    /// A file that cannot be read, or is not a series file.
+    /// [`SeriesError`] if a file cannot be read or is not a series file.
     pub fn series(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
         self.series.read(query)
     }
@@ -370,7 +372,7 @@ mod tests {
         }
     }
 
-    /// A group of forty flows with the same failure should give one line and not forty.
+    /// A group of forty flows with the same failure should cause one line and not forty.
     #[test]
     fn members_that_fail_alike_share_a_line() {
         let record = |replication: u32, failures: Vec<String>| RunRecord {

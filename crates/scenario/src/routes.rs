@@ -1,4 +1,4 @@
-//! Static routes of a spec, which replace computed ones.
+//! Static routes of a spec, which take precedence over computed routes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// Node that has the route; each member of a group.
+    /// Node that has the route; for a group, each member.
     pub node: String,
-    /// Destination node, with any of its addresses; each member of a group.
+    /// Destination node, reached by any of its addresses; for a group, each member.
     pub to: String,
-    /// Outgoing link, which must be one of the node. Static routes do not depend on the state of
-    /// links.
+    /// Outgoing link, which must be attached to the node. Static routes do not change when a link
+    /// goes down.
     pub via: String,
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema of a spec, generated from the types that read it.
+//! JSON Schema of a spec, generated from the types that read it.
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -12,8 +12,8 @@ use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
 
-/// The schema for the kinds of a vocabulary. Every value may also be the name of a parameter
-/// (`"$rate"`) or an expression (`"2 * $rate"`).
+/// Generates the schema for the kinds of a vocabulary. It permits the name of a parameter
+/// (`"$rate"`) or an expression (`"2 * $rate"`) in place of every value.
 pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
     let generator = SchemaSettings::draft07().into_generator();
     let mut schema = generator.into_root_schema_for::<Spec>();
@@ -44,8 +44,7 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
     schema
 }
 
-/// The table of a transport whose protocol is set by a parameter, so that its allowed keys are
-/// unknown.
+/// Schema of a transport whose protocol is a parameter, so that its allowed keys are unknown.
 fn of_some_protocol() -> Value {
     json!({
         "type": "object",
@@ -55,15 +54,15 @@ fn of_some_protocol() -> Value {
     })
 }
 
-/// Adds the kinds of a family.
+/// Adds the kinds of a family to the schema.
 fn choose<F: KindFamily>(definitions: &mut Map<String, Value>, vocabulary: &dyn Vocabulary) {
     if let Some(chosen) = definitions.get_mut(F::NAME) {
         *chosen = json_schema_of::<F>(&vocabulary.kinds(F::NAME).variants());
     }
 }
 
-/// Allows the name of a parameter or an expression for every property and every element of a list
-/// below this schema, except for tags of variants.
+/// Permits the name of a parameter or an expression for every property and every list element below
+/// this schema, except for tags of variants.
 fn allow_parameters(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -74,7 +73,8 @@ fn allow_parameters(schema: &mut Value) {
                         .values_mut()
                         .filter(|property| property.get("const").is_none())
                         .for_each(or_parameter),
-                    // A list with one type of items, or a tuple.
+                    // `items` is a schema for all elements of a list, or a list of schemas for a
+                    // tuple.
                     ("items", Value::Array(items)) => items.iter_mut().for_each(or_parameter),
                     ("items", item @ Value::Object(_)) => or_parameter(item),
                     _ => {}

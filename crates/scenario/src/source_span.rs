@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
-/// The source position of a value.
+/// Source position of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceSpan {
     /// Byte range in the spec file.
     File(Range<usize>),
-    /// Index of a `--set` argument, counted from 0.
+    /// Index of a `--set` argument, from 0.
     Argument(usize),
     /// No position, because a program built the value.
     Program,
 }
 
 impl SourceSpan {
-    /// The position of a byte range in a quoted text at this position. If the quotes contain more
-    /// than the text (escapes, several lines), the position of the whole text.
+    /// Position of the byte range `at` inside a quoted text at this position. If the quoted form
+    /// differs from the text (escapes, several lines), the position of the whole text.
     pub fn within(&self, text: &str, at: Range<usize>) -> SourceSpan {
         match self {
             SourceSpan::File(span) if span.len() == text.len() + 2 => {

@@ -1,4 +1,4 @@
-//! A whole spec: the top level of the file, experiments and their sweeps.
+//! Whole spec: the top level of the file, experiments and their sweeps.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::wifi::{LinkMedium, Wifi};
 use crate::world::{Link, Node, World};
 use crate::{derived, output};
 
-/// A whole spec file, decoded with one set of parameters.
+/// A whole spec file, decoded with one set of parameter values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -26,26 +26,26 @@ pub struct Spec {
     pub anabranch: u32,
     /// Short name: letters, digits, hyphens.
     pub name: String,
-    /// Title: one line.
+    /// Title, one line.
     #[serde(default)]
     pub title: Option<String>,
     /// The paper that the spec reproduces.
     #[serde(default)]
     pub paper: Option<Paper>,
-    /// Files with published or independent results to compare with.
+    /// Files with published results, or results of other programs, for comparison.
     #[serde(default)]
     pub reference: ReferenceFiles,
     /// Assumptions about details that the source does not state.
     #[serde(default, rename = "assumption", skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<Assumption>,
-    /// Values of any type, which `"$name"` refers to in other sections.
+    /// Values of any type, to which other sections refer as `"$name"`.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
     /// Profiles of this spec: settings of a transport, which flows select by `profile = "name"`.
-    /// The key `base` names the profile that one is based on.
+    /// The key `base` is the name of the profile from which a profile starts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, serde_json::Value>,
-    /// Duration and other properties of the whole simulation.
+    /// Properties of the whole simulation, such as its duration.
     pub world: World,
     /// Hosts and routers.
     #[serde(default, rename = "node", skip_serializing_if = "Vec::is_empty")]
@@ -66,16 +66,16 @@ pub struct Spec {
     /// IEEE 802.11 cells.
     #[serde(default, rename = "wifi", skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Wifi>,
-    /// Static routes. All other routes are computed: those with the fewest links.
+    /// Static routes. All other routes are computed, and use the fewest links.
     #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<Route>,
     /// Flows of data between nodes.
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,
-    /// Measures of every experiment.
+    /// Measures of all experiments.
     #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Metric>,
-    /// Experiments. A file without this section has one, `main`.
+    /// Experiments. A file without this section has one experiment, `main`.
     #[serde(default, rename = "experiment", skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
     /// Experiments that are computed from the results of others.
@@ -93,7 +93,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// All links of the world: the wires, the cells, then those of constellations.
+    /// All links of the world: wires, cells, and links of constellations, in this order.
     pub fn carriers(&self) -> impl Iterator<Item = LinkMedium<'_>> {
         let wires = self.links.iter().map(LinkMedium::Wire);
         let beams = self.constellations.iter().flat_map(|constellation| {
@@ -106,8 +106,8 @@ impl Spec {
             .chain(beams)
     }
 
-    /// All groups of nodes of the world with their number of members: the nodes, the satellites of
-    /// constellations, the stations of grounds.
+    /// All groups of nodes with their numbers of members: nodes, satellites of constellations, and
+    /// stations of grounds.
     pub fn groups(&self) -> impl Iterator<Item = (&str, u32)> {
         let nodes = self.nodes.iter();
         let nodes = nodes.map(|node| (node.name.as_str(), node.count.0));
@@ -118,8 +118,8 @@ impl Spec {
         nodes.chain(satellites).chain(stations)
     }
 
-    /// All measures of an experiment: those of the file, then its own; a default set if there are
-    /// none.
+    /// All measures of an experiment: those of the file, then those of the experiment; a default
+    /// set if there are none.
     pub fn measures_of(&self, experiment: &Experiment) -> Vec<Metric> {
         let named = self.measures.iter().chain(&experiment.measures);
         let named: Vec<Metric> = named.cloned().collect();
@@ -130,7 +130,7 @@ impl Spec {
         }
     }
 
-    /// The measures of a spec that names none.
+    /// Default set of measures, for a spec that names none.
     fn plain_measures(&self) -> Vec<Metric> {
         let mut all = Vec::new();
         for flow in &self.flows {
@@ -144,7 +144,7 @@ impl Spec {
     }
 }
 
-/// Named values of any type, as they stand in the file.
+/// Named values of any type, as written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Parameters(pub BTreeMap<String, serde_json::Value>);
@@ -159,16 +159,16 @@ impl Parameters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Authors.
+    /// Authors of the paper.
     pub authors: String,
     /// Journal or conference, and year.
     pub venue: String,
-    /// The question of the paper, in a sentence or two.
+    /// Question of the paper, in a sentence or two.
     #[serde(default)]
     pub about: Option<String>,
 }
 
-/// A detail that the source does not state, and the choice made.
+/// A detail that the source does not state, and the choice that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assumption {
@@ -178,14 +178,14 @@ pub struct Assumption {
     pub text: String,
 }
 
-/// An experiment: runs of the world at each point of its sweeps, each point with several
-/// replications.
+/// An experiment: runs of the world at each point of its sweeps, with several replications per
+/// point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
     /// Short name: letters, digits, hyphens. It is used in file names.
     pub id: String,
-    /// Title: one line.
+    /// Title, one line.
     #[serde(default)]
     pub title: Option<String>,
     /// Number of runs of each point, at least 1.
@@ -197,15 +197,16 @@ pub struct Experiment {
     /// Duration of runs, which replaces that of `[world]`.
     #[serde(default)]
     pub duration: Option<Span>,
-    /// Values of parameters, which replace those of the same names in `[parameters]`.
+    /// Values of parameters, which replace the values in `[parameters]`.
     #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
-    /// Sweeps. Several sweeps give every combination of their points; the last one varies fastest.
+    /// Sweeps over values of parameters. With several sweeps every combination of their points is
+    /// run; the last sweep varies fastest.
     #[serde(default, rename = "sweep", skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
-    /// Common random numbers: loss models draw the same random numbers at all points, so that all
-    /// variants experience the same losses. The random streams are named by the link alone, and not
-    /// by experiment and point.
+    /// Common random numbers: components draw the same random numbers at all points, so that all
+    /// variants have the same losses. The random streams are then named by the component alone, and
+    /// not by experiment and point.
     #[serde(default)]
     pub common_random_numbers: bool,
     /// Measures of this experiment, in addition to those of the file.
@@ -217,49 +218,49 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Replications under `--quick`.
+    /// Number of replications with `--quick`.
     pub fn first_look(&self) -> u32 {
         let few = self.quick_replications.unwrap_or(QUICK_REPLICATIONS);
         few.min(self.replications)
     }
 }
 
-/// Default number of replications under `--quick`.
+/// Default number of replications with `--quick`.
 const QUICK_REPLICATIONS: u32 = 3;
 
 fn one() -> u32 {
     1
 }
 
-/// A sweep: either `points`, each with an `x` and the parameters that it sets, or one `parameter`
-/// with its `values`.
+/// A sweep. It has either `points`, each with an `x` and the parameters that it sets, or one
+/// `parameter` with its `values`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Name of the x axis in tables and figures. Default: the name of the parameter.
+    /// Name of the x values in tables and figures. Default: the name of the parameter.
     #[serde(default)]
     pub name: Option<String>,
-    /// Label of the axis or of the column.
+    /// Label of the axis in figures and of the column in tables.
     #[serde(default)]
     pub label: Option<String>,
-    /// The points: `{ x = 2, pairs = 1, rate = "2 Mbit/s" }`.
+    /// Points with their x and parameters: `{ x = 2, pairs = 1, rate = "2 Mbit/s" }`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<SweepPoint>,
-    /// The parameter that takes each of `values`.
+    /// Name of the parameter that takes each of `values`.
     #[serde(default)]
     pub parameter: Option<String>,
-    /// The values. Each is the x of its point.
+    /// Values of `parameter`. Each value is also the x of its point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<serde_json::Value>,
 }
 
 impl Sweep {
-    /// The name of its x in tables.
+    /// Name of the x values in tables.
     pub fn x_name(&self) -> Option<&str> {
         self.name.as_deref().or(self.parameter.as_deref())
     }
 
-    /// The x values, in order.
+    /// All x values, in order.
     pub fn xs(&self) -> Vec<Value> {
         let listed = self.points.iter().map(|point| point.x.clone());
         let values = self.values.iter().cloned();
@@ -272,25 +273,25 @@ impl Sweep {
 /// One point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPoint {
-    /// Position on the x axis: a number or text.
+    /// x of the point: a number or a text.
     #[schemars(with = "serde_json::Value")]
     pub x: Value,
-    /// The parameters it sets.
+    /// Parameters that the point sets, by name.
     #[serde(flatten)]
     pub parameters: BTreeMap<String, serde_json::Value>,
 }
 
-/// Samples to record of a flow or of a link.
+/// A record: samples of a flow, a link or a constellation that are stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// The flow; all members of a group are recorded.
+    /// Flow that is recorded; for a group, all members.
     #[serde(default)]
     pub flow: Option<String>,
-    /// The link, in its forward direction; all members of a group are recorded.
+    /// Link that is recorded in its forward direction; for a group, all members.
     #[serde(default)]
     pub link: Option<String>,
-    /// Or a constellation, its links and the flows over it.
+    /// Constellation that is recorded, with its links and the flows over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constellation: Option<String>,
     /// Names of probes. Flows have `cwnd`, `ssthresh`, `flightsize`, `sent`, `cumulative_ack` and
@@ -299,21 +300,22 @@ pub struct Record {
     /// Start and end of the recording. Default: the whole run.
     #[serde(default)]
     pub window: Option<Window>,
-    /// Replications to record, counted from 0: `[0, 2]`, or `"all"`. Default: the first.
+    /// Numbers of the replications that are recorded, from 0: `[0, 2]`, or `"all"`. Default: the
+    /// first replication.
     #[serde(default)]
     pub replications: Option<Recorded>,
-    /// Width of the bins of probes that are rates (`throughput`, `goodput`). Default: 1 s.
+    /// Width of the bins for probes of rates (`throughput`, `goodput`). Default: 1 s.
     #[serde(default)]
     pub bin: Option<Span>,
 }
 
 impl Record {
-    /// The width of its bins.
+    /// Width of the bins.
     pub fn bin_width(&self) -> Span {
         self.bin.unwrap_or(Span(1_000_000_000))
     }
 
-    /// Whether samples of this replication are kept.
+    /// Whether samples of the replication with this number are stored.
     pub fn wants(&self, replication: u32) -> bool {
         match &self.replications {
             Some(Recorded::All) => true,
@@ -323,15 +325,15 @@ impl Record {
     }
 }
 
-/// Replications whose samples are kept.
+/// Replications whose samples are stored.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Recorded {
-    /// Every one: `"all"`.
+    /// All replications: `"all"`.
     #[serde(serialize_with = "all")]
     #[schemars(with = "AllWord")]
     All,
-    /// These, counted from 0.
+    /// The replications with these numbers, from 0.
     These(Vec<u32>),
 }
 

@@ -1,5 +1,5 @@
-//! Substitution of parameters: `"$name"` becomes the value of the parameter, an expression (`"2 *
-//! $rate * $rtt"`) becomes its result.
+//! Substitution of parameters: `"$name"` is replaced by the value of the parameter, and an
+//! expression (`"2 * $rate * $rtt"`) by its result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,18 +11,19 @@ use crate::limits::{MAX_CHAIN, MAX_DEPTH, MAX_PUT_IN};
 use crate::profiles;
 use crate::tree::{Node, NodeValue, TableEntry};
 
-/// The section of parameters.
+/// Name of the section with the parameters.
 const SECTION: &str = "parameters";
 
-/// Substitutes every `"$name"` outside `[parameters]` and outside the parameters and sweeps of
-/// experiments. `"$$"` stands for a dollar sign. Adds the names of the used parameters to `used`.
+/// Substitutes each `"$name"` outside `[parameters]` and outside the parameters and sweeps of
+/// experiments. `"$$"` is replaced by a dollar sign. Adds the names of the used parameters to
+/// `used`.
 ///
 /// # Errors
 /// Names without a parameter, parameters that form a cycle, and expressions that cannot be
 /// computed.
 pub fn substitute(root: Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Diagnostic>> {
     let mut resolved = root;
-    // The parameters themselves stay unchanged; their values are substituted at each use.
+    // The section of the parameters itself stays unchanged; values are substituted at each use.
     let parameters = resolved.get(SECTION).cloned();
     let parameters = parameters.as_ref().map(Node::entries).unwrap_or_default();
     let mut walk = Walk {
@@ -71,7 +72,8 @@ fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
     }
 }
 
-/// The bound of a claim stays an expression, because its value depends on the point.
+/// Substitutes parameters in claims, except in bounds, because the value of a bound depends on the
+/// point.
 fn claims(node: &mut Node, walk: &mut Walk<'_>) {
     let NodeValue::Array(items) = &mut node.value else {
         return walk.put_in(node, "claim");
@@ -99,20 +101,20 @@ fn claims(node: &mut Node, walk: &mut Walk<'_>) {
     }
 }
 
-/// State of a parameter.
+/// State of a parameter during substitution.
 enum Known {
-    /// Being computed: a reference to it now is part of a cycle.
+    /// The parameter is being computed, so a reference to it is part of a cycle.
     Open,
-    /// Value.
+    /// Value of the parameter, and its size.
     Is(Node, Extent),
-    /// Invalid, and reported.
+    /// The parameter is invalid, which was reported.
     Wrong,
 }
 
 /// Size of a value.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// In the units of [`MAX_PUT_IN`].
+    /// Size in the units of [`MAX_PUT_IN`].
     size: usize,
     /// Nesting depth.
     depth: usize,
@@ -138,13 +140,13 @@ impl Extent {
 
 struct Walk<'a> {
     parameters: &'a [TableEntry],
-    /// Parameters computed so far; each is computed once.
+    /// State of each parameter; each is computed once.
     known: BTreeMap<String, Known>,
-    /// Number of parameters that are being computed, each nested in the one before.
+    /// Number of parameters that are being computed, each because the one before refers to it.
     open: usize,
     /// Nesting depth of the current value.
     depth: usize,
-    /// Total of the substituted sizes, in the units of [`MAX_PUT_IN`].
+    /// Total size of the substituted values, in the units of [`MAX_PUT_IN`].
     put_in: usize,
     problems: Vec<Diagnostic>,
 }
@@ -204,22 +206,23 @@ impl Walk<'_> {
         }
     }
 
-    /// Computes the parameters that an expression names before the expression itself, because a
-    /// computation inside nested parentheses would multiply the use of the stack.
+    /// Computes the parameters that an expression mentions before the expression itself. A
+    /// computation inside nested parentheses would need much more of the stack.
     fn compute_named(&mut self, text: &str) {
         for rest in text.split('$').skip(1) {
             let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_'));
             let name = &rest[..end.unwrap_or(rest.len())];
             let known = self.known.contains_key(name);
             if !known && self.parameters.iter().any(|entry| entry.key == name) {
-                // An error is reported at the place of the name in the expression.
+                // Ignores the error here, because it is reported at the position of the name when
+                // the expression is evaluated.
                 let _ = self.parameter(name);
             }
         }
     }
 
-    /// The parameter name if the whole text is `"$name"`. Any name of an existing parameter is
-    /// accepted.
+    /// Name of the parameter, if the whole text is `"$name"`. Every name of an existing parameter
+    /// is accepted, even with characters that expressions do not permit.
     fn whole_name<'t>(&self, text: &'t str) -> Option<&'t str> {
         let name = text.strip_prefix('$')?;
         let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
@@ -228,7 +231,7 @@ impl Walk<'_> {
         (known || begins && name.chars().all(is_plain)).then_some(name)
     }
 
-    /// The value of a parameter; `None` if the parameter is invalid and has been reported.
+    /// Value of a parameter; `None` if the parameter is invalid, which was reported.
     fn parameter(&mut self, name: &str) -> Result<Option<Node>, Missing> {
         match self.known.get(name) {
             Some(&Known::Is(_, extent)) => {
@@ -275,7 +278,7 @@ impl Walk<'_> {
         self.within_bounds(name, extent).map(|()| Some(node))
     }
 
-    /// Counts a substituted value against the limits.
+    /// Adds a substituted value to the totals, and checks the limits.
     fn within_bounds(&mut self, name: &str, extent: Extent) -> Result<(), Missing> {
         self.put_in = self.put_in.saturating_add(extent.size);
         if self.depth + extent.depth > MAX_DEPTH {
@@ -292,7 +295,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The value of a parameter that an expression names at a byte range.
+    /// Value of a parameter that an expression mentions at a byte range.
     fn value(&mut self, name: &str, at: Range<usize>) -> Result<Value, Fault> {
         let node = match self.parameter(name) {
             Ok(Some(node)) => node,
@@ -319,10 +322,10 @@ impl Walk<'_> {
     }
 }
 
-/// A parameter without a value.
+/// Error: the value of a parameter is not available.
 struct Missing {
     message: String,
-    /// The name found, and the existing names.
+    /// Name that was found, and the names of all parameters.
     found: Option<(String, Vec<String>)>,
 }
 
@@ -343,7 +346,7 @@ impl Missing {
     }
 }
 
-/// The fault of an expression, at its position within the text.
+/// Converts the error of an expression to a diagnostic at its position in the text.
 fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Diagnostic {
     let place = node.place.within(text, fault.at);
     let problem = Diagnostic::new(place, path, fault.message);
@@ -353,15 +356,15 @@ fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Diagnostic {
     }
 }
 
-/// Adds all parameters that a file mentions anywhere to `used`. This is needed because `--set` may
-/// replace the only use of a parameter, and the file itself is correct.
+/// Adds all parameters that a file mentions to `used`. Otherwise a parameter whose only use `--set`
+/// has replaced would be reported as unused, although the file is correct.
 pub fn mentioned(root: &Node, used: &mut BTreeSet<String>) {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let names = parameters.iter().map(|entry| &entry.key);
     used.extend(names.filter(|name| mentions(root, name)).cloned());
 }
 
-/// Whether a text in the tree mentions this parameter.
+/// Whether a text in the tree mentions the parameter `name`.
 pub fn mentions(node: &Node, name: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let in_text = |text: &str| {
@@ -376,7 +379,7 @@ pub fn mentions(node: &Node, name: &str) -> bool {
         || node.entries().iter().any(|it| mentions(&it.node, name))
 }
 
-/// A problem for each unused parameter.
+/// Errors for all parameters that are not used.
 pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Diagnostic> {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
     let unused = parameters.iter().filter(|entry| !used.contains(&entry.key));

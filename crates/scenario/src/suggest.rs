@@ -1,3 +1,4 @@
-//! The nearest correct spelling, or the present name.
+//! Suggestions for an unknown name: the nearest correct spelling, or the present name of a renamed
+//! one.
 
 pub use anabranch_settings::{hint, nearest, renamed};

@@ -1,32 +1,31 @@
-//! Resolution of one file into the worlds that it describes: sources of values, and points of
-//! sweeps.
+//! Points of a file's sweeps, and the sources of the values at each point.
 //!
-//! The sources of values, in order of increasing precedence: `[parameters]` of the file,
-//! `parameters` of an experiment, `--set`, a point of a sweep. Each of them names a parameter, or a
-//! key of the file by its path (`link.satellite.rate`, in which members of an array of tables are
-//! addressed by their `name` or `id`).
+//! The sources, in order of increasing precedence: `[parameters]` of the file, `parameters` of an
+//! experiment, `--set`, and a point of a sweep. Each source sets a parameter, or a key of the file
+//! by its path. In a path such as `link.satellite.rate`, tables of a list are identified by their
+//! `name` or `id`.
 
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_POINTS;
 use crate::source_span::SourceSpan;
 use crate::tree::{Node, NodeValue, OWN_NAMES, TableEntry};
 
-/// The section of parameters.
+/// Name of the section with the parameters.
 const PARAMETERS: &str = "parameters";
 
-/// An assignment: key, position of the key, value.
+/// An assignment of a value to a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Name of a parameter, or a path.
+    /// Name of a parameter, or path of a key.
     pub key: String,
-    /// Position of the key.
+    /// Source position of the key.
     pub key_place: SourceSpan,
-    /// The value.
+    /// Value that is assigned.
     pub node: Node,
 }
 
 impl Setting {
-    /// The assignment made by an entry of a table.
+    /// Assignment that an entry of a table makes.
     pub fn of(entry: &TableEntry) -> Self {
         Setting {
             key: entry.key.clone(),
@@ -38,7 +37,7 @@ impl Setting {
     /// Parses argument `number` of `--set`.
     ///
     /// # Errors
-    /// An argument without `=`.
+    /// The argument does not contain `=`.
     pub fn parse(argument: &str, number: usize) -> Result<Self, Diagnostic> {
         let place = SourceSpan::Argument(number);
         match argument.split_once('=') {
@@ -55,10 +54,10 @@ impl Setting {
         }
     }
 
-    /// Assigns the value in a tree.
+    /// Sets the value in a tree.
     ///
     /// # Errors
-    /// A key that the tree does not have, or the name of an item.
+    /// The tree lacks the key, or the key is the name of an item.
     pub fn apply(&self, root: &mut Node) -> Result<(), Diagnostic> {
         if let Some(parameter) = root
             .get_mut(PARAMETERS)
@@ -88,8 +87,8 @@ impl Setting {
         self.put(root)
     }
 
-    /// Rejects the replacement of all parameters, because the parameters that it leaves out would
-    /// be lost; the intent is usually to set some of them.
+    /// Error for an assignment to the whole section of parameters. It is rejected because the
+    /// parameters that it omits would be lost, and usually only some should be set.
     fn whole_parameters(&self) -> Diagnostic {
         let names = self.node.entries().iter();
         let names: Vec<String> = names.map(|entry| format!("`{}`", entry.key)).collect();
@@ -101,8 +100,8 @@ impl Setting {
         Diagnostic::new(self.key_place.clone(), PARAMETERS, message)
     }
 
-    /// Rejects a new name for an item of a list, because the rest of the file refers to it by its
-    /// old name.
+    /// Rejects an assignment to the name of a list item, because other parts of the file refer to
+    /// the item by its old name.
     fn check_name(&self, root: &mut Node) -> Result<(), Diagnostic> {
         let (node, last, is_item) = self.parent(root)?;
         match node.own_name() {
@@ -116,8 +115,8 @@ impl Setting {
         }
     }
 
-    /// Sets the last key of the path. The key may be absent, because the types decide which keys
-    /// are allowed.
+    /// Sets the value of the last key of the path. The key may be missing in the tree, because
+    /// decoding checks which keys are allowed.
     pub(crate) fn put(&self, root: &mut Node) -> Result<(), Diagnostic> {
         let (node, last, _) = self.parent(root)?;
         match &mut node.value {
@@ -140,8 +139,8 @@ impl Setting {
         Ok(())
     }
 
-    /// Walks the path to the parent of its last key. Returns the parent, the key, and whether it is
-    /// an item of a list.
+    /// Finds the table that contains the last key of the path. Returns the table, the key, and
+    /// whether the table is an item of a list.
     fn parent<'a>(&self, root: &'a mut Node) -> Result<(&'a mut Node, &str, bool), Diagnostic> {
         let mut segments: Vec<&str> = self.key.split('.').collect();
         let last = segments.pop().unwrap_or_default();
@@ -173,7 +172,7 @@ impl Setting {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(Node::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        // The value comes from a parameter, so its keys must be set there.
+        // The value is the name of a parameter, so its keys must be set in the parameter.
         let why = match node.text() {
             Some(text) if is_parameter(text) => {
                 let name = text.trim_start_matches('$');
@@ -196,7 +195,7 @@ impl Setting {
     }
 }
 
-/// The path of the first key of this name. Experiments are not searched, because they only refer to
+/// Path of the first key with this name. Experiments are not searched, because they only refer to
 /// keys of other sections.
 fn path_to(node: &Node, key: &str) -> Option<String> {
     let entries = || {
@@ -217,7 +216,7 @@ fn path_to(node: &Node, key: &str) -> Option<String> {
     own.or_else(below).or_else(members)
 }
 
-/// Whether a text is the name of a single parameter, and not an expression over parameters.
+/// Whether a text is the name of a single parameter, and no expression.
 fn is_parameter(text: &str) -> bool {
     let name = text.strip_prefix('$').unwrap_or_default();
     !name.is_empty()
@@ -226,18 +225,18 @@ fn is_parameter(text: &str) -> bool {
             .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// One point of an experiment's sweeps: its position and its assignments.
+/// One point of an experiment's sweeps: its x values and its assignments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweptPoint {
-    /// `(x_name, x)`, with the x as written in the file.
+    /// Names and values of x, with the values as written in the file.
     pub point: Vec<(String, Node)>,
     /// The assignments of the point.
     pub settings: Vec<Setting>,
 }
 
-/// Every combination of an experiment's sweeps, the last one varying fastest. One empty point if
-/// there is no sweep. Points are computed on request, so that memory does not depend on their
-/// number.
+/// All points of an experiment: every combination of its sweeps, of which the last varies fastest.
+/// Without sweeps there is one empty point. Points are computed on request, so memory does not
+/// depend on their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Points {
     /// Number of points of each sweep.
@@ -245,11 +244,11 @@ pub struct Points {
 }
 
 impl Points {
-    /// The points of an experiment that was decoded without fault, so that the shapes are known.
-    /// `path` is its path, for error messages.
+    /// Points of an experiment that was decoded without errors, so that its sweeps have the right
+    /// form. `path` is the path of the experiment, for error messages.
     ///
     /// # Errors
-    /// Sweeps without points, or with a repeated x; more than [`MAX_POINTS`].
+    /// A sweep has no points, an x is repeated, or there are more than [`MAX_POINTS`] points.
     pub fn of(experiment: &Node, path: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut counts: Vec<usize> = Vec::new();
         let mut problems = Vec::new();
@@ -283,13 +282,13 @@ impl Points {
         self.counts.iter().product()
     }
 
-    /// The point of the same experiment at an index below [`Self::count`].
+    /// The point with this index, which must be below [`Self::count`].
     pub fn get(&self, experiment: &Node, place: usize) -> SweptPoint {
         let mut all = SweptPoint::default();
         let mut within = self.count();
         for (sweep, count) in sweeps(experiment).iter().zip(&self.counts) {
             within /= count;
-            // Each sweep was read without fault before.
+            // Parsing cannot fail, because each sweep was parsed before.
             if let Ok(axis) = Axis::of(sweep, "") {
                 axis.add_to(&mut all, place / within % count);
             }
@@ -302,7 +301,7 @@ impl Points {
         (0..self.count()).map(|place| self.get(experiment, place))
     }
 
-    /// The points of each sweep alone.
+    /// Points of each sweep alone.
     pub fn of_each(&self, experiment: &Node) -> Vec<Vec<SweptPoint>> {
         let axes = sweeps(experiment).iter().zip(&self.counts);
         let axes = axes.filter_map(|(sweep, count)| Some((Axis::of(sweep, "").ok()?, *count)));
@@ -322,7 +321,7 @@ fn sweeps(experiment: &Node) -> &[Node] {
     experiment.get("sweep").map(Node::items).unwrap_or_default()
 }
 
-/// A value of a sweep as text. Equal values give equal texts: 0, 0.0 and -0.0.
+/// An x value as text, for comparison. Equal values have equal texts, such as 0, 0.0 and -0.0.
 fn as_compared(x: &Node) -> String {
     match &x.value {
         NodeValue::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
@@ -334,11 +333,11 @@ fn as_compared(x: &Node) -> String {
 
 /// A parsed sweep.
 struct Axis<'a> {
-    /// The name of its x.
+    /// Name of the x values.
     name: &'a str,
-    /// The parameter that takes each of the values; `None` if points are listed.
+    /// Parameter that takes each of the values; `None` if points are listed.
     parameter: Option<&'a Node>,
-    /// The points or values; not empty.
+    /// Points or values of the sweep; not empty.
     items: &'a [Node],
 }
 
@@ -381,8 +380,8 @@ impl<'a> Axis<'a> {
 }
 
 impl Axis<'_> {
-    /// Number of points. An x must not be repeated, because tables could not distinguish the two
-    /// points.
+    /// Number of points, after a check for repeated x values. An x must not be repeated, because
+    /// tables could not distinguish the two points.
     fn distinct(&self, path: &str) -> Result<usize, Diagnostic> {
         let mut seen = std::collections::BTreeSet::new();
         for x in self.items.iter().filter_map(|item| self.x(item)) {
@@ -402,7 +401,7 @@ impl Axis<'_> {
         }
     }
 
-    /// Adds the x and the assignments of the item at an index.
+    /// Adds the x and the assignments of the item with this index to a point.
     fn add_to(&self, point: &mut SweptPoint, place: usize) {
         let item = &self.items[place];
         let x = self.x(item).cloned();

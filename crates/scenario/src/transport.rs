@@ -1,5 +1,5 @@
-//! The transport of a flow: a protocol, and its settings as they are written. The vocabulary
-//! provides the available settings.
+//! Transport of a flow: a protocol, and its settings as written. The vocabulary provides the
+//! available settings.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,65 +14,66 @@ use serde_json::{Map, Value, json};
 
 use crate::checker::Checker;
 
-/// The key of the protocol's name.
+/// Key of the protocol.
 const PROTOCOL: &str = "protocol";
-/// Key that names an implementation other than that of this project.
+/// Key of an implementation other than that of this project.
 const STACK: &str = "stack";
-/// The key of the profile's name.
+/// Key of the profile.
 const PROFILE: &str = "profile";
-/// The table of switches.
+/// Key of the table of switches.
 pub const SWITCHES: &str = "switches";
 
-/// A protocol and its settings.
+/// A protocol and its settings, as written in a spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Transport {
-    /// Name: `sctp`, `tcp`, `udp`.
+    /// Name of the protocol: `sctp`, `tcp`, `udp`.
     pub protocol: String,
-    /// The remaining keys in their written form; switches may be in the table [`SWITCHES`].
+    /// All other keys as written; switches may be in the table [`SWITCHES`].
     #[serde(flatten)]
     pub settings: BTreeMap<String, Value>,
 }
 
-/// A transport that a spec can name: its settings, and its properties for the grammar.
+/// A transport that a spec can name, with its settings and other properties.
 #[derive(Clone, Debug)]
 pub struct TransportKind {
-    /// The name in specs: of the protocol, or of the stack.
+    /// Name of the transport in specs, which is that of the protocol or of the stack.
     pub name: &'static str,
-    /// Name of another implementation of the protocol, which a spec selects by `stack`.
+    /// Name of the protocol, if the transport is another implementation of it, which specs select
+    /// by `stack`.
     pub stack_of: Option<&'static str>,
-    /// One-line description.
+    /// Description, one line.
     pub about: &'static str,
-    /// Profiles, the default first; empty if the transport has no profiles.
+    /// Profiles, with the default profile first; empty if the transport has none.
     pub profiles: &'static [&'static str],
-    /// Settings in groups, switches aside.
+    /// Settings without the switches, in groups.
     pub settings: &'static [&'static [Setting]],
-    /// The switches of its profiles. Switches may be written next to the settings, or in the table
-    /// [`SWITCHES`].
+    /// Switches, whose defaults depend on the profile. They may be written among the settings, or
+    /// in the table [`SWITCHES`].
     pub switches: &'static [Setting],
-    /// Default of a setting or switch under a profile, by name.
+    /// Returns the default of a setting or switch in a profile.
     pub fallback: fn(profile: &str, setting: &str) -> Option<String>,
-    /// Whether the transport preserves message boundaries, for messages up to the receive buffer;
-    /// otherwise it delivers a stream of bytes.
+    /// Whether the transport preserves the boundaries of messages, up to the size of the receive
+    /// buffer. Otherwise it delivers a byte stream.
     pub messages: bool,
-    /// Whether the transport has a single stream, so that a workload cannot choose among streams.
+    /// Whether the transport has only one stream, so that a workload cannot choose a stream.
     pub one_stream: bool,
     /// Whether a flow may use several paths at the same time.
     pub multihoming: bool,
-    /// Whether the transport has a window, which paces a bulk workload.
+    /// Whether the transport has a window, which limits a bulk workload.
     pub window: bool,
-    /// Requests may be answered.
+    /// Whether the receiver can answer requests.
     pub answers: bool,
-    /// Maximum size of a message in bytes, if it is limited.
+    /// Maximum size of a message in bytes; `None` if it is unlimited.
     pub largest_message: Option<u64>,
-    /// Packets show which of them carry data.
+    /// Whether packets show if they carry data.
     pub shows_data: bool,
-    /// The probes that the transport records, if known; other probes would have no samples.
+    /// Probes that the transport records, if known; a record of another probe would be empty.
     pub probes: Option<&'static [Probe]>,
-    /// The feature that this build lacks and the transport needs.
+    /// Feature that the transport requires and that this build does not have.
     pub absent: Option<&'static str>,
 }
 
-/// Error text for a transport that this build does not contain.
+/// Error message for a transport that this build does not include.
 pub fn not_compiled(name: &str, feature: &str) -> String {
     format!(
         "found {name:?}, which is not compiled in; it needs the feature `{feature}` of anabranch-engine or anabranch-cli: cargo install --locked --path crates/cli --features {feature}"
@@ -80,7 +81,7 @@ pub fn not_compiled(name: &str, feature: &str) -> String {
 }
 
 impl TransportKind {
-    /// A transport with this name, without settings, that sends datagrams without a window; other
+    /// Creates a transport without settings, which sends datagrams without a window. Other
     /// properties are set by struct update.
     pub const fn new(name: &'static str, about: &'static str) -> Self {
         Self {
@@ -103,7 +104,7 @@ impl TransportKind {
         }
     }
 
-    /// Name as the subject of a sentence and in titles.
+    /// Title of the transport, which is also the subject of sentences.
     pub fn title(&self) -> String {
         match self.stack_of {
             Some(_) => self.name.to_owned(),
@@ -111,7 +112,7 @@ impl TransportKind {
         }
     }
 
-    /// The reason why the transport does not record a probe, if it does not.
+    /// Reason why the transport does not record a probe; `None` if it records it.
     pub fn refuses(&self, probe: Probe) -> Option<String> {
         let told = self.probes.filter(|told| !told.contains(&probe))?;
         let told: Vec<String> = told.iter().map(|it| format!("`{}`", it.name())).collect();
@@ -123,7 +124,7 @@ impl TransportKind {
         ))
     }
 
-    /// Whether a written transport is of this kind.
+    /// Whether a transport in a spec is of this kind.
     pub fn is_of(&self, written: &Transport) -> bool {
         match self.stack_of {
             Some(protocol) => written.protocol == protocol && written.stack() == Some(self.name),
@@ -131,22 +132,22 @@ impl TransportKind {
         }
     }
 
-    /// Settings, switches aside.
+    /// All settings without the switches.
     pub fn own(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         self.settings.iter().copied().flatten()
     }
 
-    /// All settings, then all switches.
+    /// All settings, followed by all switches.
     pub fn all(&self) -> impl Iterator<Item = &'static Setting> + use<> {
         self.own().chain(self.switches)
     }
 
-    /// The setting or switch of that name.
+    /// The setting or switch named `name`.
     pub fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.all().find(|setting| setting.name == name)
     }
 
-    /// The JSON Schema of its table.
+    /// JSON Schema of the transport's table.
     pub fn json_schema(&self) -> Value {
         let mut properties = Map::new();
         let protocol = self.stack_of.unwrap_or(self.name);
@@ -190,13 +191,13 @@ impl TransportKind {
         })
     }
 
-    /// The default in words; if profiles differ, the default of each profile with its name.
+    /// Default of a setting in words. If it differs between profiles, the default of each profile.
     pub fn fallback_text(&self, setting: &Setting) -> Option<String> {
         let section = self.section("", "", &[]);
         Some(section.default_of(setting)).filter(|text| !text.is_empty())
     }
 
-    /// Some settings as a section of the manual.
+    /// A section of the manual about some of the settings.
     pub fn section<'a>(
         &'a self,
         title: &'a str,
@@ -218,17 +219,17 @@ impl TransportKind {
 }
 
 impl Transport {
-    /// The profile's name, if one is named.
+    /// Name of the profile, if the spec contains one.
     pub fn profile(&self) -> Option<&str> {
         self.settings.get(PROFILE).and_then(Value::as_str)
     }
 
-    /// The name of another implementation of the protocol, if one is named.
+    /// Name of the stack, if the spec contains one.
     pub fn stack(&self) -> Option<&str> {
         self.settings.get(STACK).and_then(Value::as_str)
     }
 
-    /// Settings and switches as they were given: key below the transport, name, value.
+    /// Settings and switches as written: key below the transport, name, and value.
     fn given(&self) -> impl Iterator<Item = (String, &str, &Value)> {
         let switches = self.settings.get(SWITCHES).and_then(Value::as_object);
         let switches = switches.into_iter().flatten();
@@ -240,7 +241,7 @@ impl Transport {
             .chain(switches.map(|(key, value)| (format!("{SWITCHES}.{key}"), key.as_str(), value)))
     }
 
-    /// The settings and switches of a checked transport with their values.
+    /// Settings and switches of a checked transport, with their values.
     pub fn values<'a>(
         &'a self,
         kind: &'a TransportKind,
@@ -251,7 +252,7 @@ impl Transport {
         })
     }
 
-    /// The key of a setting or switch below the transport.
+    /// Key of a setting or switch below the transport, as written.
     pub fn key_of(&self, name: &str) -> String {
         let mut given = self.given();
         let found = given.find(|(_, known, _)| *known == name);
@@ -304,7 +305,7 @@ impl Transport {
         }
     }
 
-    /// Reports an error in the name of the protocol, or of the stack.
+    /// Reports an error in the name of the protocol or of the stack.
     fn check_name(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
         let mut protocols = kinds.iter().filter(|kind| kind.stack_of.is_none());
         if !protocols.clone().any(|kind| kind.name == self.protocol) {
@@ -331,7 +332,7 @@ impl Transport {
         c.not_among(&path, &message, name, stacks);
     }
 
-    /// The setting with this key, or else the list of existing settings.
+    /// The setting with this key; otherwise reports the key with the names of all settings.
     fn setting_at(
         &self,
         kind: &TransportKind,
@@ -407,7 +408,7 @@ impl JsonSchema for Transport {
         "Transport".into()
     }
 
-    /// Without a vocabulary; [`crate::schema::json_schema`] puts the settings in.
+    /// Schema without settings, which [`crate::schema::json_schema`] adds from the vocabulary.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "object", "required": [PROTOCOL] })
     }

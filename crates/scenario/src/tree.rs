@@ -1,4 +1,4 @@
-//! A TOML file as a tree in which every value has its source position.
+//! Tree of a TOML file, in which every value has its source position.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,54 +6,54 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostic::Diagnostic;
 use crate::source_span::SourceSpan;
 
-/// A value with its source position.
+/// A value of a spec with its source position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Source position.
+    /// Source position of the value.
     pub place: SourceSpan,
     /// The value.
     pub value: NodeValue,
 }
 
-/// A value.
+/// A value of a TOML file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeValue {
     /// Text.
     Text(String),
     /// A whole number.
     Integer(i64),
-    /// A number.
+    /// A number with a fraction.
     Float(f64),
     /// A boolean.
     Boolean(bool),
     /// An array.
     Array(Vec<Node>),
-    /// A table; its entries are in the order of the file.
+    /// A table, with its entries in the order of the file.
     Table(Vec<TableEntry>),
 }
 
-/// A key and its value.
+/// A key of a table, with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableEntry {
     /// The key.
     pub key: String,
     /// Source position of the key.
     pub key_place: SourceSpan,
-    /// Value.
+    /// Value of the key.
     pub node: Node,
 }
 
-/// The keys that can hold the name of an item of a list, in order of precedence.
+/// Keys that may contain the name of a list item, in order of precedence.
 pub(crate) const OWN_NAMES: [&str; 2] = ["name", "id"];
 
 impl Node {
     /// Parses a TOML document.
     ///
     /// # Errors
-    /// Every fault of syntax.
+    /// All syntax errors.
     pub fn parse(text: &str) -> Result<Node, Vec<Diagnostic>> {
         let (table, errors) = DeTable::parse_recoverable(text);
-        // Only the first error is kept, because the others are mostly consequences of it.
+        // Only the first error is kept, because the others are usually consequences of it.
         let mut problems: Vec<Diagnostic> = errors
             .iter()
             .take(1)
@@ -77,17 +77,17 @@ impl Node {
         }
     }
 
-    /// Parses the value of a `--set key=value` argument as TOML, or else as text.
+    /// Parses the value of a `--set key=value` argument: as TOML if possible, otherwise as text.
     ///
     /// # Errors
-    /// A list or a table that contains a value not allowed in a file.
+    /// A list or table that contains a value that is not allowed in a spec.
     pub fn parse_argument(key: &str, text: &str, number: usize) -> Result<Node, Diagnostic> {
         let place = SourceSpan::Argument(number);
         let mut problems = Vec::new();
         let value = DeValue::parse(text).ok();
         let node = value.and_then(|value| value_node(&value, key, &mut problems));
-        // An invalid TOML value, or a TOML type that specs do not use, may be meant as text; a list
-        // or table that contains one may not.
+        // An invalid TOML value, or a value of a type that specs do not use, may be intended as
+        // text. A list or table with such a value is an error.
         let mut node = match (node, problems.into_iter().next()) {
             (Some(_), Some(problem)) => return Err(Diagnostic { place, ..problem }),
             (Some(node), None) => node,
@@ -100,7 +100,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Sets the source position of this value and of all values inside.
+    /// Sets the source position of this value and of all values inside it.
     fn move_to(&mut self, place: &SourceSpan) {
         self.place = place.clone();
         match &mut self.value {
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, if this is a table with the key.
+    /// Value of a key, if this is a table that has the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries()
             .iter()
@@ -132,7 +132,7 @@ impl Node {
         }
     }
 
-    /// The entries of a table; empty for any other value.
+    /// Entries of a table; empty for any other value.
     pub fn entries(&self) -> &[TableEntry] {
         match &self.value {
             NodeValue::Table(entries) => entries,
@@ -140,7 +140,7 @@ impl Node {
         }
     }
 
-    /// The items of an array; empty for any other value.
+    /// Items of an array; empty for any other value.
     pub fn items(&self) -> &[Node] {
         match &self.value {
             NodeValue::Array(items) => items,
@@ -148,7 +148,7 @@ impl Node {
         }
     }
 
-    /// The text, if this is text.
+    /// The text, if the value is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             NodeValue::Text(text) => Some(text),
@@ -156,7 +156,7 @@ impl Node {
         }
     }
 
-    /// The name of a table: its `name` or `id`.
+    /// Name of a table: the value of its key `name` or `id`.
     pub fn own_name(&self) -> Option<&str> {
         OWN_NAMES
             .iter()
@@ -164,8 +164,7 @@ impl Node {
             .and_then(Node::text)
     }
 
-    /// Whether two trees have equal contents, regardless of source positions and of the order of
-    /// keys.
+    /// Whether two trees have equal contents; source positions and the order of keys are ignored.
     pub fn says_what(&self, other: &Node) -> bool {
         match (&self.value, &other.value) {
             (NodeValue::Array(one), NodeValue::Array(two)) => {
@@ -201,7 +200,7 @@ impl Node {
         }
     }
 
-    /// Writes the text of [`Self::to_json`] in pieces.
+    /// Writes the same text as [`Self::to_json`], in pieces.
     pub fn write_json(&self, write: &mut dyn FnMut(&str)) {
         match &self.value {
             NodeValue::Array(items) => {
@@ -232,7 +231,7 @@ impl Node {
         }
     }
 
-    /// Description of the value in an error message: `"2 Mbit/s"`, `17`, `a table`.
+    /// Description of the value for an error message: `"2 Mbit/s"`, `17`, `a table`.
     pub fn describe(&self) -> String {
         match &self.value {
             NodeValue::Text(text) => format!("{text:?}"),
@@ -245,8 +244,8 @@ impl Node {
         }
     }
 
-    /// The path of an item: `link` + 2 is `link.satellite` if the item has that name, else
-    /// `link[2]`.
+    /// Path of a list item: `link.satellite` if the item has the name `satellite`, otherwise with
+    /// its index, as in `link[2]`.
     pub fn item_path(path: &str, index: usize, item: &Node) -> String {
         match item.own_name() {
             Some(name) if !name.starts_with('$') => format!("{path}.{name}"),
@@ -254,7 +253,7 @@ impl Node {
         }
     }
 
-    /// The path of an entry.
+    /// Path of a key.
     pub fn key_path(path: &str, key: &str) -> String {
         if path.is_empty() {
             key.to_owned()

@@ -1,19 +1,19 @@
-//! Units of probes, and the units available to tables and figures.
+//! Units of probes, and units that tables and figures can show.
 
 use anabranch_transport::Probe;
 
 use crate::measure::{CONSTELLATION_PROBES, LinkProbe};
 
-/// The only probe of a flow that belongs to no transport and has samples with a unit.
+/// Name of the only probe of a flow that is computed by the engine.
 const GOODPUT: &str = "goodput";
 
-/// Units that a curve or a row may request.
+/// Units that a curve or a row may have.
 pub const UNITS: &[&str] = &[
     "bytes", "segments", "streams", "KiB", "MiB", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "packets",
     "s", "ms", "us", "1", "%",
 ];
 
-/// Conversions: own unit, shown unit, and the number of own units in one shown unit.
+/// Conversions: original unit, shown unit, and the number of original units in one shown unit.
 const CONVERSIONS: &[(&str, &str, f64)] = &[
     ("bytes", "KiB", 1024.0),
     ("bytes", "MiB", 1_048_576.0),
@@ -29,7 +29,7 @@ const CONVERSIONS: &[(&str, &str, f64)] = &[
     ("1", "%", 1e-2),
 ];
 
-/// Number of units `own` in one unit `shown`; `None` if they are not convertible.
+/// Number of units `own` in one unit `shown`; `None` if they cannot be converted.
 pub fn divisor(own: &str, shown: &str) -> Option<f64> {
     if own == shown {
         return Some(1.0);
@@ -39,8 +39,8 @@ pub fn divisor(own: &str, shown: &str) -> Option<f64> {
     found.map(|(_, _, divisor)| *divisor)
 }
 
-/// Number of units `to` in one unit `from`: 1000 for Mbit/s in kbit/s; `None` if they are not
-/// convertible.
+/// Number of units `to` in one unit `from`, such as 1000 for Mbit/s and kbit/s; `None` if they
+/// cannot be converted.
 pub fn factor(from: &str, to: &str) -> Option<f64> {
     let bases = CONVERSIONS.iter().map(|(own, ..)| *own);
     let through = |base| Some(divisor(base, from)? / divisor(base, to)?);
@@ -50,19 +50,19 @@ pub fn factor(from: &str, to: &str) -> Option<f64> {
     }
 }
 
-/// The units into which a quantity of any unit can be converted, in order of declaration.
+/// All units to which a quantity in `unit` can be converted, in order of declaration.
 pub fn alike(unit: &str) -> impl Iterator<Item = &'static str> {
     let others = UNITS.iter().copied();
     others.filter(move |other| factor(unit, other).is_some())
 }
 
-/// The units in which a quantity of the unit `own` can be shown, its own first.
+/// Units in which a quantity of the unit `own` can be shown, with `own` first.
 pub fn shown_for(own: &str) -> impl Iterator<Item = &str> {
     let others = CONVERSIONS.iter().filter(move |(from, ..)| *from == own);
     std::iter::once(own).chain(others.map(|(_, to, _)| *to))
 }
 
-/// The unit of a recorded probe of a flow or a link.
+/// Unit of a recorded probe of a flow or a link.
 pub fn of_probe(probe: &str) -> &'static str {
     if let Some(probe) = Probe::from_name(probe) {
         return probe.unit();

@@ -1,4 +1,5 @@
-//! Checks beyond the types: existing and unique names, matching counts, order.
+//! Checks of a decoded spec beyond its types: names exist and are unique, counts match, times are
+//! in order.
 
 mod addresses;
 mod claim;
@@ -34,11 +35,12 @@ use link::check_link;
 use measure::check_measures;
 use names::{check_flow_name, check_link_name, check_node};
 
-/// Maximum number of flows in a world, all members counted, because each uses two ports.
+/// Maximum number of flows in a world, including all members of groups, because each flow uses two
+/// ports.
 pub const MAX_FLOWS: u64 = 10_000;
 
-/// Checks a decoded spec against the tree that it was decoded from, and its names against a
-/// vocabulary.
+/// Checks a decoded spec, and its names against a vocabulary. `root` is the tree from which it was
+/// decoded, for source positions.
 pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Diagnostic> {
     let mut checker = Checker::new(root);
     let c = &mut checker;
@@ -89,7 +91,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Di
     checker.into_problems()
 }
 
-/// Checks the name of the spec and the names of its parts, which must be unique.
+/// Checks the name of the spec, and the names of its parts, which must be unique.
 fn check_names(c: &mut Checker<'_>, spec: &Spec) {
     c.name("name", &spec.name);
     c.distinct(
@@ -178,7 +180,7 @@ fn check_flow(
         }
     }
     if flow.pairs.is_some() && flow.matrix.is_empty() {
-        // The resolution has reported the fault.
+        // Resolving the pairs has already reported the error.
     } else if flow.from == flow.to && flow.pairs.is_none() {
         c.problem(
             &format!("{path}.to"),
@@ -240,7 +242,7 @@ fn check_resume(c: &mut Checker<'_>, flow: &Flow, path: &str) {
     }
 }
 
-/// Whether links connect one node to another, with each group taken as one node.
+/// Whether a path of links connects two nodes, if each group is treated as one node.
 fn joined(spec: &Spec, from: &str, to: &str) -> bool {
     let group = |name: &'_ str| NodeName::split(name).0.to_owned();
     let (from, to) = (group(from), group(to));
@@ -369,7 +371,7 @@ fn check_constellation_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: 
     }
 }
 
-/// Checks that the transport of a recorded flow supports the recorded probes.
+/// Checks that the transport of a recorded flow has the recorded probes.
 fn check_told(
     c: &mut Checker<'_>,
     spec: &Spec,

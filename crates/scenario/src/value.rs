@@ -1,4 +1,4 @@
-//! Values as written in a spec, and the points of sweeps.
+//! Values as written in a spec, and points of sweeps.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The value of a sweep's x, or of a parameter, as written in the spec.
+/// Value of an x or of a parameter, as written in the spec.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Value {
     /// A whole number.
     Integer(i64),
-    /// A number.
+    /// A number with a fraction.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
-    /// Text, which may be a quantity with its unit.
+    /// A text, which may be a quantity with its unit.
     Text(String),
 }
 
-// Implemented by hand because the derived code tries one variant after the other and formats an
-// error for each mismatch, which takes half of the time to read a record of a run.
+// Implemented by hand, because the derived code tries one variant after the other and formats an
+// error for each mismatch. That takes half of the time for reading a record of a run.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(AnyValue)
@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    /// Whether the two values are the same x. Integers and fractions are compared by value.
+    /// Whether two values are the same x. Numbers are compared by value, so 1 equals 1.0.
     pub fn is_same(&self, other: &Value) -> bool {
         match (self.as_f64(), other.as_f64()) {
             (Some(left), Some(right)) => left == right,
@@ -93,8 +93,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// The position of a unit of work in an experiment's sweeps: one entry for each sweep, `(x_name,
-/// x)`. Empty for an experiment without sweeps.
+/// x values of a point: one entry `(x_name, x)` for each sweep of the experiment. Empty for an
+/// experiment without sweeps.
 pub type Point = Vec<(String, Value)>;
 
 #[cfg(test)]

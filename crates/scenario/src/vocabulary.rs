@@ -1,6 +1,6 @@
-//! The names that a spec may use in addition to the grammar's keywords: kinds, profiles, switches
-//! and algorithms of transports, parameters of radio media. The crate that runs specs implements
-//! the vocabulary; the grammar only queries it.
+//! Vocabulary: the names that a spec may use in addition to the keywords of the grammar, such as
+//! kinds, profiles, switches and algorithms of transports, and parameters of radio media. The crate
+//! that runs specs implements the vocabulary, and the grammar queries it.
 
 use anabranch_settings::Kinds;
 
@@ -9,46 +9,47 @@ use crate::measure::Metric;
 use crate::transport::{Transport, TransportKind};
 use crate::wifi::Wifi;
 
-/// The name of a measure's values in the results.
+/// Name and unit of a measure's value in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureName {
-    /// The subject of the measure.
+    /// Subject of the measure.
     pub series: String,
-    /// The metric.
+    /// Name of the metric.
     pub metric: String,
-    /// The unit of its values.
+    /// Unit of the value.
     pub unit: String,
 }
 
-/// The kinds that a program can run. Whether a combination of valid parts is valid is checked when
+/// The names and kinds that a program supports. Combinations of valid parts are checked later, when
 /// the spec is resolved.
 pub trait Vocabulary: Sync {
-    /// The kinds of a family, by its [`KindFamily::NAME`](crate::kind_choice::KindFamily::NAME).
+    /// Kinds of the family with this [`KindFamily::NAME`](crate::kind_choice::KindFamily::NAME).
     fn kinds(&self, family: &str) -> &dyn Kinds;
 
-    /// The probes that can be recorded of a flow, by their names.
+    /// Names of the probes that can be recorded of a flow.
     fn probes(&self) -> Vec<&'static str>;
 
-    /// The transports, with their settings.
+    /// All transports, with their settings.
     fn transports(&self) -> Vec<&'static TransportKind>;
 
-    /// The transport of a flow, if it is known.
+    /// Kind of a flow's transport; `None` if it is unknown.
     fn transport(&self, transport: &Transport) -> Option<&'static TransportKind> {
         let mut kinds = self.transports().into_iter();
         kinds.find(|kind| kind.is_of(transport))
     }
 
-    /// The kinds of proxies, by their names.
+    /// Names of the kinds of proxies.
     fn proxies(&self) -> Vec<&'static str>;
 
-    /// The names of a measure's values in the results. Empty if the measure cannot be computed.
+    /// Names and units of a measure's values in the results. Empty if the measure cannot be
+    /// computed.
     fn measure_names(&self, metric: &Metric) -> Vec<MeasureName>;
 
-    /// Checks the parameters of a cell's medium against one another and against those of its set.
+    /// Checks the parameters of a cell's medium for consistency, together with those of its set.
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str);
 }
 
-/// The names of the transports with a property, as in messages: `TCP or SCTP`.
+/// Names of the transports with a property, for messages: `TCP or SCTP`.
 pub fn names_of(vocabulary: &dyn Vocabulary, holds: fn(&TransportKind) -> bool) -> String {
     let kinds = vocabulary.transports().into_iter();
     let names = kinds.filter(|kind| holds(kind)).map(|kind| kind.title());

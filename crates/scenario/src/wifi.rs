@@ -8,59 +8,60 @@ use crate::constellation::{Class, Constellation};
 use crate::quantity::{Amount, Frequency, Length, Power, Rate, Size, Span};
 use crate::world::Link;
 
-/// An 802.11 cell. Each station has a wireless link to the access point, and all share one medium.
-/// The links have the name of the cell; if there are several stations, they are its members in the
-/// order of the file. Forward is from the access point.
+/// An 802.11 cell. Each station has a wireless link to the access point, and all these links share
+/// one medium. The links form a group with the name of the cell, in the order of the stations; a
+/// cell with one station has a single link. The forward direction starts at the access point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wifi {
-    /// Name.
+    /// Name of the cell, and of its links.
     pub name: String,
-    /// Named set of parameters to start from.
+    /// Named set of parameters from which the cell starts.
     #[serde(default)]
     pub set: ParameterSet,
     /// Parameters that differ from the set.
     #[serde(default)]
     pub parameters: Overrides,
-    /// The access point, at which every link of the cell ends. It forwards packets between the cell
-    /// and its other links.
+    /// Access point, at which every link of the cell ends. It forwards packets between the cell and
+    /// its other links.
     pub access_point: Station,
-    /// The stations besides the access point; at least one.
+    /// Stations in addition to the access point; at least one.
     #[serde(rename = "station")]
     pub stations: Vec<Station>,
 }
 
-/// A node as a station.
+/// A node that is a station of the cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Station {
-    /// The node, or a member of a group: `laptop[0]`.
+    /// Name of the node, or of a member of a group: `laptop[0]`.
     pub node: String,
-    /// Position: distance to the east and to the north of a common origin.
+    /// Position: distances to the east and to the north of a common origin.
     pub at: [Length; 2],
 }
 
 /// A named set of parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ParameterSet {
-    /// IEEE 802.11b with long preambles and the defaults of the standard.
+    /// IEEE 802.11b with long preambles, and the defaults of the standard.
     #[default]
     #[serde(rename = "802.11b")]
     Ieee80211b,
-    /// The listing in the thesis of Rafiq (2007), completed by the defaults of ns-2.35. This set
-    /// differs from 802.11b as listed in `anabranch_sim::wifi::Parameters::rafiq2007`: for example,
-    /// an RTS precedes every frame.
+    /// The listing in Rafiq's thesis (2007), completed with the defaults of ns-2.35. It differs
+    /// from 802.11b as documented at `anabranch_sim::wifi::Parameters::rafiq2007`; for example,
+    /// every data frame is preceded by an RTS.
     #[serde(rename = "rafiq2007")]
     Rafiq2007,
 }
 
-/// Medium access of a frame that finds an idle medium and no backoff in progress.
+/// Access to the medium for a frame that arrives while the medium is idle and no backoff is in
+/// progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleAccessRule {
-    /// DIFS of an idle medium, which may be over already.
+    /// The frame is sent when the medium has been idle for DIFS, which may already be the case.
     Immediate,
-    /// DIFS from the arrival of the frame, and a backoff.
+    /// The frame is sent after DIFS from its arrival and a backoff.
     Backoff,
 }
 
@@ -68,45 +69,46 @@ pub enum IdleAccessRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterErrorRule {
-    /// The station waits EIFS in place of DIFS.
+    /// The station waits for EIFS in place of DIFS.
     EifsInsteadOfDifs,
-    /// The station waits EIFS, then DIFS.
+    /// The station waits for EIFS, and then for DIFS.
     EifsThenDifs,
 }
 
-/// Range of backoffs.
+/// Range from which a backoff is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backoff {
-    /// 0 to CW.
+    /// From 0 to CW, both included.
     ThroughWindow,
-    /// 0 to CW - 1.
+    /// From 0 to CW - 1, both included.
     BelowWindow,
 }
 
-/// Response timeout of a sender for a CTS or an ACK.
+/// Time for which a sender waits for a CTS or an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseTimeoutRule {
-    /// SIFS, a slot, and the response's preamble and header.
+    /// SIFS, a slot, and the preamble and header of the response.
     Header,
     /// SIFS, the whole response, and `timeout_slack`.
     WholeFrame,
 }
 
-/// Decrease of power with distance.
+/// Dependence of received power on distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PropagationLaw {
-    /// With the square of the distance.
+    /// Power decreases with the square of the distance.
     FreeSpace,
-    /// With the square up to the crossover distance, and with the fourth power beyond.
+    /// Power decreases with the square of the distance up to the crossover distance, and with the
+    /// fourth power beyond it.
     TwoRayGround,
 }
 
 macro_rules! overrides {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty;)+) => {
-        /// Parameters that replace those of the set.
+        /// Parameters that differ from those of the set.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Overrides {
@@ -122,38 +124,38 @@ macro_rules! overrides {
 overrides! {
     /// Duration of a slot of the backoff.
     slot: Span;
-    /// Time before a response (SIFS).
+    /// Gap before a response (SIFS).
     sifs: Span;
-    /// Time after which a carrier is detected.
+    /// Time that a carrier must last before a station detects it.
     cca_time: Span;
     /// Minimum contention window, in slots.
     cw_min: u32;
     /// Maximum contention window, in slots.
     cw_max: u32;
-    /// Range of backoffs.
+    /// Range from which a backoff is drawn.
     backoff_range: Backoff;
-    /// Medium access of a frame that finds an idle medium.
+    /// Access to the medium for a frame that arrives while the medium is idle.
     idle_access: IdleAccessRule;
     /// Behaviour of a station after a frame that it could not decode.
     after_error: AfterErrorRule;
-    /// Response timeout of a sender.
+    /// Time for which a sender waits for a response.
     response_timeout: ResponseTimeoutRule;
     /// With `response_timeout = "whole-frame"`: time by which the timeout exceeds the duration of
     /// the response.
     timeout_slack: Span;
-    /// Bits of the PLCP preamble.
+    /// Length of the PLCP preamble, bits.
     preamble_bits: u32;
-    /// Bits of the PLCP header.
+    /// Length of the PLCP header, bits.
     plcp_header_bits: u32;
-    /// Rate of preamble and header.
+    /// Rate of the PLCP preamble and header.
     plcp_rate: Rate;
     /// Rate of data frames.
     data_rate: Rate;
     /// Rate of RTS, CTS and ACK.
     basic_rate: Rate;
-    /// Air times are whole multiples of this.
+    /// The air time of a frame is rounded up to a multiple of this time.
     air_time_unit: Span;
-    /// Bytes that a data frame has in addition to its packet.
+    /// Bytes that a data frame adds to its packet.
     data_overhead: Size;
     /// Size of an RTS.
     rts_size: Size;
@@ -163,19 +165,19 @@ overrides! {
     ack_size: Size;
     /// Data frames above this size are preceded by an RTS; with `"0 B"` all data frames are.
     rts_threshold: Size;
-    /// Maximum attempts for an RTS, or for a data frame without one.
+    /// Maximum number of attempts for an RTS, or for a data frame without RTS.
     short_retry_limit: u32;
-    /// Maximum attempts for a data frame with an RTS.
+    /// Maximum number of attempts for a data frame with RTS.
     long_retry_limit: u32;
     /// Maximum packet size.
     longest_packet: Size;
-    /// Limit of the interface queue of a station, which includes the packet in transmission: `"50
+    /// Limit of the interface queue of a station, including the packet in transmission: `"50
     /// packets"`.
     queue: Amount;
-    /// Processing time of the layer above for each packet, at each end.
+    /// Processing time of the layer above for each packet, at the sender and at the receiver.
     link_layer_delay: Span;
-    /// Bytes that the routing of a station adds to each packet that it originates, on the whole
-    /// path.
+    /// Bytes that the routing of a station adds to each packet that it originates, on all links of
+    /// the path.
     routing_header: Size;
     /// Transmit power: `"100 mW"`.
     transmit_power: Power;
@@ -185,7 +187,8 @@ overrides! {
     receive_threshold: Power;
     /// Minimum power at which a signal is detected.
     carrier_sense_threshold: Power;
-    /// Minimum ratio of the power of a frame to the sum of all others at which it can be decoded.
+    /// Minimum ratio of the power of a frame to the sum of all other signals at which the frame can
+    /// be decoded.
     capture_ratio: f64;
     /// Gain of the transmitting antenna.
     transmit_gain: f64;
@@ -195,12 +198,12 @@ overrides! {
     antenna_height: Length;
     /// System loss, as a ratio of at least 1.
     system_loss: f64;
-    /// Decrease of power with distance.
+    /// Dependence of received power on distance.
     propagation: PropagationLaw;
 }
 
 impl Wifi {
-    /// The node of the access point, followed by those of the stations.
+    /// Name of the access point, followed by those of the stations.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.access_point)
             .chain(&self.stations)
@@ -208,19 +211,19 @@ impl Wifi {
     }
 }
 
-/// A link of a world: a wire, a cell, or the links of a constellation.
+/// A link of a world: a wire, a cell, or a class of links of a constellation.
 #[derive(Clone, Copy, Debug)]
 pub enum LinkMedium<'a> {
-    /// A wire or a group of wires.
+    /// A wire, or a group of wires.
     Wire(&'a Link),
-    /// A cell.
+    /// The links of a wireless cell.
     Air(&'a Wifi),
-    /// The links of a class of a constellation.
+    /// The links of one class of a constellation.
     Beam(&'a Constellation, Class),
 }
 
 impl<'a> LinkMedium<'a> {
-    /// Name.
+    /// Name of the link or of its group.
     pub fn name(self) -> &'a str {
         match self {
             LinkMedium::Wire(link) => &link.name,

@@ -1,4 +1,4 @@
-//! The world of a spec: nodes, links, queues and losses.
+//! World of a spec: nodes, links, queues and losses.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::quantity::{Count, Probability, Size, Span};
 use crate::rates::RateOverTime;
 use crate::transport::Transport;
 
-/// Duration and other properties of the whole simulation.
+/// Properties of the whole simulation, such as its duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// Duration of a run, in simulated time.
     pub duration: Span,
-    /// Compute and check the checksums of SCTP and TCP. Off by default, because links do not damage
-    /// packets; captures and links with `corrupt` turn it on.
+    /// Compute and verify the checksums of SCTP and TCP. Off by default, because links do not
+    /// damage packets; captures and links with `corrupt` enable it.
     #[serde(default)]
     pub checksum: bool,
     /// Routing over constellations. Default: `"least-delay"`, computed every 100 ms.
@@ -27,18 +27,18 @@ pub struct World {
     pub routing: Option<MovingRouting>,
 }
 
-/// A host or a router, or a group of them.
+/// A host or a router, or a group of such nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// Name.
+    /// Name of the node.
     pub name: String,
-    /// Number of nodes. With more than one, they are members of a group; 0 removes the node.
+    /// Number of nodes. If it is more than one, they are members of a group; 0 removes the node.
     #[serde(default)]
     pub count: Count,
-    /// Addresses of its interfaces, by the names of their links: `{ dsl = "192.0.2.1", lte =
-    /// "198.51.100.7, 2001:db8::7" }`. Default: one network for each path of a flow with several
-    /// paths, otherwise one for each link.
+    /// Addresses of the node's interfaces, by the names of their links: `{ dsl = "192.0.2.1", lte =
+    /// "198.51.100.7, 2001:db8::7" }`. Default: addresses of one network for each path of a flow
+    /// with several paths, and otherwise of one network for each link.
     #[serde(default)]
     pub addresses: BTreeMap<String, Addresses>,
     /// Proxy for packets that the node forwards: `{ kind = "split-tcp" }`.
@@ -47,18 +47,18 @@ pub struct Node {
 }
 
 /// A proxy at a node. `split-tcp` splits TCP connections (RFC 3135): it answers each host in place
-/// of the other host, and has a separate connection to each host.
+/// of the other host, and has a separate connection to each of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proxy {
-    /// Kind: `split-tcp`, or `none`.
+    /// Kind of the proxy: `split-tcp`, or `none`.
     pub kind: String,
     /// Maximum number of bytes, per connection and direction, that the proxy has received from one
-    /// host and the other host has not acknowledged. If the buffer is full, the proxy closes its
-    /// advertised window.
+    /// host and that the other host has not acknowledged. If the buffer is full, the proxy
+    /// advertises a window of 0.
     #[serde(default = "Proxy::buffer")]
     pub buffer: Size,
-    /// Transport towards the host that opens a connection.
+    /// Transport towards the host that opens the connection.
     #[serde(default = "Proxy::tcp")]
     pub downstream: Transport,
     /// Transport towards the host to which the connection is opened.
@@ -67,7 +67,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Default: a few bandwidth-delay products of a satellite link.
+    /// Default size of the buffer: a few bandwidth-delay products of a satellite link.
     const fn buffer() -> Size {
         Size(1 << 20)
     }
@@ -81,61 +81,62 @@ impl Proxy {
     }
 }
 
-/// A full-duplex link between two nodes, or a group of such links: two groups of equal size are
-/// joined member by member, a group and a single node many to one, and a group with itself as a
-/// chain from each member to the next.
+/// A full-duplex link between two nodes, or a group of such links. Two groups of equal size are
+/// connected member by member. All members of a group are connected to a single node. A group and
+/// itself are connected as a chain, from each member to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Name.
+    /// Name of the link.
     pub name: String,
-    /// The two nodes, or members of a group: `satellite[0]`, `satellite[last]`, `r[1..3]`,
-    /// `r[..last]`. Forward is from the first to the second, in a chain to the higher number.
+    /// The two nodes, or members of groups: `satellite[0]`, `satellite[last]`, `r[1..3]`,
+    /// `r[..last]`. The forward direction is from the first to the second, and in a chain to the
+    /// higher number.
     pub between: [String; 2],
     /// Kind of the link.
     #[serde(default)]
     pub kind: LinkKind,
     /// Bit rate of each direction: `"2 Mbit/s"`, `{ forward = "2 Mbit/s", backward = "128 kbit/s"
-    /// }`, or over time, `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "1 Mbit/s"]], repeat = "20 s"
-    /// }`. The steps can be in a file: `{ trace = "rate.csv" }` has lines `time,rate`; `{
-    /// opportunities = "up.trace" }` has the format of mahimahi, one line with the millisecond for
-    /// each packet of `packet = "1500 B"` that can be sent.
+    /// }`, or steps over time, `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "1 Mbit/s"]], repeat = "20
+    /// s" }`. The steps may be in a file: `{ trace = "rate.csv" }` has lines `time,rate`; `{
+    /// opportunities = "up.trace" }` has the format of mahimahi, with one line for each packet of
+    /// `packet = "1500 B"` that can be sent, and its time in milliseconds.
     pub rate: Directed<RateOverTime>,
     /// One-way propagation delay: `"5 ms"`, steps over time like the rate, or another model, such
     /// as `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`.
     pub delay: Directed<Propagation>,
-    /// Queue of each direction. `"10 packets"` or `"64 KiB"` is drop-tail with that limit, which
-    /// includes the packet in transmission; `{ kind = "codel" }` is another discipline. Default:
-    /// drop-tail without a limit.
+    /// Queue of each direction. `"10 packets"` or `"64 KiB"` is a drop-tail queue with this limit,
+    /// which includes the packet in transmission; `{ kind = "codel" }` is another discipline.
+    /// Default: drop-tail without a limit.
     #[serde(default)]
     pub queue: Directed<Queue>,
-    /// Loss model. Default: no losses.
+    /// Loss model of each direction. Default: no losses.
     #[serde(default)]
     pub loss: Directed<Loss>,
     /// Maximum packet size, including the IP header. Larger packets are dropped with the reason
     /// `too-big`. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<Size>,
-    /// Times from which the MTU has another value, in ascending order: `[["20 s", "1300 B"]]`.
+    /// Changes of the MTU in the order of time, each with its time: `[["20 s", "1300 B"]]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mtu_changes: Vec<(Span, Size)>,
-    /// Times at which the link is down: `[["10 s", "12 s"]]`, including the start and excluding the
-    /// end; `{ forward = [...] }` for one direction. Packets that arrive meanwhile are dropped, as
-    /// are those in the queue or in transmission at the start, with the reason `link-down`. Packets
-    /// in flight arrive.
+    /// Periods in which the link is down, which include their start and exclude their end: `[["10
+    /// s", "12 s"]]`, or `{ forward = [...] }` for one direction. Packets that arrive at the link
+    /// in such a period are dropped with the reason `link-down`, as are packets that are queued or
+    /// in transmission at its start. Packets that are already in flight still arrive.
     #[serde(default)]
     pub down: Directed<Vec<[Span; 2]>>,
-    /// Times at which the link is up, instead of `down`. The link is down at all other times.
+    /// Periods in which the link is up, in place of `down`. The link is down at all other times.
     #[serde(default)]
     pub up: Directed<Vec<[Span; 2]>>,
-    /// Further impairments, for tests.
+    /// Impairments in addition to loss, for tests.
     #[serde(default)]
     pub impairment: Directed<Impairment>,
 }
 
 impl Link {
-    /// The outages of a direction, in order, each as a half-open interval of nanoseconds; the last
-    /// one may be endless ([`u64::MAX`]).
+    /// Outages of a direction, in order. Each is a half-open interval in nanoseconds; the last may
+    /// be endless ([`u64::MAX`]).
     pub fn outages(&self, forward: bool) -> Vec<[u64; 2]> {
         let nanos = |spans: &Vec<[Span; 2]>| -> Vec<[u64; 2]> {
             spans.iter().map(|span| span.map(|end| end.0)).collect()
@@ -155,7 +156,7 @@ impl Link {
     }
 }
 
-/// The kind of a link.
+/// Kind of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
@@ -168,9 +169,9 @@ pub enum LinkKind {
 #[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(inline, with = "DirectedSchema<T>")]
 pub struct Directed<T> {
-    /// From the first node of `between` to the second.
+    /// Value for the direction from the first node of `between` to the second.
     pub forward: Option<T>,
-    /// From the second to the first.
+    /// Value for the direction from the second node to the first.
     pub backward: Option<T>,
 }
 
@@ -189,7 +190,7 @@ impl<T: Serialize + PartialEq> Serialize for Directed<T> {
 }
 
 impl<T> Directed<T> {
-    /// The value for one direction.
+    /// Value for one direction.
     pub fn side(&self, forward: bool) -> Option<&T> {
         if forward {
             self.forward.as_ref()
@@ -208,15 +209,15 @@ impl<T> Default for Directed<T> {
     }
 }
 
-/// The two ways of writing a [`Directed`] value.
+/// The two forms of a [`Directed`] value.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "describes a grammar; never built")]
 enum DirectedSchema<T> {
     Each {
-        /// From the first node of `between` to the second.
+        /// Value for the direction from the first node of `between` to the second.
         forward: Option<T>,
-        /// From the second to the first.
+        /// Value for the direction from the second node to the first.
         backward: Option<T>,
     },
     Both(T),
@@ -232,10 +233,11 @@ pub struct Impairment {
     /// Probability that a byte of a packet is damaged.
     #[serde(default)]
     pub corrupt: Probability,
-    /// Probability that a packet is delayed by `reorder_delay`, so that later packets overtake it.
+    /// Probability that a packet is delayed by up to `reorder_delay`, so that later packets
+    /// overtake it.
     #[serde(default)]
     pub reorder: Probability,
-    /// Delay of a packet that is reordered.
+    /// Maximum delay of a reordered packet.
     #[serde(default)]
     pub reorder_delay: Option<Span>,
 }
@@ -246,8 +248,8 @@ impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Directed<T> {
     }
 }
 
-/// Name by which the decoder presents a table with `forward` or `backward` as a map, and any other
-/// value as a newtype.
+/// Name of the type for which the decoder presents a table with `forward` or `backward` as a map,
+/// and any other value as a newtype.
 pub(super) const DIRECTED: &str = "$directed";
 
 struct DirectedVisitor<T>(std::marker::PhantomData<T>);

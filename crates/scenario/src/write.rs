@@ -1,20 +1,22 @@
-//! Output of a tree as TOML in the usual layout of specs: sections first, small values on one line.
+//! Writing of a tree as TOML in the usual layout of specs: sections first, and small values on one
+//! line.
 
 use std::fmt::Write;
 
 use crate::tree::{Node, NodeValue, TableEntry};
 
-/// Approximate maximum width of a value on one line.
+/// Approximate maximum width of a value on one line, characters.
 const WIDTH: usize = 100;
 
-/// Comments: the one at the top of the file, and those above the n-th table of a section.
+/// Comments of a document: one at the top of the file, and others above the n-th table of a
+/// section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comments {
     pub head: String,
     pub above: Vec<((String, usize), String)>,
 }
 
-/// Writes a document.
+/// Writes a document as TOML.
 pub(crate) fn write(root: &Node, comments: &Comments) -> String {
     let mut text = String::new();
     comment(&mut text, &comments.head);
@@ -54,7 +56,7 @@ fn comment(text: &mut String, comment: &str) {
     }
 }
 
-/// Whether an entry of the document is written as a section.
+/// Whether an entry at the top level is written as a section.
 fn is_section(node: &Node) -> bool {
     match &node.value {
         NodeValue::Table(_) => true,
@@ -111,7 +113,7 @@ fn line(text: &mut String, entry: &TableEntry) {
 }
 
 impl Node {
-    /// The value as TOML on one line, as it can follow `key =`.
+    /// The value as TOML on one line, as it may follow `key =`.
     pub fn to_toml(&self) -> String {
         inline(self)
     }

@@ -1,4 +1,4 @@
-//! Specs that try to exhaust the stack, the memory or the time of the program.
+//! Tests of specs that try to exhaust the stack, the memory or the time of the program.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,8 +10,8 @@ use anabranch_scenario::spec::Spec;
 use anabranch_scenario::substitute::substitute;
 use anabranch_scenario::tree::Node;
 
-/// The substitution of a value that names `$pN`, in which `p0` is `first` and each further
-/// parameter is made from the previous one.
+/// Substitutes the last parameter of a chain, in which `p0` is `first`, and each further parameter
+/// is made from the previous one by `next`.
 fn put_in(first: &str, levels: usize, next: impl Fn(&str) -> String) -> Result<Node, Diagnostic> {
     let mut text = format!("[parameters]\np0 = {first}\n");
     for level in 1..=levels {
@@ -35,7 +35,7 @@ fn parameters_in_a_row_are_followed_so_far() {
             "{error:?}"
         );
     }
-    // Each reference is nested in the maximum number of parentheses of an expression.
+    // Each reference is inside the maximum number of nested parentheses of an expression.
     let deep = |before: &str| format!("\"{}{before} + 1{}\"", "(".repeat(60), ")".repeat(60));
     let sum = put_in("1", MAX_CHAIN - 1, deep).expect("a sum");
     let sum = sum.get("world").and_then(|world| world.get("x"));
@@ -66,7 +66,7 @@ fn parameters_do_not_add_up_to_a_tree_without_end() {
     assert!(error.message.contains("within one another"), "{error:?}");
 }
 
-/// All faults of a spec as they are printed.
+/// All errors of a spec as they are printed.
 fn faults(text: &str) -> String {
     let root = Node::parse(text).unwrap_or_else(|problems| panic!("{problems:?}"));
     let problems = decode::<Spec>(&root, "").expect_err("wrong");
@@ -85,7 +85,7 @@ fn of_very_many_faults_the_first_are_reported() {
         let flows = (0..count).map(|flow| format!("[[flow]]\nname = \"f{flow}\"\nfrm = \"a\"\n"));
         "anabranch = 1\nname = \"t\"\n".to_owned() + &flows.collect::<String>()
     };
-    // For a misspelt key, the missing correct key should not be reported in addition.
+    // If a key is misspelled, the correct key should not also be reported as missing.
     let half = MAX_PROBLEMS / 2 + 1;
     for (text, shown) in [(flows(500), half), (unknown(20_000), MAX_PROBLEMS)] {
         let told = faults(&text);

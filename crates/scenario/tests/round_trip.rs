@@ -1,7 +1,7 @@
-//! `Spec -> TOML -> Spec` and `Document -> TOML -> Document` should be identities, for generated
-//! inputs.
+//! Tests with generated inputs: the round trips `Spec -> TOML -> Spec` and `Document -> TOML ->
+//! Document` should change nothing.
 //!
-//! A failure prints the smallest case and its seed; `PROPTEST_RNG_SEED` repeats one.
+//! A failure prints the smallest failing case and its seed; `PROPTEST_RNG_SEED` repeats a case.
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::decode::decode;
@@ -49,7 +49,7 @@ fn prose() -> impl Strategy<Value = String> {
     "[ -~\\n\\tä€\u{7f}]{0,20}"
 }
 
-/// One value for both directions, or one for either, or none.
+/// A value for both directions, for one of them, or for none.
 fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
     of: impl Strategy<Value = T> + Clone + 'static,
 ) -> impl Strategy<Value = Option<Node>> {

@@ -1,4 +1,4 @@
-//! Numbers without a unit, or an expression in place of one.
+//! Decoding of numbers without a unit, and of expressions in their place.
 
 use anabranch_settings::expression::{Shown, constant, is_compound};
 use serde::de::{self, Deserializer, Visitor};
@@ -7,7 +7,7 @@ use super::{Decoder, Fault};
 use crate::tree::{Node, NodeValue};
 
 impl Decoder<'_> {
-    /// Reads a number, or an expression without parameters (`"1 / 3"`) in its place.
+    /// Reads a number, or an expression without parameters, such as `"1 / 3"`.
     pub(super) fn deserialize_number<'de, V: Visitor<'de>>(
         self,
         visitor: V,
@@ -40,8 +40,8 @@ impl Decoder<'_> {
             context,
         };
         computed.deserialize_any(visitor).map_err(|mut fault| {
-            // The computed node does not outlive this call, so the node to remove is the original
-            // one.
+            // The computed node does not outlive this call, so the original node is reported and
+            // removed.
             fault.node = None;
             fault.at(original, &path, context)
         })

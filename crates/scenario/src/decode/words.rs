@@ -1,4 +1,4 @@
-//! Expectations of serde, phrased for authors of specs.
+//! Wording of serde's expectations for authors of specs.
 
 use crate::tree::{Node, NodeValue};
 
@@ -22,7 +22,7 @@ pub(super) fn plainly(expected: &str, found: &Node) -> String {
     }
 }
 
-/// An example for a missing key, for the keys that almost every spec has.
+/// Example for a missing key; empty for keys that not almost every spec has.
 pub(super) fn example(missing: &str) -> &'static str {
     match missing {
         "anabranch" => "; write `anabranch = 1` in the first line",
@@ -41,7 +41,7 @@ pub(super) fn example(missing: &str) -> &'static str {
     }
 }
 
-/// The correct form of a section that is repeatable or not: `[[link]]`.
+/// Correct form of a section, which may be repeatable (`[[link]]`) or not.
 pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
     match &node.value {
         NodeValue::Table(_) if expected == "a sequence" && !path.contains('.') => {
@@ -51,8 +51,8 @@ pub(super) fn sections(node: &Node, path: &str, expected: &str) -> String {
     }
 }
 
-/// The required length of an array, if its visitor names one. The check is needed because serde
-/// itself ignores surplus items.
+/// Required length of an array, if the expectation of its visitor contains one. The length must be
+/// checked here, because serde itself ignores surplus items.
 pub(super) fn array_length(expected: &str) -> Option<usize> {
     let words = ["an array of length ", "a tuple of size "];
     words
@@ -64,7 +64,7 @@ fn range(kind: &str, found: &Node) -> &'static str {
     match (kind, &found.value) {
         ("u8", _) => " from 0 to 255",
         ("u16", _) => " from 0 to 65535",
-        // "Not negative" would be no help for a number that is too large.
+        // For a number that is too large, "not negative" would not explain the error.
         ("u32", NodeValue::Integer(0..)) => " from 0 to 4294967295",
         _ => ", not negative",
     }

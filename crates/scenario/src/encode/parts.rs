@@ -1,4 +1,4 @@
-//! Builders of arrays and tables.
+//! Builders of arrays and tables for the encoder.
 
 use serde::Serialize;
 use serde::ser::{
@@ -54,7 +54,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of an enum variant.
+    /// Creates the table of an enum variant, with its tag.
     pub fn tagged(tag: &str, variant: &str) -> Self {
         let value = node(NodeValue::Text(variant.to_owned()));
         Self {

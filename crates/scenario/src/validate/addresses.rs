@@ -8,8 +8,8 @@ use crate::spec::Spec;
 use crate::validate::names::members_of;
 use crate::world::{Link, Node};
 
-/// Checks the addresses of a node: each must belong to one of its interfaces, and no two may be
-/// equal.
+/// Checks the addresses of a node: each must belong to one of its interfaces, and no address may be
+/// used twice.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, node: &Node, path: &str) {
     if node.addresses.is_empty() {
         return;
@@ -70,7 +70,7 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, node: &Node, path: &str) {
     }
 }
 
-/// The earlier interface to which a spec gives the same address.
+/// An earlier interface to which the spec assigns the same address.
 fn owner(spec: &Spec, node: &Node, link: &str, address: IpAddr) -> Option<String> {
     let all = spec.nodes.iter().flat_map(|other| {
         let interfaces = other.addresses.iter();

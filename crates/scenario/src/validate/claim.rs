@@ -1,5 +1,5 @@
-//! Checks of claims: the compared values must be measured, and each kind must have the keys that it
-//! needs and no others.
+//! Checks of claims: the compared measures must exist, and each claim must have exactly the keys
+//! that its kind requires or permits.
 
 use super::output::{check_experiment, check_measure, check_point, check_sweeps, check_where};
 use super::source::Source;
@@ -9,7 +9,7 @@ use crate::claim::{Best, Claim, ClaimKind, Side, Values};
 use crate::spec::Spec;
 use crate::vocabulary::Vocabulary;
 
-/// Checks every claim.
+/// Checks all claims.
 pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, claim) in spec.claims.iter().enumerate() {
         let path = format!("claim.{index}");
@@ -45,7 +45,7 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     }
 }
 
-/// The experiment of a side.
+/// Experiment of one side of a claim.
 fn source_of<'a>(spec: &'a Spec, claim: &Claim, side: &Side) -> Option<Source<'a>> {
     match side.experiment.as_ref().or(claim.experiment.as_ref()) {
         Some(name) => Source::named(spec, name),
@@ -93,7 +93,7 @@ fn check_side(
     unit
 }
 
-/// Checks the bound of a claim about a measure of the unit `own`, at the first x of every sweep.
+/// Checks the bound of a claim about a measure with the unit `own`, at the first x of every sweep.
 fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str>, path: &str) {
     let (Some(bound), Some(own)) = (
         claim.reference.as_ref().and_then(|it| it.value.as_ref()),
@@ -114,7 +114,7 @@ fn check_bound(c: &mut Checker<'_>, spec: &Spec, claim: &Claim, own: Option<&str
     }
 }
 
-/// Checks that a claim has the keys of its kind.
+/// Checks that a claim has the keys that its kind requires, and no others.
 fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
     use ClaimKind::{Crosses, Equal, Falls, Greater, NeverBest, Rises};
     let kind = claim.kind;
@@ -122,7 +122,8 @@ fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
         .reference
         .as_ref()
         .is_some_and(|than| than.value.is_some());
-    // The key, whether it is set, the kinds that need it, and the kinds that may have it.
+    // For each key: its name, whether it is set, the kinds that require it, and the kinds that
+    // permit it.
     let keys: [(&str, bool, &[ClaimKind], &[ClaimKind]); 5] = [
         (
             "reference",

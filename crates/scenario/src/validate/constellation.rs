@@ -1,4 +1,4 @@
-//! Checks of constellations and stations.
+//! Checks of constellations and ground stations.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::spec::Spec;
 use crate::validate::{kind_choice, link};
 use crate::vocabulary::Vocabulary;
 
-/// Maximum number of interfaces of a station at one constellation.
+/// Maximum number of interfaces of a station in one constellation.
 const MAX_INTERFACES: u32 = 16;
 
 /// Maximum population of a station.
 const MAX_POPULATION: f64 = 1e12;
 
-/// Checks all constellations and grounds, and their combination.
+/// Checks all constellations and grounds, also in combination.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     if let Some(routing) = &spec.world.routing {
         if spec.constellations.is_empty() {

@@ -1,4 +1,4 @@
-//! Kinds that a spec chooses: their names, parameters and values.
+//! Checks of chosen kinds: their names, parameters and values.
 
 use anabranch_settings::{Datum, Fallback, Kind, Kinds};
 
@@ -7,8 +7,8 @@ use crate::kind_choice::{KindChoice, KindFamily, find};
 use crate::spec::Spec;
 use crate::validate::names::{check_flow_name, check_link_name, check_node};
 
-/// Checks names and values of the kind that is chosen at `path`, first each independently, then
-/// their combination.
+/// Checks the kind that is chosen at `path`: first each name and value independently, then their
+/// combination.
 pub(super) fn check<F: KindFamily>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -57,7 +57,7 @@ pub(super) fn check<F: KindFamily>(
     }
 }
 
-/// Checks that parts of the spec that a value names exist.
+/// Checks that a value which is the name of a flow or link refers to an existing one.
 fn check_names(c: &mut Checker<'_>, spec: &Spec, kind: &Kind, datum: &Datum, path: &str) {
     let mut inner = |kind: &Kind, datum: &Datum, name: &str| {
         check_names(c, spec, kind, datum, &format!("{path}.{name}"));

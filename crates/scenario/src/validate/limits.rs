@@ -1,4 +1,4 @@
-//! Checks of a spec against the limits of memory.
+//! Checks of the limits of a spec, which protect memory.
 
 use crate::checker::Checker;
 use crate::constellation::Class;
@@ -29,7 +29,7 @@ pub fn check_groups(c: &mut Checker<'_>, spec: &Spec) {
     check_beams(c, spec);
 }
 
-/// Checks the number of links of constellations, in addition to wires.
+/// Checks the number of links of constellations together with the number of wires.
 fn check_beams(c: &mut Checker<'_>, spec: &Spec) {
     let mut all = spec.links.len() as u64;
     for (index, constellation) in spec.constellations.iter().enumerate() {
@@ -45,7 +45,7 @@ fn check_beams(c: &mut Checker<'_>, spec: &Spec) {
     }
 }
 
-/// Time for which a member of the flow may offer data in the longest run.
+/// Maximum time for which a member of the flow offers data, in the longest run.
 pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
     let runs = spec.experiments.iter().filter_map(|it| it.duration);
     let longest = runs.fold(spec.world.duration, Span::max);
@@ -58,7 +58,8 @@ pub fn active_time(spec: &Spec, flow: &Flow) -> Span {
     flow.duration.map_or(active, |lasts| lasts.min(active))
 }
 
-/// Checks the bin width of a record: it must be above 0, and must not give too many bins in a run.
+/// Checks the bin width of a record: it must be above 0, and the number of bins in a run must not
+/// exceed the limit.
 pub fn check_bin(
     c: &mut Checker<'_>,
     spec: &Spec,

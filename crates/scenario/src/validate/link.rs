@@ -9,7 +9,7 @@ use crate::validate::names::check_node;
 use crate::vocabulary::Vocabulary;
 use crate::world::{Directed, Link};
 
-/// Checks a link.
+/// Checks a link and each of its directions.
 pub(super) fn check_link(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -64,7 +64,7 @@ pub(super) fn check_link(
     check_each(c, spec, vocabulary, &link.loss, &format!("{path}.loss"));
 }
 
-/// Checks the chosen kind of each direction.
+/// Checks the kind that is chosen for each direction.
 fn check_each<F: KindFamily>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -81,7 +81,7 @@ fn check_each<F: KindFamily>(
     }
 }
 
-/// Checks the packet sizes of a link.
+/// Checks the MTU of a link and its changes.
 fn check_mtu(c: &mut Checker<'_>, link: &Link, path: &str) {
     let first = link.mtu.iter().map(|mtu| ("mtu", mtu));
     let later = link.mtu_changes.iter().map(|it| ("mtu_changes", &it.1));
@@ -116,7 +116,7 @@ fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
     }
 }
 
-/// Checks that spans are in order and do not overlap.
+/// Checks that periods are in order and do not overlap.
 pub(super) fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
     for (index, [from, to]) in spans.iter().enumerate() {
         let path = format!("{path}.{index}");

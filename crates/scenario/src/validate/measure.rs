@@ -1,4 +1,4 @@
-//! Checks of measures.
+//! Checks of the measures of a spec.
 
 use crate::checker::Checker;
 use crate::kind_choice::KindFamily;
@@ -7,8 +7,8 @@ use crate::spec::Spec;
 use crate::validate::kind_choice;
 use crate::vocabulary::Vocabulary;
 
-/// Checks measures, and that the names of their results are unique among themselves and among the
-/// measures in `baseline`.
+/// Checks measures. The names of their results must be unique, also with respect to the measures in
+/// `baseline`.
 pub(super) fn check_measures(
     c: &mut Checker<'_>,
     spec: &Spec,

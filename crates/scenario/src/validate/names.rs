@@ -1,4 +1,4 @@
-//! Checks of references by name.
+//! Checks of references to nodes, flows and links by name.
 
 use crate::checker::Checker;
 use crate::names::{Name, NodeName, carrier_members, count_of};
@@ -8,7 +8,7 @@ fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
     spec.groups().map(|(name, _)| name)
 }
 
-/// The members of a group, as a list in a message.
+/// List of a group's members for a message.
 pub fn members_of(group: &str, members: u32) -> String {
     match members {
         1 => format!("1 member, {group}[0]"),
@@ -16,7 +16,7 @@ pub fn members_of(group: &str, members: u32) -> String {
     }
 }
 
-/// Checks that a node exists, and returns its count.
+/// Checks that a node exists. Returns the number of selected members.
 pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let parsed = Name::parse(name);
     let group = parsed.group;
@@ -41,7 +41,7 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
     count
 }
 
-/// Checks that a flow exists, and the member if one is named.
+/// Checks that a flow exists, and also the member if the name contains one.
 pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let parsed = Name::parse(name);
     match spec.flows.iter().find(|flow| flow.name == parsed.group) {

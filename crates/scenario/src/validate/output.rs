@@ -1,4 +1,4 @@
-//! Checks of tables and figures: the results that they refer to must exist.
+//! Checks of tables and figures: the results to which they refer must exist.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::vocabulary::Vocabulary;
 use super::source::{Source, is_of, known_before, source_of};
 use super::{units, unused_keys};
 
-/// Checks every table and figure.
+/// Checks all tables, figures and derived experiments.
 pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, derived) in spec.derived.iter().enumerate() {
         check_derived(c, spec, vocabulary, derived, &format!("derived.{index}"));
@@ -49,7 +49,8 @@ pub(super) fn check_experiment(
     }
 }
 
-/// Checks that fixed sweeps are sweeps of the shown results, and that they have these x.
+/// Checks that fixed sweeps are sweeps of the shown experiment, and that they have the given x
+/// values.
 pub(super) fn check_where(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -64,8 +65,8 @@ pub(super) fn check_where(
     }
 }
 
-/// Checks that an x belongs to a sweep. A sweep that arguments changed is not checked, because they
-/// may ask for fewer points.
+/// Checks that an x belongs to a sweep. A sweep that `--set` arguments have changed is not checked,
+/// because they may select fewer points.
 pub(super) fn check_point(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -88,7 +89,7 @@ pub(super) fn check_point(
     c.not_among(place, &message, &shown(x), known.iter().map(String::as_str));
 }
 
-/// Checks that names are those of sweeps; `place` is the source position of each.
+/// Checks that names are those of sweeps; `place` is the path of each name.
 pub(super) fn check_sweeps<'n>(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -107,7 +108,7 @@ pub(super) fn check_sweeps<'n>(
     }
 }
 
-/// Checks a derived experiment: its source, the measure that it reads, the sweeps that it names.
+/// Checks a derived experiment: its source, the measure that it uses, and the sweeps that it names.
 fn check_derived(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -206,7 +207,7 @@ fn check_table(
     }
 }
 
-/// Checks a row about one run: its probe must be recorded.
+/// Checks a row about a single run: its probe must be recorded.
 fn check_single_run(
     c: &mut Checker<'_>,
     source: Option<Source<'_>>,
@@ -261,7 +262,7 @@ fn check_single_run(
     }
 }
 
-/// Checks that an experiment takes a measure, and returns its unit.
+/// Checks that an experiment has a measure. Returns the unit of the measure.
 pub(super) fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -333,7 +334,7 @@ fn check_recorded(
         }
         None => return,
     };
-    // Either the group, or the single member that is shown.
+    // The record may name the group, or the single member that is shown.
     let alone = member.map(|member| format!("{entity}[{member}]"));
     let of_entity = |record: &&Record| {
         let named = of.name_in(record);
@@ -366,7 +367,7 @@ fn check_recorded(
     }
 }
 
-/// The subject of a recording.
+/// Subject of a record: a flow, a link or a constellation.
 #[derive(Clone, Copy)]
 enum RecordedOf {
     Flow,
@@ -374,7 +375,7 @@ enum RecordedOf {
 }
 
 impl RecordedOf {
-    /// The key that names the subject.
+    /// Key of the subject in a spec.
     fn key(self) -> &'static str {
         match self {
             RecordedOf::Flow => "flow",
@@ -382,7 +383,7 @@ impl RecordedOf {
         }
     }
 
-    /// The name of the subject in a record, if the record has one of this type.
+    /// Name of the subject in a record; `None` if the record is about another kind of subject.
     fn name_in(self, record: &Record) -> Option<&String> {
         match self {
             RecordedOf::Flow => record.flow.as_ref(),
@@ -446,10 +447,10 @@ fn check_figure(
     }
 }
 
-/// Maximum number of frames of a map.
+/// Maximum number of maps in a figure of kind `map`.
 const MAX_FRAMES: u32 = 60;
 
-/// Checks that a map shows recorded series.
+/// Checks a figure of kind `map`: the series that it shows must be recorded.
 fn check_map(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -501,7 +502,7 @@ fn check_map(
     }
 }
 
-/// Checks a curve with given instead of measured values.
+/// Checks a curve whose values are given in the spec.
 fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
     let path = format!("{path}.constant");
     if figure.kind != FigureKind::Time {

@@ -1,4 +1,4 @@
-//! Checks of hosts with several interfaces: the interfaces that a flow uses, and their pairs.
+//! Checks of the paths of flows: the interfaces that a flow uses, and their pairs.
 
 use crate::checker::Checker;
 use crate::constellation::Class;
@@ -8,7 +8,8 @@ use crate::spec::Spec;
 use crate::vocabulary::{Vocabulary, names_of};
 use crate::world::Link;
 
-/// Checks that the paths of a flow start and end at its hosts, and that its transport can use them.
+/// Checks that the paths of a flow start and end at its hosts, and that its transport supports
+/// them.
 pub(super) fn check(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -42,7 +43,7 @@ pub(super) fn check(
     }
 }
 
-/// Checks that a link exists and ends at a host.
+/// Checks that a link exists, and that it ends at a host.
 fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &str) {
     let (host, _) = NodeName::split(host);
     let at_host = |name: &&String| NodeName::split(name).0 == host;
@@ -57,7 +58,7 @@ fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &st
     }
 }
 
-/// The links by which stations of a group, or satellites of a constellation, send to each other.
+/// Links by which the stations of a ground, or the satellites of a constellation, send.
 fn transmitters<'a>(spec: &'a Spec, host: &'a str) -> impl Iterator<Item = &'a str> + Clone {
     spec.constellations.iter().filter_map(move |constellation| {
         let mut grounds = spec.grounds.iter();

@@ -1,10 +1,10 @@
-//! Checks of proxies.
+//! Checks of the proxies of nodes.
 
 use crate::checker::Checker;
 use crate::vocabulary::Vocabulary;
 use crate::world::Node;
 
-/// Checks the proxy of a node at `path`: its kind and both of its transports.
+/// Checks the proxy of a node at `path`: its kind and its two transports.
 pub(super) fn check(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, node: &Node, path: &str) {
     let Some(proxy) = &node.proxy else {
         return;

@@ -1,10 +1,10 @@
-//! Checks of reference data: every independent program must be used, and every one that is used
-//! must exist.
+//! Checks of reference data: each other program in `[reference]` must be used by a table, and each
+//! that a table uses must exist.
 
 use crate::checker::Checker;
 use crate::spec::Spec;
 
-/// Checks `[reference]` and the `baseline` of tables.
+/// Checks `[reference]` and the key `baseline` of tables.
 pub fn check(c: &mut Checker<'_>, spec: &Spec) {
     let known = || spec.reference.baselines.keys().map(String::as_str);
     for (key, file) in spec.reference.all() {

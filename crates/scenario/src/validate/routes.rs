@@ -1,12 +1,12 @@
-//! Checks of static routes: their names, and that the link is attached to the node.
+//! Checks of static routes: names exist, and the link is attached to the node.
 
 use crate::checker::Checker;
 use crate::names::NodeName;
 use crate::spec::Spec;
 use crate::validate::names::{check_link_name, check_node};
 
-/// Checks the routes of a spec. Routing loops are not detected here, because that needs the whole
-/// world.
+/// Checks the static routes of a spec. Routing loops are not detected here, because that requires
+/// the whole world.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec) {
     for (index, route) in spec.routes.iter().enumerate() {
         let path = format!("route.{index}");

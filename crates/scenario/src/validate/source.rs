@@ -5,7 +5,7 @@ use crate::spec::{Experiment, Spec, Sweep};
 use crate::value::Value;
 use crate::vocabulary::{MeasureName, Vocabulary};
 
-/// The data source of a table, figure or curve.
+/// Data source of a table, figure or curve: an experiment that is run, or a derived one.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
     Run(&'a Experiment),
@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The names and units of all its measures.
+    /// Names and units of all measures of the source.
     pub(super) fn measures(self, spec: &'a Spec, vocabulary: &dyn Vocabulary) -> Vec<MeasureName> {
         match self {
             Source::Run(experiment) => {
@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The unit of one of its measures.
+    /// Unit of one measure of the source.
     fn unit_of(
         self,
         spec: &'a Spec,
@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
         named.next().map(|it| it.unit)
     }
 
-    /// The names of its sweeps.
+    /// Names of the sweeps of the source.
     pub(super) fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
         match self {
             Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
@@ -81,13 +81,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The source of a derived experiment.
+    /// Source of a derived experiment.
     fn behind(spec: &'a Spec, derived: &'a Derived) -> Option<Self> {
         let known = known_before(spec, derived).find(|id| *id == derived.experiment());
         known.and_then(|id| Source::named(spec, id))
     }
 
-    /// The experiment that is run for it.
+    /// Experiment that must be run for this source.
     pub(super) fn run(self, spec: &'a Spec) -> Option<&'a Experiment> {
         match self {
             Source::Run(experiment) => Some(experiment),
@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The path of a sweep of the underlying experiment, and its x.
+    /// Path of a sweep of the experiment that is run, and its x values.
     pub(super) fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
         match self {
             Source::Run(run) => {
@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The source of a table or figure, if it exists.
+/// Source of a table or figure, if it exists.
 pub(super) fn source_of<'a>(
     spec: &'a Spec,
     id: &str,
@@ -125,7 +125,7 @@ pub(super) fn source_of<'a>(
     }
 }
 
-/// The experiments that can be the source of a derived one: those that are run, and the earlier
+/// Ids of the experiments that can be the source of a derived one: those that are run, and earlier
 /// derived ones.
 pub(super) fn known_before<'a>(
     spec: &'a Spec,
@@ -139,8 +139,7 @@ pub(super) fn known_before<'a>(
     run.chain(before.take_while(|id| *id != derived.id()))
 }
 
-/// Whether a series is the named one or a member of the named group: `sctp[1]` is a separate
-/// series.
+/// Whether `taken` is the series `named` or one of its members; `sctp[1]` is a separate series.
 pub(super) fn is_of(taken: &str, named: &str) -> bool {
     let group = |name: &str| name.split('[').next().map(str::to_owned);
     taken == named || group(taken) == group(named)

@@ -1,11 +1,11 @@
-//! Checks of the requested units.
+//! Checks of the units of rows and curves.
 
 use crate::checker::Checker;
 use crate::quantity::Size;
 use crate::unit::{UNITS, divisor, of_probe, shown_for};
 
-/// Checks the unit of a row or a curve that shows a measure of the unit `own`, if that unit is
-/// known.
+/// Checks the unit of a row or a curve that shows a measure with the unit `own`; `None` if this
+/// unit is unknown.
 pub(super) fn of_measure(
     c: &mut Checker<'_>,
     own: Option<&str>,
@@ -44,7 +44,7 @@ pub(super) fn of_probe_shown(
         return of_measure(c, None, wanted, path);
     };
     let path = format!("{path}.unit");
-    // A probe in bytes can also be shown in segments.
+    // A probe in bytes may also be shown in segments.
     let more = (own == "bytes").then_some("segments");
     if more == Some(wanted.as_str()) {
         if segment.is_none() {

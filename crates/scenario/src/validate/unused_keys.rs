@@ -1,9 +1,9 @@
-//! Checks for keys of tables and figures that have no effect for their kind.
+//! Checks of unused keys: keys of tables and figures that have no effect for the chosen kind.
 
 use crate::checker::Checker;
 use crate::output::{Curve, Figure, FigureKind, Row, Scale, Table, TableKind};
 
-/// A key, whether it is set, and the kinds that read it.
+/// A key, whether it is set, and the kinds that use it.
 type Key<'a, K> = (&'static str, bool, &'a [(K, &'static str)]);
 
 const DIFFERENCE: &[(TableKind, &str)] = &[(TableKind::Difference, "difference")];
@@ -66,7 +66,7 @@ const FIGURES_OF_ONE_RUN: &[(FigureKind, &str)] = &[
 
 const MAPS: &[(FigureKind, &str)] = &[(FigureKind::Map, "map")];
 
-/// Checks the keys of a table.
+/// Checks for unused keys of a table.
 pub(super) fn check_table(c: &mut Checker<'_>, table: &Table, path: &str) {
     let keys = [
         ("names", table.names.is_some(), DIFFERENCE),
@@ -75,7 +75,7 @@ pub(super) fn check_table(c: &mut Checker<'_>, table: &Table, path: &str) {
     check(c, "table", table.kind, &keys, path);
 }
 
-/// Checks the keys of a row.
+/// Checks for unused keys of a row.
 pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &str) {
     let keys = [
         ("label", row.label.is_some(), OF_RUNS),
@@ -93,7 +93,7 @@ pub(super) fn check_row(c: &mut Checker<'_>, kind: TableKind, row: &Row, path: &
     check(c, "table", kind, &keys, path);
 }
 
-/// Checks the keys of a figure.
+/// Checks for unused keys of a figure.
 pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
     let keys = [
         ("at", figure.at.is_some(), FIGURES_OF_SAMPLES),
@@ -112,7 +112,7 @@ pub(super) fn check_figure(c: &mut Checker<'_>, figure: &Figure, path: &str) {
     check(c, "figure", figure.kind, &keys, path);
 }
 
-/// Checks the keys of a curve.
+/// Checks for unused keys of a curve.
 pub(super) fn check_curve(c: &mut Checker<'_>, kind: FigureKind, curve: &Curve, path: &str) {
     let keys = [
         ("series", curve.series.is_some(), MEASURED),

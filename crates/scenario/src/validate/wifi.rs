@@ -1,4 +1,4 @@
-//! Checks of wireless cells.
+//! Checks of the wireless cells of a spec.
 
 use crate::checker::Checker;
 use crate::quantity::Amount;
@@ -7,7 +7,7 @@ use crate::validate::names::check_node;
 use crate::vocabulary::Vocabulary;
 use crate::wifi::{Station, Wifi};
 
-/// Checks the cells of a spec.
+/// Checks all cells of a spec.
 pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, wifi) in spec.cells.iter().enumerate() {
         let path = format!("wifi.{index}");
