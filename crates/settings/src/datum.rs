@@ -1,39 +1,39 @@
-//! A parsed value, before its conversion to a Rust type.
+//! Parsed value of a setting, before its conversion to a Rust type.
 
-/// A value from a spec or a command line, read by a [`Kind`](crate::Kind) and converted to base
-/// units: nanoseconds, bytes, bits per second.
+/// A value from a spec or a command line, which a [`Kind`](crate::Kind) has parsed and converted to
+/// base units: nanoseconds, bytes, bits per second.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
     /// The value of a flag.
     Flag(bool),
-    /// A count, a duration, a number of bytes, or a rate.
+    /// A count, a duration in nanoseconds, a size in bytes, or a rate in bits per second.
     Whole(u64),
     /// A real number.
     Real(f64),
-    /// An amount counted in segments.
+    /// A number of segments.
     Segments(u64),
-    /// A word, or text.
+    /// A word, or a text.
     Word(String),
-    /// Several values.
+    /// A list of values.
     List(Vec<Datum>),
-    /// A variant and its given parameters.
+    /// A variant and its parameters, as given.
     Variant {
         /// Name of the variant.
         kind: String,
-        /// Parameters of the value, in the order in which they were given.
+        /// Parameters with their values, in the order in which they were given.
         parameters: Vec<(String, Datum)>,
     },
-    /// The given keys of a table, with their values.
+    /// Keys of a table that were given, with their values.
     Table(Vec<(String, Datum)>),
 }
 
 impl Datum {
-    /// The word of a choice.
+    /// Creates the value of a choice.
     pub fn word(text: &str) -> Self {
         Datum::Word(text.to_owned())
     }
 
-    /// The value of a flag.
+    /// The value of a flag; `None` for other data.
     pub fn flag(&self) -> Option<bool> {
         match self {
             Datum::Flag(flag) => Some(*flag),
@@ -41,7 +41,7 @@ impl Datum {
         }
     }
 
-    /// An integer, or a quantity in its base unit.
+    /// An integer, or a quantity in its base unit; `None` for other data.
     pub fn whole(&self) -> Option<u64> {
         match self {
             Datum::Whole(number) => Some(*number),
@@ -49,7 +49,7 @@ impl Datum {
         }
     }
 
-    /// A number, integer or real.
+    /// A number, integer or real; `None` for other data.
     pub fn number(&self) -> Option<f64> {
         match self {
             Datum::Real(number) => Some(*number),
@@ -58,7 +58,7 @@ impl Datum {
         }
     }
 
-    /// The value of a key of a table, if it was given.
+    /// Value of a key of a table; `None` if the key was not given.
     pub fn key(&self, name: &str) -> Option<&Datum> {
         let Datum::Table(entries) = self else {
             return None;
@@ -67,7 +67,7 @@ impl Datum {
         found.map(|(_, datum)| datum)
     }
 
-    /// The items of a list; empty for other data.
+    /// Items of a list; empty for other data.
     pub fn items(&self) -> &[Datum] {
         match self {
             Datum::List(items) => items,
@@ -75,7 +75,7 @@ impl Datum {
         }
     }
 
-    /// A word or text.
+    /// A word or a text; `None` for other data.
     pub fn text(&self) -> Option<&str> {
         match self {
             Datum::Word(word) => Some(word),

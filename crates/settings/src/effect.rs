@@ -1,18 +1,19 @@
-//! The effect of a parameter in combination with others.
+//! Effect of a parameter in combination with the values of others.
 
-/// A given parameter, and whether it has an effect in combination with the values of the others.
+/// A parameter that was given, and whether it has an effect in combination with the values of the
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The parameter, or a key that is common to the tables of its family.
+    /// Name of the parameter, or of a key that all tables of its family have.
     pub key: &'static str,
-    /// The reason why it has no effect; `None`: it has one.
+    /// Reason why the parameter has no effect; `None` if it has one.
     pub idle: Option<String>,
-    /// The value describes the actual behaviour even though it has no effect. Otherwise the value
-    /// cannot be honoured.
+    /// Whether the value, although it has no effect, describes the actual behaviour. Otherwise the
+    /// value requests a behaviour that does not occur.
     pub redundant: bool,
 }
 
-/// The reason `why` a parameter has no effect, if the condition holds.
+/// Returns the reason `why` a parameter has no effect, if `condition` is true.
 pub fn idle_if(condition: bool, why: impl Into<String>) -> Option<String> {
     condition.then(|| why.into())
 }

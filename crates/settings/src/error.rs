@@ -1,4 +1,4 @@
-//! Errors of values and of settings.
+//! Errors of values and settings.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use thiserror::Error;
 use crate::nearest;
 use crate::renamed::{hint, renamed};
 
-/// The reason why a value does not fit a [`Kind`](crate::Kind).
+/// Reason why a value does not match its [`Kind`](crate::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidValue {
-    /// The value as it was written.
+    /// Value as it was written.
     pub found: String,
-    /// The allowed values, as text for users: `a time from 1 ms to 60 s, such as "250 ms"`.
+    /// Allowed values as text for users, such as `a time from 1 ms to 60 s, such as "250 ms"`.
     pub allowed: String,
-    /// Only the range: `1 ms to 60 s`.
+    /// Range alone, such as `1 ms to 60 s`.
     pub range: String,
-    /// The allowed words, if there are any.
+    /// Allowed words; empty if there are none.
     pub words: Vec<String>,
-    /// The position of the error in the value, that is, a parameter of a variant, a key of a table,
-    /// or an item of a list: `steps.2.0`.
+    /// Position of the error inside the value: a parameter of a variant, a key of a table, or an
+    /// item of a list, as in `steps.2.0`.
     pub parameter: Option<String>,
 }
 
 impl InvalidValue {
-    /// The error as one of the key or item `name` of a larger value.
+    /// Converts the error to that of a larger value, in which the value is the key or item `name`.
     #[must_use]
     pub fn within(mut self, name: &str) -> Self {
         self.parameter = Some(match self.parameter {
@@ -49,23 +49,23 @@ impl fmt::Display for InvalidValue {
 
 impl std::error::Error for InvalidValue {}
 
-/// The reason why a setting could not be set.
+/// Reason why a setting cannot be set.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
-    /// The setting does not exist.
+    /// The name is not that of a setting.
     #[error("there is no setting `{found}`{}", hint_of(found, nearest.as_deref()))]
     Unknown {
         /// The requested name.
         found: String,
-        /// The most similar name of a setting, if there is one.
+        /// Most similar name of a setting, if there is one.
         nearest: Option<String>,
     },
-    /// The setting does not accept the value.
+    /// The setting rejects the value.
     #[error("`{setting}`: {invalid_value}")]
     Value {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// The value, and the allowed values.
+        /// The value, with the allowed values.
         invalid_value: InvalidValue,
     },
 }
@@ -75,7 +75,7 @@ fn hint_of(found: &str, nearest: Option<&str>) -> String {
 }
 
 impl SettingError {
-    /// The message without the name of the setting.
+    /// Message without the name of the setting.
     pub fn what(&self) -> String {
         match self {
             SettingError::Unknown { .. } => self.to_string(),
@@ -83,7 +83,7 @@ impl SettingError {
         }
     }
 
-    /// The name of the setting, or the unknown name.
+    /// Name of the setting, or the unknown name.
     pub fn setting(&self) -> &str {
         match self {
             SettingError::Unknown { found, .. } => found,

@@ -1,4 +1,4 @@
-//! Conversion of values from and to JSON, and JSON Schema.
+//! Conversion of values from and to JSON, and JSON Schemas.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -10,10 +10,10 @@ use crate::setting::{Fallback, Kind, Setting, Variant};
 use crate::units::pattern;
 
 impl Kind {
-    /// Reads a value from a spec, in which numbers and truth values have their own types.
+    /// Reads a value from a spec, in which numbers and booleans have separate types.
     ///
     /// # Errors
-    /// The value is not of this kind, or out of its range.
+    /// The value is not of this kind, or is out of its range.
     pub fn read(&self, value: &Json) -> Result<Datum, InvalidValue> {
         let invalid_value = || self.invalid_value(value.to_string());
         let datum = match (self, value) {
@@ -100,7 +100,7 @@ impl Kind {
         })
     }
 
-    /// Writes a value in the form that [`Kind::read`] accepts.
+    /// Converts a value to the JSON form that [`Kind::read`] accepts.
     pub fn to_json(&self, datum: &Datum) -> Json {
         match (self, datum) {
             (_, Datum::Flag(flag)) => json!(flag),
@@ -147,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// The JSON Schema of its values.
+    /// JSON Schema of the values of this kind.
     pub fn json_schema(&self) -> Json {
         match self {
             Kind::Flag => json!({ "type": "boolean" }),
@@ -254,7 +254,8 @@ fn unknown(key: &str, known: &[Setting]) -> InvalidValue {
 }
 
 impl Setting {
-    /// The JSON Schema of the setting; `fallback` is the default, if its owner defines it.
+    /// JSON Schema of the setting; `fallback` is the default, if the owner of the setting defines
+    /// it.
     pub fn json_schema(&self, fallback: Option<&str>) -> Json {
         let mut schema = self.kind.json_schema();
         let mut words = vec![self.text()];
@@ -280,8 +281,8 @@ impl Setting {
 }
 
 impl Variant {
-    /// The JSON Schema of its table. The key `tag` names the variant, and the keys `shared` are
-    /// allowed in addition.
+    /// JSON Schema of the variant's table. The key `tag` contains the name of the variant; the keys
+    /// `shared` are also allowed.
     pub fn json_schema(&self, tag: &str, shared: &[Setting]) -> Json {
         let mut schema = table_schema(&[self.parameters, shared].concat());
         schema["description"] = json!(self.text());
@@ -293,7 +294,7 @@ impl Variant {
     }
 }
 
-/// The JSON Schema of a table with these keys.
+/// JSON Schema of a table with these keys.
 fn table_schema(settings: &[Setting]) -> Json {
     let properties = settings.iter();
     let properties = properties.map(|key| (key.name.to_owned(), key.json_schema(None)));
@@ -307,7 +308,7 @@ fn table_schema(settings: &[Setting]) -> Json {
     })
 }
 
-/// Reads a value over time.
+/// Reads a step function of time.
 fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, InvalidValue> {
     let mut entries = Vec::new();
     for (key, value) in table {
@@ -351,7 +352,7 @@ fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, InvalidV
     Ok(read)
 }
 
-/// Checks that steps begin at 0, increase, and end before they repeat.
+/// Checks that steps begin at 0, that times increase, and that they end before the period.
 fn check_steps(read: &Datum) -> Result<(), InvalidValue> {
     let wrong = |key: &str, found: String, allowed: &str| {
         let invalid_value = InvalidValue {
@@ -387,7 +388,7 @@ fn check_steps(read: &Datum) -> Result<(), InvalidValue> {
     }
 }
 
-/// Reads the items of a list, each by the kind at its index.
+/// Reads the items of a list, each as the kind with the same index.
 fn read_items<'a>(
     kinds: impl Iterator<Item = &'a Kind>,
     items: &[Json],

@@ -1,4 +1,4 @@
-//! The macro that declares a kind: its parameters, the structure that holds them, its name and its
+//! Macro that declares a kind: its parameters, the structure that holds them, its name and its
 //! constructor.
 
 use crate::datum::Datum;
@@ -6,25 +6,25 @@ use crate::effect::Effect;
 use crate::registry::{Parameters, Refusal};
 use crate::setting::{Kind, Setting};
 
-/// A value that is read from the parameters of a kind: a whole structure, or a field that is built
-/// from several parameters.
+/// A value that is read from the parameters of a kind: the whole structure, or a field that is
+/// built from several parameters.
 pub trait FromParameters: Sized {
-    /// Reads the value.
+    /// Reads the value from parameters.
     ///
     /// # Errors
-    /// A parameter is missing or out of its range, or the parameters contradict each other.
+    /// A parameter is missing or out of its range, or parameters contradict each other.
     fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal>;
 }
 
-/// A structure declared by [`kind!`](crate::kind): each field is a parameter.
+/// A structure that [`kind!`](crate::kind) declares; each field is a parameter.
 pub trait Declared: FromParameters {
-    /// The parameters, in the order of the declaration.
+    /// Parameters, in the order of declaration.
     const PARAMETERS: &'static [Setting];
 
-    /// The structure with the default of each parameter.
+    /// Creates the structure with the default of each parameter.
     ///
     /// # Panics
-    /// A parameter has no default.
+    /// If a parameter has no default.
     fn defaults() -> Self {
         let parameters = Parameters::new("", Self::PARAMETERS, &[]);
         match Self::read(&parameters) {
@@ -34,8 +34,8 @@ pub trait Declared: FromParameters {
     }
 }
 
-/// Builds a kind from its parameters. It fixes the type of `build` for the type check of the
-/// closure.
+/// Builds a kind from its parameters. This function exists to fix the type of `build`, so that the
+/// compiler can check the closure.
 #[doc(hidden)]
 pub fn build_kind<P: FromParameters, C, T>(
     parameters: &Parameters<'_>,
@@ -45,7 +45,7 @@ pub fn build_kind<P: FromParameters, C, T>(
     build(P::read(parameters)?, context)
 }
 
-/// Reads a structure from the table that it declares.
+/// Reads a declared structure from a table.
 #[doc(hidden)]
 pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
     let Datum::Table(entries) = datum else {
@@ -54,7 +54,7 @@ pub fn read_table<T: Declared>(datum: &Datum) -> Option<T> {
     T::read(&Parameters::new("", T::PARAMETERS, entries)).ok()
 }
 
-/// The effect of one parameter, by the rule of its kind.
+/// Effect of one parameter, according to the rule of its kind.
 #[doc(hidden)]
 pub fn judged<P, C>(
     (key, redundant): (&'static str, bool),
@@ -69,7 +69,7 @@ pub fn judged<P, C>(
     }
 }
 
-/// The total length of several lists of settings.
+/// Total length of several lists of settings.
 #[doc(hidden)]
 pub const fn total(lists: &[&[Setting]]) -> usize {
     let (mut sum, mut index) = (0, 0);
@@ -80,7 +80,7 @@ pub const fn total(lists: &[&[Setting]]) -> usize {
     sum
 }
 
-/// Concatenates several lists of settings.
+/// Concatenation of several lists of settings.
 #[doc(hidden)]
 pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     const NONE: Setting = Setting::new("", "", Kind::Flag).optional();
@@ -101,7 +101,7 @@ pub const fn joined<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
 mod tests;
 
 /// Declares the parameters of a kind, the structure that holds them, and the
-/// [`KindEntry`](crate::KindEntry) by which specs name it.
+/// [`KindEntry`](crate::KindEntry) with the name of the kind in specs.
 ///
 /// ```
 /// use anabranch_settings::{KindEntry, Kind, Refusal, Registry, idle_if, kind};
@@ -135,21 +135,23 @@ mod tests;
 /// assert_eq!(queue, QueueConfig::default());
 /// ```
 ///
-/// An entry is the parameter's text as a doc comment, then `field: type = default, kind,
-/// "clause";`. A default is a literal that [`Kind::parse`](crate::Kind::parse) accepts; with `none`
-/// the parameter is optional, and the type defines the meaning (`None`, an empty list); without a
-/// default the parameter is required. A parameter that several kinds share is a constant `SHARED`
-/// of type [`Setting`](crate::Setting): `field: type as SHARED;` uses all of it except the name,
-/// and except the text if the entry has one. `field: type as [A, B];` is a field that is built from
-/// several shared parameters by [`FromParameters`]; `as (LIST)` uses a list of them.
+/// An entry consists of the parameter's text as a doc comment, and `field: type = default, kind,
+/// "clause";`. The default is a literal that [`Kind::parse`](crate::Kind::parse) accepts. With
+/// `none` the parameter is optional, and the type defines the value (`None`, an empty list).
+/// Without a default the parameter is required. A parameter that several kinds share is a constant
+/// `SHARED` of type [`Setting`](crate::Setting): `field: type as SHARED;` uses its kind and default
+/// with the name of the field. It also uses its text, unless the entry has a doc comment. `field:
+/// type as [A, B];` is a field that [`FromParameters`] builds from several shared parameters; `as
+/// (LIST)` uses a list of parameters.
 ///
-/// A structure with `: Default` has the defaults of all its parameters.
+/// With `: Default` the structure implements `Default`, with the defaults of all parameters.
 ///
 /// A block `idle` lists the parameters that have no effect in combination with some values of the
-/// others: the rule is a function of the structure and of the context in which the kind is built. A
-/// parameter whose value then still describes the actual behaviour is in a block `redundant`.
+/// others. The rule for each is a function of the structure and of the context in which the kind is
+/// built. A parameter is listed in a block `redundant` if its value then still describes the actual
+/// behaviour.
 ///
-/// One structure may serve several kinds, each a `static` with its text.
+/// Several kinds may share one structure; each is a `static` with its own text.
 #[macro_export]
 macro_rules! kind {
     (
@@ -234,11 +236,11 @@ macro_rules! kind {
     };
     (@doc $field:ident []) => { concat!(" The parameter `", stringify!($field), "`, which kinds share.") };
     (@doc $field:ident [$($doc:literal)+]) => { concat!($($doc, "\n"),+) };
-    // A field that is built from several parameters, or from one.
+    // Reading of a field from one parameter, or from several.
     (@read $parameters:ident $field:ident {[$($shared:ident),*]}) => { $crate::FromParameters::read($parameters)? };
     (@read $parameters:ident $field:ident {($shared:expr)}) => { $crate::FromParameters::read($parameters)? };
     (@read $parameters:ident $field:ident {$($shared:ident)?}) => { $parameters.get(stringify!($field))? };
-    // The parameters of a field.
+    // Parameters of a field.
     (@settings $field:ident {[$($shared:ident),*]} [$($doc:literal)*] []) => { &[$($shared),*] };
     (@settings $field:ident {($shared:expr)} [$($doc:literal)*] []) => { $shared };
     (@settings $field:ident {$shared:ident} [] []) => {
@@ -257,8 +259,8 @@ macro_rules! kind {
     (@fallback $text:tt) => { $crate::Fallback::Is(concat!($text)) };
 }
 
-/// Declares a table of a spec and the structure that holds it: an item of a list that is a
-/// parameter of a kind. An entry has the form of those of [`kind!`](crate::kind).
+/// Declares a table of a spec and the structure that holds it, for a parameter that is a list of
+/// tables. Entries have the same form as in [`kind!`](crate::kind).
 #[macro_export]
 macro_rules! table {
     (

@@ -2,9 +2,9 @@
 //! default.
 //!
 //! A setting is declared once, next to the code that it affects. [`settings!`](crate::settings)
-//! declares a structure whose fields are settings, [`switches!`](crate::switches) a profile, that
-//! is, the choices in which RFCs and implementations differ. Command lines, specs, JSON Schema,
-//! help and the manual are derived from the declarations ([`Setting`]).
+//! declares a structure whose fields are settings. [`switches!`](crate::switches) declares a
+//! profile, which contains the choices in which RFCs and implementations differ. Command lines,
+//! specs, JSON Schema, help and the manual are derived from the declarations ([`Setting`]).
 //!
 //! A kind that a spec can name, such as a loss model, is declared by [`kind!`](crate::kind): its
 //! parameters with the structure that holds them, its name and description ([`Variant`]), and its

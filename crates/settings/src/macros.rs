@@ -1,20 +1,20 @@
-//! The macros that declare settings, and the functions that they use.
+//! Macros that declare settings, and the functions that their code calls.
 
 use crate::datum::Datum;
 use crate::error::SettingError;
 use crate::setting::Setting;
 use crate::value::Value;
 
-/// The setting with this name in a list. Faster than [`find`], because it does not search the
-/// nearest name.
+/// Finds the setting with this name in a list. This is faster than [`find`], because it does not
+/// search for the nearest name.
 pub fn look_up(settings: &'static [Setting], name: &str) -> Option<&'static Setting> {
     settings.iter().find(|setting| setting.name == name)
 }
 
-/// The setting with this name in a list.
+/// Finds the setting with this name in a list.
 ///
 /// # Errors
-/// There is no such setting; the error suggests the nearest name.
+/// There is no such setting; the error contains the nearest name.
 pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting, SettingError> {
     look_up(settings, name).ok_or_else(|| SettingError::unknown(name, settings))
 }
@@ -22,15 +22,15 @@ pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting
 /// Parses the value of a setting.
 ///
 /// # Errors
-/// The text is not of the setting's kind, or out of its range.
+/// The text is not of the setting's kind, or is out of its range.
 pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> {
     take(setting, &setting.parse(text)?)
 }
 
-/// Converts the value of a setting.
+/// Converts the value of a setting to a Rust type.
 ///
 /// # Errors
-/// The value is not of the setting's kind, or out of its range.
+/// The value is not of the setting's kind, or is out of its range.
 pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
     let kind = &setting.kind;
     kind.check(datum)
@@ -51,24 +51,26 @@ pub fn check(settings: &'static [Setting], name: &str, datum: &Datum) -> Result<
         .map_err(|invalid_value| setting.error(invalid_value))
 }
 
-/// Declares `Profile`: a field for each switch, the list of all switches, and methods that set and
-/// show each by its name.
+/// Declares `Profile`: a field for each switch, a list of all switches, and methods that set and
+/// show each switch by its name.
 ///
-/// An entry is the reason as a doc comment, then `name: type, "clause";`. The type must implement
-/// [`Value`], and determines the switch's kind and range. A different range can follow the type:
-/// `rto_initial: Span => TIMEOUT, "...";`. If specs use a different name, it follows the name of
-/// the field: `initial_cwnd as initial_window: ...`. The partners that it `needs` and those with
-/// which it has no effect can be given at the end, as in [`settings!`](crate::settings).
+/// An entry consists of the reason as a doc comment, and `name: type, "clause";`. The type must
+/// implement [`Value`], and determines the switch's kind and range. A different range may follow
+/// the type: `rto_initial: Span => TIMEOUT, "...";`. If the switch has another name in specs, it
+/// follows the name of the field: `initial_cwnd as initial_window: ...`. At the end an entry may
+/// declare the settings that the switch `needs`, and those with which it has no effect, as in
+/// [`settings!`](crate::settings).
 #[macro_export]
 macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal
         $(, needs $($partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)or+)?
         $(, not with $($rival:ident $(= $($rival_word:literal)|+)? $(in $rival_those:ident)?)or+)?;)+) => {
-        /// The switches, each with its clause and reason. Use [`Profile::by_name`] to start.
+        /// Profile: the switches, each with its clause and reason. Start from a named profile with
+        /// [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct Profile {
-            /// Name of the profile on which this one is based.
+            /// Name of the profile from which this one was made.
             pub name: &'static str,
             $($(#[doc = $doc])+
                 $(#[doc = $crate::settings!(@needs $($partner $(= $($word)|+)? $(in $those)?)or+)])?
@@ -112,7 +114,7 @@ macro_rules! spelled {
 
             #[inline]
             fn plainly_fits(&self, kind: &$crate::Kind) -> bool {
-                // The type's own kind has a word for each variant.
+                // The kind of the type itself contains a word for each variant.
                 kind.has_words_of(&<Self as $crate::Value>::KIND)
                     || kind.has_word(match self { $($variant => $text),+ })
             }
@@ -120,20 +122,20 @@ macro_rules! spelled {
     };
 }
 
-/// Declares a structure whose fields are settings: the fields, their defaults, the list of
-/// settings, and methods that set, show and check each by its name.
+/// Declares a structure whose fields are settings, with their defaults, a list of the settings, and
+/// methods that set, show and check each by its name.
 ///
-/// An entry is its effect and its reason as a doc comment, then `field: type = default, kind,
-/// "clause";`. If specs use a different name, it follows the name of the field: `outbound_streams
-/// as streams: ...`. Fields that specs cannot set are in a block `beside`, as `field: type =
-/// default;`.
+/// An entry consists of the effect and reason as a doc comment, and `field: type = default, kind,
+/// "clause";`. If the setting has another name in specs, it follows the name of the field:
+/// `outbound_streams as streams: ...`. Fields that specs cannot set are in a block `beside`, in the
+/// form `field: type = default;`.
 ///
-/// A setting that has an effect only with another one declares it after the clause: `needs rack`,
-/// or several alternatives with some words of one of them: `needs pacing or congestion = "cubic" |
-/// "own"`; the words of a flag are `true` and `false`, those of a count are numbers. `congestion in
-/// paces_itself` means the words that the function `paces_itself` returns. A setting that has no
-/// effect together with another one declares `not with cmt`, in the same form, after its needs. Its
-/// help text and the check of a configuration ([`profiled!`](crate::profiled)) are derived from
+/// A setting that has an effect only with another one declares this after the clause: `needs rack`,
+/// or several alternatives with allowed words: `needs pacing or congestion = "cubic" | "own"`. The
+/// words of a flag are `true` and `false`, and those of a count are numbers. `congestion in
+/// paces_itself` permits the words that the function `paces_itself` returns. A setting that has no
+/// effect together with another one declares `not with cmt`, in the same form, after its needs.
+/// Help texts and the check of a configuration ([`profiled!`](crate::profiled)) are derived from
 /// these declarations.
 #[macro_export]
 macro_rules! settings {
@@ -184,13 +186,13 @@ macro_rules! settings {
 
         $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)? = $kind;)+);
     };
-    // Methods that set and show the fields of a structure by the names of their settings.
+    // Methods that set and show the fields of a structure by the names of the settings.
     (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)? = $kind:expr;)+) => {
         impl $owner {
-            /// Applies `change`.
+            /// Applies `change` to the value, and returns it.
             ///
-            /// Fields may be added in later versions, so other crates cannot use a struct literal:
-            /// begin with a constructor or `Default`.
+            /// Later versions may add fields, so other crates cannot use a struct literal; they
+            /// should start with a constructor or `Default`.
             #[must_use]
             pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
                 change(&mut self);
@@ -200,13 +202,13 @@ macro_rules! settings {
             /// Checks the range of every setting.
             ///
             /// # Errors
-            /// The first setting out of range: its value, and the allowed range.
+            /// The first setting that is out of range: its value, and the allowed range.
             pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                // All fields are checked without a branch for each, because an error is rare and
-                // this is less code.
+                // All fields are checked without a branch for each. This is less code, and errors
+                // are rare.
                 let all_fit = true $(& {
-                    // One constant for each field, so that the compiler knows the bounds of most
-                    // comparisons.
+                    // Each field has a separate constant, so that the compiler knows the bounds of
+                    // most comparisons.
                     const KIND: $crate::Kind = $kind;
                     $crate::Value::plainly_fits(&self.$field, &KIND)
                 })+;
@@ -216,7 +218,8 @@ macro_rules! settings {
                 self.check_each()
             }
 
-            /// Like [`Self::check_ranges`], one setting after the other.
+            /// Like [`Self::check_ranges`], but checks one setting after the other to find the
+            /// invalid one.
             #[cold]
             #[inline(never)]
             fn check_each(&self) -> Result<(), $crate::SettingError> {
@@ -231,11 +234,11 @@ macro_rules! settings {
                 Ok(())
             }
 
-            /// Parses and sets the setting `name`, as on a command line.
+            /// Parses a value as on a command line, and sets the setting `name`.
             ///
             /// # Errors
-            /// The name is unknown (the error suggests the nearest one), or the value is not
-            /// accepted.
+            /// The name is unknown (the error contains the nearest one), or the setting rejects the
+            /// value.
             pub fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::SettingError> {
                 let datum = $crate::find(Self::$list, name)?.parse(text)?;
                 self.put(name, &datum)
@@ -253,7 +256,7 @@ macro_rules! settings {
                 Ok(())
             }
 
-            /// The value of the setting `name`; `None` if there is no such setting.
+            /// Value of the setting `name`; `None` if there is no such setting.
             pub fn get(&self, name: &str) -> Option<$crate::Datum> {
                 $(if name == $crate::settings!(@key $field $(as $key)?) {
                     return Some($crate::Value::to_datum(&self.$field));
@@ -261,14 +264,14 @@ macro_rules! settings {
                 None
             }
 
-            /// The value of a setting as text that [`Self::set`] accepts.
+            /// Value of a setting as text that [`Self::set`] accepts.
             pub fn show(&self, name: &str) -> Option<String> {
                 let setting = $crate::look_up(Self::$list, name)?;
                 Some(setting.kind.show(&self.get(name)?))
             }
         }
     };
-    // The needs of a setting: the end of its text, and its partners.
+    // Settings that a setting needs: the end of its text, and its partners.
     (@needs $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $partner:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
@@ -276,7 +279,7 @@ macro_rules! settings {
             $(" or ", $crate::settings!(@need $partner $(= $($word)|+)? $(in $those)?),)* ".\n"
         )
     };
-    // The settings with which it has no effect: the end of its text.
+    // Settings with which a setting has no effect: the end of its text, and its partners.
     (@rivals $first:ident $(= $($first_word:literal)|+)? $(in $first_those:ident)?
         $(or $rival:ident $(= $($word:literal)|+)? $(in $those:ident)?)*) => {
         concat!(
@@ -305,13 +308,13 @@ macro_rules! settings {
     (@key $field:ident as $key:ident) => { stringify!($key) };
 }
 
-/// Joins a configuration, which has a field `profile`, and its profile: the settings and switches
-/// of both form one list.
+/// Combines a configuration, which has a field `profile`, with its profile, so that the settings
+/// and switches form one list.
 #[macro_export]
 macro_rules! profiled {
     ($config:ident, $profile:ident) => {
         impl $config {
-            /// The default configuration of a profile.
+            /// Creates the default configuration of a profile.
             pub fn new(profile: $profile) -> Self {
                 Self {
                     profile,
@@ -324,10 +327,10 @@ macro_rules! profiled {
                 [Self::SETTINGS, $profile::SWITCHES].concat()
             }
 
-            /// Sets a setting or a switch by its name.
+            /// Sets a setting or a switch, by its name.
             ///
             /// # Errors
-            /// The name is unknown, or the value is not accepted.
+            /// The name is unknown, or the setting rejects the value.
             pub fn assign(
                 &mut self,
                 name: &str,
@@ -340,11 +343,11 @@ macro_rules! profiled {
                 }
             }
 
-            /// Checks that each setting that differs from the profile's default has an effect: its
-            /// needs are satisfied, and no setting disables it.
+            /// Checks that each setting that differs from the profile's default has an effect: a
+            /// setting that it needs is on, and no setting disables it.
             ///
             /// # Errors
-            /// The first setting without an effect.
+            /// The first setting that has no effect.
             pub fn check_partners(&self) -> Result<(), $crate::SettingError> {
                 let profile = $profile::by_name(self.profile.name);
                 let fresh = Self::new(profile.unwrap_or_default());
@@ -357,7 +360,7 @@ macro_rules! profiled {
                 all.try_for_each(|setting| $crate::check_partners(setting, &own, &default))
             }
 
-            /// The default of a setting or a switch in the profile with this name.
+            /// Default of a setting or a switch in the profile with this name.
             pub fn fallback(profile: &str, name: &str) -> Option<String> {
                 let config = Self::new($profile::by_name(profile)?);
                 config.show(name).or_else(|| config.profile.show(name))

@@ -1,30 +1,30 @@
-//! Pages of the manual, and help, generated from declarations.
+//! Pages of the manual and help texts, generated from declarations.
 
 use std::fmt::Write;
 
 use crate::setting::{Fallback, Kind, Setting};
 
-/// A group of settings with one owner, for a page or a help text.
+/// Section of a page or a help text: a group of settings with one owner.
 #[derive(Clone, Copy)]
 pub struct Section<'a> {
-    /// The heading.
+    /// Heading of the section.
     pub title: &'a str,
-    /// The paragraph below the heading.
+    /// Paragraph below the heading.
     pub about: &'a str,
-    /// The settings.
+    /// Settings of the section.
     pub settings: &'a [Setting],
-    /// The names of the profiles whose defaults are listed separately; one name if there are no
+    /// Names of the profiles whose defaults are listed separately; a single name if there are no
     /// profiles.
     pub profiles: &'a [&'a str],
-    /// The default of a setting in a profile.
+    /// Returns the default of a setting in a profile.
     pub fallback: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
-/// Entry in the column of defaults for a setting without default.
+/// Entry in the column of defaults for a required setting.
 const REQUIRED: &str = "required";
 
 impl Section<'_> {
-    /// The section in Markdown: a row for each setting.
+    /// The section in Markdown, with a row for each setting.
     pub fn markdown(&self) -> String {
         let mut page = format!("## {}\n\n{}\n\n", self.title, self.about);
         if self.settings.is_empty() {
@@ -50,8 +50,8 @@ impl Section<'_> {
         page
     }
 
-    /// The section as help: name, range and default, and a sentence, for a terminal of `width`
-    /// columns.
+    /// The section as help text for a terminal of `width` columns: name, range and default of each
+    /// setting, and a sentence about it.
     pub fn help(&self, width: usize) -> String {
         let mut help = format!("{}:\n", self.title);
         for setting in self.settings {
@@ -72,7 +72,7 @@ impl Section<'_> {
         help
     }
 
-    /// The default; if profiles differ, each with its name.
+    /// Default of a setting; if it differs between profiles, each default with its profile.
     pub fn default_of(&self, setting: &Setting) -> String {
         let of = |profile: &&str| (self.fallback)(profile, setting.name);
         let Some(first) = self.profiles.first().and_then(of) else {
@@ -97,7 +97,7 @@ impl Section<'_> {
     }
 }
 
-/// The text, including the descriptions of the words.
+/// Text of a setting, with the descriptions of its words.
 fn what(setting: &Setting) -> String {
     let mut text = setting.text();
     let words = match &setting.kind {
@@ -111,7 +111,7 @@ fn what(setting: &Setting) -> String {
     text
 }
 
-/// The text in lines of at most `width` columns, indented by `indent` blanks.
+/// Breaks a text into lines of at most `width` columns, indented by `indent` blanks.
 fn wrapped(text: &str, indent: usize, width: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;

@@ -1,22 +1,22 @@
-//! A nested kind: a parameter that is itself one of several kinds, such as the size of a workload's
-//! transfers.
+//! Nested kind: a parameter whose value is itself one of several kinds, such as the size
+//! distribution of a workload's transfers.
 
 use crate::datum::Datum;
 use crate::setting::Kind;
 use crate::value::Value;
 
-/// The kind that was chosen for a parameter, and its given parameters. A
-/// [`Registry`](crate::Registry) of its kinds builds it.
+/// A kind that was chosen as the value of a parameter, with its own parameters. A
+/// [`Registry`](crate::Registry) of such kinds builds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NestedKind {
     /// Name of the kind.
     pub kind: String,
-    /// Parameters, in the given order.
+    /// Parameters with their values, in the order in which they were given.
     pub parameters: Vec<(String, Datum)>,
 }
 
 impl Value for NestedKind {
-    /// Each declaration lists the kinds by [`Kind::Variant`].
+    /// Empty here, because each declaration lists its kinds by [`Kind::Variant`].
     const KIND: Kind = Kind::Variant(Vec::new);
 
     fn from_datum(datum: &Datum) -> Option<Self> {

@@ -4,12 +4,12 @@ use crate::datum::Datum;
 use crate::error::{InvalidValue, SettingError};
 use crate::setting::{Partner, Partners, Setting};
 
-/// Checks that a setting is at its default, or that one of the settings that it needs is on and no
-/// setting that makes it ineffective.
+/// Checks that a setting is at its default, or that it has an effect: one of the settings that it
+/// needs is on, and no setting disables it.
 ///
 /// # Errors
-/// The setting has no effect: the error has its value, and the settings that it needs or with which
-/// it has no effect.
+/// The setting has no effect. The error contains its value, and the settings that it needs or that
+/// disable it.
 pub fn check_partners(
     setting: &Setting,
     value: &dyn Fn(&str) -> Option<Datum>,
@@ -38,8 +38,8 @@ pub fn check_partners(
     Err(without_effect(setting, [&found, &default], &why))
 }
 
-/// The error for a value without effect: the value, the default, and the settings because of which
-/// it has no effect (`why`).
+/// Error for a value without effect: it contains the value, the default, and the settings that are
+/// the reason (`why`).
 pub fn without_effect(setting: &Setting, [found, default]: [&Datum; 2], why: &str) -> SettingError {
     let default = setting.kind.show(default);
     setting.error(InvalidValue {

@@ -1,8 +1,8 @@
-//! Numbers with a noun, in singular or plural.
+//! Numbers with a noun in singular or plural.
 
 use std::fmt::Display;
 
-/// A number with its noun: `1 packet`, `2 packets`. The plural is formed with an s.
+/// A number with its noun, such as `1 packet` or `2 packets`. The plural is formed by adding an s.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")

@@ -4,12 +4,13 @@ use crate::expression::{Ratio, constant, is_compound};
 use crate::nearest;
 use crate::units::Unit;
 
-/// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit. `what`
-/// and `example` are for the error: `a rate`, `2 Mbit/s`. An expression without parameters (`"2 *
-/// 250 ms"`) may replace the number.
+/// Splits a text such as `"2 Mbit/s"` into number and unit. Returns the number in base units, and
+/// the unit. `what` and `example` are used in errors: `a rate`, `2 Mbit/s`. An expression without
+/// parameters, such as `"2 * 250 ms"`, may replace the number.
 ///
 /// # Errors
-/// No number, no unit, an unknown unit, a negative number, or one too large for 64 bits, in words.
+/// A message: there is no number or no unit, the unit is unknown, or the number is negative or does
+/// not fit into 64 bits.
 pub fn parse(
     text: &str,
     what: &str,
@@ -62,31 +63,31 @@ pub fn parse(
     Ok((number * factor, name))
 }
 
-/// A suggestion for an unknown unit.
+/// Suggestion for an unknown unit.
 fn hint<'a, N: Iterator<Item = &'a str>>(unit: &str, names: impl Fn() -> N) -> String {
     let in_bytes = unit.contains('B') && !unit.to_lowercase().contains("bit");
     if in_bytes && names().any(|name| name == "bit/s") {
         return "; rates are in bits, and a byte has 8".to_owned();
     }
-    // The micro sign has two code points, which are dissimilar to the letter that is used here.
+    // The micro sign has two code points, neither of which resembles the letter `u` that specs use.
     let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
     let name = nearest(&plain, names());
     name.map_or(String::new(), |name| format!("; did you mean {name:?}?"))
 }
 
-/// A number of base units, rounded to an integer.
+/// A number of base units that was rounded to an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {
-    /// The number, ties rounded up.
+    /// The rounded number; a half is rounded up.
     pub number: u64,
-    /// The number was an integer before rounding.
+    /// Whether the number was already an integer.
     pub exact: bool,
-    /// The unit that was written.
+    /// Unit that was written.
     pub unit: &'static str,
 }
 
-/// Like [`parse`], for quantities that are integers in the base unit: exact also from 2^53 on,
-/// unlike a 64-bit float.
+/// Like [`parse`], for quantities that are integers in the base unit. Unlike a 64-bit float, the
+/// result is also exact from 2^53 on.
 ///
 /// # Errors
 /// The errors of [`parse`].
@@ -106,7 +107,7 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
                 .and_then(|(number, factor)| number.times(factor))
         }
     };
-    // A number with too many digits for exact arithmetic: its distance from an integer is
+    // If the number has too many digits for exact arithmetic, its distance from an integer is
     // negligible.
     let number = exact.and_then(|exact| u64::try_from(exact.round()).ok());
     Ok(Whole {
@@ -116,7 +117,7 @@ pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result
     })
 }
 
-/// Like [`whole`], for an expression.
+/// Like [`whole`], for a text that is an expression.
 fn compute(
     text: &str,
     what: &str,
@@ -136,7 +137,7 @@ fn compute(
     Ok((number, unit))
 }
 
-/// The leading number, without separators, and the remaining text.
+/// Number at the start of the text, without separators, and the remaining text.
 fn split(text: &str) -> (String, &str) {
     let is_number = |i: usize, c: char| {
         c.is_ascii_digit()
@@ -150,7 +151,7 @@ fn split(text: &str) -> (String, &str) {
     (text[..end].replace('_', ""), text[end..].trim())
 }
 
-/// Whether the `e` at `i` belongs to a number (`1e6 bit/s`) and not to a unit.
+/// Whether the `e` at index `i` belongs to a number (`1e6 bit/s`), and not to a unit.
 fn is_exponent(text: &str, i: usize) -> bool {
     i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
 }
@@ -183,7 +184,7 @@ mod tests {
             assert_eq!(rate(&format!("3 {word}")), rate(&format!("3{letters}")));
         }
         assert_eq!(rate("10 Mbps"), Ok(10_000_000));
-        // The suggestion also works in a product.
+        // A unit such as Gbps is also accepted in a product.
         assert_eq!(rate("2 * 5 Gbps"), Ok(10_000_000_000));
         assert_eq!(size("2 * 1 GiB"), Ok(1 << 31));
     }

@@ -1,9 +1,9 @@
-//! Registries of kinds by name: each kind has a declaration next to its code; a registry lists the
-//! kinds, and builds one from named values.
+//! Registries of kinds. Each kind is declared next to its code; a registry lists the kinds by name,
+//! and builds a kind from named values.
 //!
-//! A kind is one [`KindEntry`], declared by [`kind!`](crate::kind); adding it requires one line in
-//! the list from which its crate creates a [`Registry`]. A program that uses the crates adds its
-//! own with [`Registry::with`].
+//! A kind is a [`KindEntry`], which [`kind!`](crate::kind) declares. To add a kind to a crate, add
+//! one line to the list from which the crate creates a [`Registry`]. A program that uses the crate
+//! adds its own kinds with [`Registry::with`].
 
 use std::error::Error as StdError;
 
@@ -16,15 +16,15 @@ use crate::setting::{Fallback, Setting, Variant};
 use crate::suggest::nearest;
 use crate::value::Value;
 
-/// A kind of `T`: its name, parameters and constructor. `C` is the context that the constructor
-/// needs in addition to its parameters.
+/// A kind of `T`, with its name, parameters and constructor. `C` is the context that the
+/// constructor needs in addition to its parameters.
 pub struct KindEntry<T, C = ()> {
-    /// Name, its description, and its parameters.
+    /// Name of the kind, its description, and its parameters.
     pub variant: Variant,
-    /// The constructor.
+    /// Constructor of the kind.
     pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
-    /// The effects of those parameters for which the kind has a rule, in combination with these
-    /// values of the others.
+    /// Effects of the parameters for which the kind has a rule, in combination with the values of
+    /// the others.
     pub effects: fn(&Parameters<'_>, &C) -> Result<Vec<Effect>, Refusal>,
 }
 
@@ -34,7 +34,7 @@ impl<T, C> std::fmt::Debug for KindEntry<T, C> {
     }
 }
 
-/// The reason why a kind cannot be built.
+/// Reason why a kind cannot be built.
 #[derive(Debug, Error)]
 pub enum Refusal {
     /// No kind has this name.
@@ -42,24 +42,24 @@ pub enum Refusal {
     Unknown {
         /// The requested name.
         found: String,
-        /// All names.
+        /// Names of all kinds.
         known: String,
-        /// The most similar name, if there is one.
+        /// Most similar name, if there is one.
         nearest: Option<String>,
     },
-    /// A parameter does not exist, or does not accept its value.
+    /// A parameter does not exist, or rejects its value.
     #[error(transparent)]
     Parameter(#[from] SettingError),
-    /// A parameter without a default was left out.
+    /// A parameter without a default is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// The parameters contradict each other.
+    /// Parameters contradict each other.
     #[error(transparent)]
     Together(Box<dyn StdError + Send + Sync>),
 }
 
 impl Refusal {
-    /// The parameters contradict each other, with the given reason.
+    /// Creates the error that parameters contradict each other, with the given reason.
     pub fn together(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Refusal::Together(error.into())
     }
@@ -69,7 +69,7 @@ fn hint(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The values from which a kind is built, each checked against its declaration.
+/// Values from which a kind is built; each is checked against its declaration.
 #[derive(Debug)]
 pub struct Parameters<'a> {
     kind: &'static str,
@@ -78,7 +78,7 @@ pub struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// The values `given` to a kind with these parameters.
+    /// Values `given` for a kind that declares these parameters.
     pub(crate) const fn new(
         kind: &'static str,
         declared: &'static [Setting],
@@ -91,20 +91,20 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// The name of the kind that is built, because one function may serve several.
+    /// Name of the kind that is built, because one function may build several kinds.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The declarations of its parameters.
+    /// Declarations of the kind's parameters.
     pub fn declared(&self) -> &'static [Setting] {
         self.declared
     }
 
-    /// All parameters with a value or a default, in the order of their declarations.
+    /// All parameters that have a value or a default, in the order of declaration.
     ///
     /// # Errors
-    /// A parameter is missing, or does not match its declaration.
+    /// A parameter is missing, or its value does not match its declaration.
     pub fn all(&self) -> Result<Vec<(&'static str, Datum)>, Refusal> {
         let mut all = Vec::with_capacity(self.declared.len());
         for setting in self.declared {
@@ -121,11 +121,11 @@ impl<'a> Parameters<'a> {
         Ok(all)
     }
 
-    /// The value of the parameter `name`, its default, or the value that its type uses for a
+    /// Value of the parameter `name`, or its default, or the value that its type defines for a
     /// missing parameter.
     ///
     /// # Errors
-    /// The parameter is missing, or does not match its declaration.
+    /// The parameter is missing, or its value does not match its declaration.
     pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
         let setting = crate::macros::find(self.declared, name)?;
         let datum = match (self.datum(name), setting.fallback) {
@@ -143,7 +143,7 @@ impl<'a> Parameters<'a> {
         Ok(T::from_parameter(Some(&datum)).ok_or_else(invalid_value)?)
     }
 
-    /// Whether the parameter `name` is set to a value other than its default.
+    /// Whether the parameter `name` has a value other than its default.
     fn differs(&self, name: &str) -> bool {
         let setting = crate::macros::look_up(self.declared, name);
         let default = setting.and_then(|it| match it.fallback {
@@ -173,7 +173,8 @@ impl<T, C> Clone for Registry<T, C> {
     }
 }
 
-/// The part of a registry that a grammar needs, independent of the type that the kinds build.
+/// The interface of a registry that the grammar of specs needs, which does not depend on the type
+/// that the kinds build.
 pub trait Kinds: Sync {
     /// All kinds, with their parameters.
     fn variants(&self) -> Vec<Variant>;
@@ -202,14 +203,14 @@ impl<T, C> std::fmt::Debug for Registry<T, C> {
 }
 
 impl<T, C> Registry<T, C> {
-    /// A registry of these kinds.
+    /// Creates a registry of these kinds.
     pub fn new(entries: &[&'static KindEntry<T, C>]) -> Self {
         Self {
             entries: entries.to_vec(),
         }
     }
 
-    /// Adds a kind, or replaces the one with the same name.
+    /// Adds a kind; it replaces a kind with the same name.
     #[must_use]
     pub fn with(mut self, entry: &'static KindEntry<T, C>) -> Self {
         self.entries
@@ -218,15 +219,15 @@ impl<T, C> Registry<T, C> {
         self
     }
 
-    /// The information for specs, schemas, help and manuals.
+    /// Names, descriptions and parameters of all kinds, for specs, schemas, help and manuals.
     pub fn variants(&self) -> Vec<Variant> {
         self.entries.iter().map(|entry| entry.variant).collect()
     }
 
-    /// The kind with this name.
+    /// Finds the kind with this name.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`].
+    /// [`Refusal::Unknown`] if there is none.
     pub fn find(&self, name: &str) -> Result<&'static KindEntry<T, C>, Refusal> {
         let found = self.entries.iter().find(|entry| entry.variant.name == name);
         found.copied().ok_or_else(|| {
@@ -243,13 +244,13 @@ impl<T, C> Registry<T, C> {
     /// Builds the kind `name` from the parameters `given`.
     ///
     /// # Errors
-    /// The kind does not exist, a parameter is unknown, missing or out of range, or the parameters
+    /// The kind does not exist, a parameter is unknown, missing or out of its range, or parameters
     /// contradict each other.
     pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
         self.prepare(name, given.to_vec())?.build(context)
     }
 
-    /// The kind `name` with parameters, which can be built any number of times.
+    /// Prepares the kind `name` with its parameters, so that it can be built any number of times.
     ///
     /// # Errors
     /// The kind does not exist, or a parameter is unknown.
@@ -285,14 +286,14 @@ impl<T, C> Prepared<T, C> {
     /// Builds the kind.
     ///
     /// # Errors
-    /// A parameter is missing or out of range, or the parameters contradict each other.
+    /// A parameter is missing or out of its range, or parameters contradict each other.
     pub fn build(&self, context: C) -> Result<T, Refusal> {
         (self.entry.build)(&self.parameters(), context)
     }
 
-    /// The effects of the parameters that differ from their defaults, in combination with the
-    /// others, if the kind has a rule for them; and the effects of the keys shared by its family,
-    /// whether or not they are set.
+    /// Effects of parameters in combination with the values of the others. The result contains the
+    /// parameters that differ from their defaults and for which the kind has a rule, and all keys
+    /// that the family shares, whether or not they are set.
     ///
     /// # Errors
     /// The errors of [`Self::build`].
@@ -312,7 +313,7 @@ impl<T, C> Prepared<T, C> {
     }
 }
 
-/// The names of a list of pairs that begin with a name.
+/// Names from a list of pairs of a name and a value.
 pub const fn names_of<T: Copy, const N: usize>(all: [(&'static str, T); N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut index = 0;

@@ -1,31 +1,31 @@
 //! Former names of keys, metrics, probes, drop reasons, flags and commands. A former name causes an
 //! error that states the present name.
 
-/// The namespace of a name.
+/// Namespace of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// A key of a spec, in the table that is described.
+    /// A key in the described table of a spec.
     Key(&'static str),
     /// A metric of `[[measure]]`.
     Metric,
     /// A probe of `[[record]]`.
     Probe,
-    /// A reason for which SCTP drops a packet, in statistics.
+    /// A reason for which SCTP drops a packet, as named in statistics.
     DropReason,
-    /// A flag of these commands.
+    /// A flag of the given commands.
     Flag(&'static [&'static str]),
     /// A command.
     Command,
 }
 
-/// A name that changed.
+/// A name that has changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
-    /// The former name.
+    /// Former name.
     pub old: &'static str,
-    /// The present name.
+    /// Present name.
     pub new: &'static str,
-    /// The namespace of both.
+    /// Namespace of both names.
     pub family: Family,
 }
 
@@ -54,7 +54,7 @@ const fn flag(commands: &'static [&'static str], old: &'static str, new: &'stati
     Renamed { old, new, family }
 }
 
-/// All names that changed.
+/// All names that have changed.
 pub const RENAMED: &[Renamed] = &[
     key("tcp", "segment", "mss"),
     key("tcp", "receive_window", "receive_buffer"),
@@ -142,7 +142,7 @@ pub const RENAMED: &[Renamed] = &[
     },
 ];
 
-/// The present name of `found`, if that is a former name of one of `candidates`.
+/// Present name for `found`, if `found` is a former name of one of `candidates`.
 pub fn renamed<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut such = RENAMED.iter().filter(|it| it.old == found).peekable();
     such.peek()?;
@@ -150,7 +150,7 @@ pub fn renamed<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
     candidates.into_iter().find(|known| such.contains(known))
 }
 
-/// The hint that leads from `found` to `meant`, a name that is allowed.
+/// Hint that suggests the allowed name `meant` for `found`.
 pub fn hint(found: &str, meant: &str) -> String {
     match renamed(found, [meant]) {
         Some(new) => format!("renamed to `{new}`"),
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(renamed("most", ["shape", "max"]), Some("max"));
         assert_eq!(renamed("min", ["min_th", "max_th"]), Some("min_th"));
         assert_eq!(renamed("beside", ["baseline", "rows"]), Some("baseline"));
-        // QUIC has a receive window.
+        // For QUIC, `receive_window` is no former name but a current one.
         assert_eq!(renamed("receive_window", ["receive_windows"]), None);
         assert_eq!(renamed("max", ["min_th"]), None);
         assert_eq!(hint("segment", "mss"), "renamed to `mss`");

@@ -12,38 +12,39 @@ pub use choice::{Choice, OFF};
 pub use kind::Kind;
 pub use partners::{Partner, Partners, Words};
 
-/// The value of a setting that is left out.
+/// Value of a setting that is omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
     /// The setting is required.
     Required,
-    /// This value, which [`Kind::parse`] accepts.
+    /// This value, in a form that [`Kind::parse`] accepts.
     Is(&'static str),
-    /// The value is defined by its owner: a protocol's configuration, under the chosen profile.
+    /// The owner of the setting defines the value: a protocol's configuration with the chosen
+    /// profile.
     Owner,
-    /// No value; the text of the setting describes the behaviour.
+    /// There is no value; the text of the setting describes the behaviour.
     Nothing,
 }
 
-/// The declaration of a setting: the source of specs, schemas, help, manuals and errors.
+/// Declaration of a setting, from which specs, schemas, help, manuals and errors are derived.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Name in specs.
     pub name: &'static str,
-    /// Effect and reason, as in its doc comment: lines with a leading blank.
+    /// Effect and reason, as in the doc comment: lines that begin with a blank.
     pub about: &'static str,
-    /// The clause that specifies it, from which it departs, or in which it chooses.
+    /// Clause that specifies the setting, from which it departs, or that permits a choice.
     pub clause: &'static str,
-    /// Type, with unit and range.
+    /// Type of the value, with unit and range.
     pub kind: Kind,
-    /// The value if it is left out.
+    /// Value if the setting is omitted.
     pub fallback: Fallback,
     /// The settings on which its effect depends.
     pub partners: Partners,
 }
 
 impl Setting {
-    /// A required setting with a name, a text and a type.
+    /// Creates a required setting with a name, a text and a type.
     pub const fn new(name: &'static str, about: &'static str, kind: Kind) -> Self {
         Self {
             name,
@@ -68,13 +69,13 @@ impl Setting {
         self.fallback(Fallback::Is(default))
     }
 
-    /// Makes the setting optional, without a default.
+    /// Makes the setting optional, without a default value.
     #[must_use]
     pub const fn optional(self) -> Self {
         self.fallback(Fallback::Nothing)
     }
 
-    /// Sets the behaviour for a setting that is left out.
+    /// Sets the value of the setting if it is omitted.
     #[must_use]
     pub const fn fallback(mut self, fallback: Fallback) -> Self {
         self.fallback = fallback;
@@ -86,7 +87,7 @@ impl Setting {
         plain(self.about) + &self.partners.text()
     }
 
-    /// The first sentence of the text: its effect.
+    /// First sentence of the text, which states the effect.
     pub fn summary(&self) -> String {
         let text = self.text();
         match text.find(". ") {
@@ -95,17 +96,17 @@ impl Setting {
         }
     }
 
-    /// Parses its value.
+    /// Parses a value of this setting.
     ///
     /// # Errors
-    /// The text is not of its kind, or out of its range.
+    /// The text is not of the setting's kind, or is out of its range.
     pub fn parse(&self, text: &str) -> Result<Datum, SettingError> {
         self.kind
             .parse(text)
             .map_err(|invalid_value| self.error(invalid_value))
     }
 
-    /// The error for an invalid value of this setting.
+    /// Creates the error for an invalid value of this setting.
     pub fn error(&self, invalid_value: InvalidValue) -> SettingError {
         SettingError::Value {
             setting: self.name,
@@ -115,7 +116,7 @@ impl Setting {
 }
 
 impl SettingError {
-    /// The error for a name that is not in `settings`.
+    /// Creates the error for a name that is not in `settings`.
     pub fn unknown(found: &str, settings: &[Setting]) -> Self {
         let nearest = nearest(found, settings.iter().map(|setting| setting.name));
         SettingError::Unknown {
@@ -125,14 +126,15 @@ impl SettingError {
     }
 }
 
-/// One of several kinds, such as a loss model: the source of specs, schemas, help and manuals.
+/// Declaration of one of several kinds, such as a loss model, from which specs, schemas, help and
+/// manuals are derived.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Name in specs.
     pub name: &'static str,
-    /// Description and source, as in its doc comment.
+    /// Description and source, as in the doc comment.
     pub about: &'static str,
-    /// Parameters.
+    /// Parameters of the kind.
     pub parameters: &'static [Setting],
 }
 
@@ -142,8 +144,8 @@ impl Variant {
         plain(self.about)
     }
 
-    /// Form as a value of a parameter: a table with the required parameters, or its name if
-    /// there are none.
+    /// Form of the kind as a value: a table with the required parameters, or only its name if there
+    /// are none.
     pub fn form(&self) -> String {
         let must = self
             .parameters
@@ -156,7 +158,7 @@ impl Variant {
         }
     }
 
-    /// Whether `parameters` are those of this kind, each in its range.
+    /// Whether all `parameters` belong to this kind and are in their ranges.
     pub(crate) fn holds(&self, parameters: &[(String, Datum)]) -> bool {
         parameters.iter().all(|(name, datum)| {
             let known = self.parameters.iter().find(|known| known.name == name);
@@ -165,7 +167,7 @@ impl Variant {
     }
 }
 
-/// A doc comment on one line, without links.
+/// Text of a doc comment on one line, without links.
 fn plain(comment: &str) -> String {
     let is_target = |line: &str| line.trim().starts_with('[') && line.contains("]: ");
     let lines = comment.lines().filter(|line| !is_target(line));

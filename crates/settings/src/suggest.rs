@@ -3,17 +3,17 @@
 
 use crate::renamed::renamed;
 
-/// Minimum length, in letters, of an unambiguous prefix that is accepted as a match.
+/// Minimum number of letters of an unambiguous prefix that counts as a match.
 const MIN_PREFIX: usize = 3;
 
-/// Maximum length of a compared word, in bytes, and maximum number of candidates: the work grows
-/// with the product of both lengths and the number of candidates.
+/// Maximum length of a compared word in bytes, and maximum number of candidates. Limits are needed
+/// because the work grows with the product of both lengths and with the number of candidates.
 const MAX_BYTES: usize = 256;
 const MAX_CANDIDATES: usize = 1_000;
 
-/// Terms of other programs and papers, with the names used here: the suggestion is the first of
-/// these that is allowed at the position. If none is allowed, similar spellings are not suggested
-/// either, because a round-trip time is neither a `rate` nor a one-way delay.
+/// Terms of other programs and papers, each with the names that are used here. The first of these
+/// names that is allowed at the position is suggested. If none is allowed, similar spellings are
+/// not suggested either; for example, a round-trip time is neither a `rate` nor a one-way delay.
 const FOREIGN: &[(&[&str], &[&str])] = &[
     (
         &[
@@ -111,9 +111,9 @@ const FOREIGN: &[(&[&str], &[&str])] = &[
     (&["hertz"], &["Hz"]),
 ];
 
-/// The candidate of which `found` is a former name, or that it means in other programs, or the
-/// nearest one if it is sufficiently similar, or the only one that begins with `found` or contains
-/// it as a word.
+/// The candidate that is suggested for `found`: one of which `found` is a former name or a term in
+/// other programs; otherwise the most similar one; otherwise the only one that begins with `found`
+/// or contains it as a word.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_BYTES {
         return None;
@@ -158,7 +158,7 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
         })
 }
 
-/// The names for a term of other programs, if `wanted` is one.
+/// Names that this project uses for a term of other programs, if `wanted` is one.
 fn foreign(wanted: &str) -> Option<&'static [&'static str]> {
     let plain = wanted.replace(['-', ' '], "_");
     let mut all = FOREIGN.iter();
@@ -217,7 +217,8 @@ mod tests {
         assert_eq!(nearest("delay", metrics), None);
     }
 
-    /// A duplicate term would be found only once, and a term that is not normalised never.
+    /// A term that is listed twice would be found only once, and a term that is not normalised
+    /// would never be found.
     #[test]
     fn each_foreign_word_stands_once_and_can_be_found() {
         let all: Vec<&str> = FOREIGN

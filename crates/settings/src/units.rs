@@ -1,8 +1,8 @@
-//! Units, and the formatting of values with a unit.
+//! Units, and formatting of values with a unit.
 
 use anabranch_transport::Nanos;
 
-/// The name of a unit, and its size in base units.
+/// Name of a unit, and its size in base units.
 pub type Unit = (&'static str, f64);
 
 /// Units of time; the base is the nanosecond.
@@ -35,9 +35,9 @@ pub const SIZE: &[Unit] = &[
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
 ];
-/// Packets.
+/// Unit of numbers of packets.
 pub const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
-/// Segments, or chunks.
+/// Unit of numbers of segments or chunks.
 pub const SEGMENTS: &[Unit] = &[("segments", 1.0), ("segment", 1.0)];
 
 /// Units of lengths; the base is the metre.
@@ -53,7 +53,7 @@ pub const POWER: &[Unit] = &[
 /// Units of frequencies; the base is the hertz.
 pub const FREQUENCY: &[Unit] = &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)];
 
-/// A regular expression for a number with one of these units, for schemas.
+/// Regular expression for a number with one of these units, for schemas.
 pub fn pattern(units: &[&[Unit]]) -> String {
     let names = units.iter().flat_map(|family| family.iter());
     let names: Vec<&str> = names.map(|(name, _)| *name).collect();
@@ -63,7 +63,7 @@ pub fn pattern(units: &[&[Unit]]) -> String {
     )
 }
 
-/// A time span in the largest unit in which it is an integer.
+/// A duration in the largest unit in which it is an integer.
 pub fn show_time(span: Nanos) -> String {
     let (divisor, unit) = match span {
         ns if ns % 1_000_000_000 == 0 => (1_000_000_000, "s"),

@@ -1,36 +1,36 @@
-//! Rust types for the settings of any protocol.
+//! Rust types of settings, for any protocol.
 
 use anabranch_transport::{Nanos, Probe};
 
 use crate::datum::Datum;
 use crate::setting::{Choice, Kind, OFF};
 
-/// A type of a setting.
+/// A Rust type for the value of a setting.
 pub trait Value: Sized {
-    /// The kind, if a declaration does not specify one.
+    /// Kind of the value, if the declaration does not specify one.
     const KIND: Kind;
 
-    /// Converts a value that is in the kind's range; `None` if it is of another kind.
+    /// Converts a value that is in the range of its kind; `None` if it is of another kind.
     fn from_datum(datum: &Datum) -> Option<Self>;
 
-    /// Converts the value of an optional parameter; `None` if it is of another kind, or is
-    /// required.
+    /// Converts the value of a parameter that may be missing; `None` if it is of another kind, or
+    /// if it is missing and required.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         Self::from_datum(datum?)
     }
 
-    /// Converts to a value.
+    /// Converts the Rust value to a datum.
     fn to_datum(&self) -> Datum;
 
-    /// Whether the value is obviously in the range of `kind`. If it is not obvious, the caller
-    /// should use [`Kind::check`] with its datum, which takes ten times as long.
+    /// Whether the value is obviously in the range of `kind`. If the result is false, the caller
+    /// should use [`Kind::check`] with the datum, which takes ten times as long.
     fn plainly_fits(&self, kind: &Kind) -> bool {
         let _ = kind;
         false
     }
 }
 
-/// Maximum of a time in seconds.
+/// Maximum of a duration, nanoseconds: a million seconds.
 const MAX_TIME: Nanos = 1_000_000 * 1_000_000_000;
 
 impl Value for bool {
@@ -111,7 +111,7 @@ impl<T: Value> Value for Option<T> {
         }
     }
 
-    /// A parameter that is left out is `None`, whether or not it can be switched off.
+    /// A missing parameter is `None`.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         match datum {
             Some(datum) => T::from_datum(datum)
@@ -150,7 +150,7 @@ impl Value for String {
     }
 }
 
-/// A probe of a flow by its name.
+/// Implements [`Value`] for a probe of a flow, which is written as its name.
 impl Value for Probe {
     const KIND: Kind =
         Kind::Registered(|| Probe::ALL.iter().map(|it| Choice::new(it.name())).collect());
@@ -164,7 +164,7 @@ impl Value for Probe {
     }
 }
 
-/// A list of two: `["10 s", 0.05]`.
+/// A list of two values, such as `["10 s", 0.05]`.
 impl<A: Value, B: Value> Value for (A, B) {
     const KIND: Kind = Kind::Tuple(&[A::KIND, B::KIND]);
 
@@ -190,7 +190,7 @@ impl<T: Value> Value for Vec<T> {
         }
     }
 
-    /// A list that is left out is empty.
+    /// A missing list is empty.
     fn from_parameter(datum: Option<&Datum>) -> Option<Self> {
         datum.map_or(Some(Self::new()), Self::from_datum)
     }
@@ -200,10 +200,10 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Names from a spec, each with a value: `{ early = ["0 s", "5 s"] }`.
+/// Names that a spec chooses, each with a value: `{ early = ["0 s", "5 s"] }`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named<T>(
-    /// The names and their values, in the order of the spec.
+    /// Names with their values, in the order of the spec.
     pub Vec<(String, T)>,
 );
 
@@ -229,7 +229,7 @@ impl<T: Value> Value for Named<T> {
     }
 }
 
-/// Implements [`Value`] for a wrapper around a number.
+/// Implements [`Value`] for a structure that contains one number.
 macro_rules! wrapper {
     ($name:ident, $get:ident, $put:ident, $fits:ident, $kind:expr) => {
         impl Value for $name {
@@ -251,7 +251,7 @@ macro_rules! wrapper {
     };
 }
 
-/// Maximum number of occurrences; 0: unlimited.
+/// Maximum number of occurrences; 0 means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(
     /// The number.
@@ -268,10 +268,10 @@ wrapper!(
     }
 );
 
-/// A time span above 0.
+/// A duration above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(
-    /// The span, nanoseconds.
+    /// Duration, nanoseconds.
     pub Nanos,
 );
 wrapper!(
@@ -285,10 +285,10 @@ wrapper!(
     }
 );
 
-/// A time span that may be 0.
+/// A duration that may be 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pause(
-    /// The span, nanoseconds.
+    /// Duration, nanoseconds.
     pub Nanos,
 );
 wrapper!(
@@ -340,17 +340,17 @@ wrapper!(
     }
 );
 
-/// The size of a window: bytes, or full segments (chunks) of the flow.
+/// Size of a window, in bytes or in full segments (chunks) of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
+    /// Number of bytes.
     Bytes(u64),
-    /// Full segments.
+    /// Number of full segments.
     Segments(u64),
 }
 
 impl Amount {
-    /// The amount in bytes, for a segment of `segment` bytes.
+    /// The size in bytes, for segments of `segment` bytes.
     pub const fn bytes(self, segment: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
@@ -358,7 +358,7 @@ impl Amount {
         }
     }
 
-    /// The amount in whole segments of `segment` bytes, rounded down.
+    /// The size in whole segments of `segment` bytes, rounded down.
     pub const fn segments(self, segment: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes / segment,

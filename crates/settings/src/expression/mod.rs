@@ -1,4 +1,4 @@
-//! Expressions with units: `2 * $rate * $rtt`, `ceil($buffer / 1500 B) * 1 packet`.
+//! Expressions with units, such as `2 * $rate * $rtt` or `ceil($buffer / 1500 B) * 1 packet`.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -6,7 +6,8 @@
 //! factor  = "-" factor | number [unit] | "$" name | "(" sum ")" | function "(" sum { "," sum } ")"
 //! ```
 //!
-//! Arithmetic is exact, in fractions. A result is rounded once, at the end ([`Value::show`]).
+//! Arithmetic is exact, because it uses fractions. Only the final result is rounded
+//! ([`Value::show`]).
 
 mod parser;
 mod ratio;
@@ -22,18 +23,18 @@ pub use value::{Shown, Value};
 /// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Byte range in the text.
+    /// Byte range of the error in the text.
     pub at: Range<usize>,
-    /// The error message; empty if the cause was already reported.
+    /// Error message; empty if the cause was already reported.
     pub message: String,
-    /// The unknown word, if `allowed` lists alternatives.
+    /// Unknown word, if `allowed` lists alternatives.
     pub found: String,
-    /// The allowed alternatives.
+    /// Allowed alternatives.
     pub allowed: Vec<String>,
 }
 
 impl Fault {
-    /// An error with a complete message.
+    /// Creates an error with a complete message.
     pub fn new(at: Range<usize>, message: impl Into<String>) -> Self {
         Self {
             at,
@@ -43,7 +44,7 @@ impl Fault {
         }
     }
 
-    /// A consequence of an error that was already reported.
+    /// Creates an error that is a consequence of one that was already reported.
     pub fn reported(at: Range<usize>) -> Self {
         Self::new(at, "")
     }
@@ -55,13 +56,14 @@ impl Fault {
     }
 }
 
-/// Returns the value of a parameter; the range is the position of its name.
+/// Function that returns the value of a parameter; the range is the position of its name in the
+/// text.
 pub type Lookup<'a> = dyn FnMut(&str, Range<usize>) -> Result<Value, Fault> + 'a;
 
 /// Evaluates an expression.
 ///
 /// # Errors
-/// The first error in it.
+/// The first error in the expression.
 pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<Value, Fault> {
     parser::Parser::new(text, lookup).whole()
 }
@@ -69,7 +71,7 @@ pub fn evaluate(text: &str, lookup: &mut Lookup<'_>) -> Result<Value, Fault> {
 /// Evaluates an expression without parameters.
 ///
 /// # Errors
-/// The first error in it.
+/// The first error in the expression.
 pub fn constant(text: &str) -> Result<Value, Fault> {
     evaluate(text, &mut |name, at| {
         let message = format!("found ${name}; no parameter can stand here");
@@ -77,14 +79,14 @@ pub fn constant(text: &str) -> Result<Value, Fault> {
     })
 }
 
-/// Whether a text is an expression and not one number with its unit: it contains parentheses, a
-/// `*`, or another operator between blanks.
+/// Whether a text is an expression, and not only a number with its unit. It is an expression if it
+/// contains parentheses, a `*`, or another operator between blanks.
 pub fn is_compound(text: &str) -> bool {
     text.contains(['*', '(', ')']) || [" + ", " - ", " / "].iter().any(|op| text.contains(op))
 }
 
-/// Whether a text contains a parameter: a `$` before a letter or `_`. A literal dollar is written
-/// twice.
+/// Whether a text contains a parameter: a `$` before a letter or `_`. A dollar sign itself is
+/// written twice.
 pub fn names_parameter(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find('$') {

@@ -1,4 +1,4 @@
-//! Parses and evaluates an expression in one pass.
+//! Parser of expressions, which evaluates an expression while it parses it.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use super::{Fault, Lookup};
 /// Maximum nesting depth of parentheses and signs.
 const MAX_DEPTH: usize = 64;
 
-/// The functions.
+/// Names of the functions.
 const FUNCTIONS: [&str; 6] = ["min", "max", "round", "floor", "ceil", "sqrt"];
 
-/// A parser that reads a text from left to right.
+/// Parser that reads a text from left to right.
 pub(super) struct Parser<'t, 'l, 'f> {
     text: &'t str,
     at: usize,
@@ -31,7 +31,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
     }
 
-    /// The value of the whole text.
+    /// Evaluates the whole text.
     pub fn whole(mut self) -> Result<Value, Fault> {
         let value = self.sum()?;
         match self.peek() {
@@ -47,7 +47,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         self.text[self.at..].chars().next()
     }
 
-    /// Consumes a character, if it is the next one.
+    /// Consumes a character if it is the next one; returns whether it was.
     fn take(&mut self, wanted: char) -> bool {
         let found = self.peek() == Some(wanted);
         if found {
@@ -56,7 +56,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         found
     }
 
-    /// Consumes characters of a class.
+    /// Consumes all following characters of a class.
     fn word(&mut self, is_part: fn(char) -> bool) -> &'t str {
         let rest = &self.text[self.at..];
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
@@ -223,7 +223,8 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         }
         let begin = self.at;
         self.word(char::is_alphanumeric);
-        // `bit/s` is one unit; in `5 B/s` the `s` is not a value by which the size is divided.
+        // `bit/s` is one unit. In `5 B/s` the `s` is also part of the unit, and no value by which
+        // the size is divided.
         let rest = &self.text[self.at..];
         if let Some(after) = rest.strip_prefix("/s")
             && !after.starts_with(char::is_alphanumeric)
@@ -273,7 +274,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         rounded.ok_or_else(|| self.too_large(at.start))
     }
 
-    /// The square root, with the precision of a 64-bit float.
+    /// Square root, with the precision of a 64-bit float.
     fn root(&self, value: &Value, at: Range<usize>) -> Result<Value, Fault> {
         let even = value.dimension.iter().all(|power| power % 2 == 0);
         if value.number.is_negative() || !even {
@@ -290,7 +291,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
         self.checked(root, value.dimension.map(|power| power / 2), at.start)
     }
 
-    /// The minimum or the maximum of values of the same kind.
+    /// Minimum or maximum of values of the same kind.
     fn extreme(&self, name: &str, values: &[Value], at: Range<usize>) -> Result<Value, Fault> {
         let mut values = values.iter();
         let mut chosen = *values.next().ok_or_else(|| self.too_large(at.start))?;
@@ -327,7 +328,7 @@ impl<'t, 'l, 'f> Parser<'t, 'l, 'f> {
     }
 }
 
-/// The single argument of a function.
+/// Single argument of a function.
 fn one<'v>(name: &str, values: &'v [Value], at: &Range<usize>) -> Result<&'v Value, Fault> {
     match values {
         [value] => Ok(value),

@@ -1,17 +1,18 @@
-//! Exact fractions, the numbers of expressions.
+//! Exact fractions, which are the numbers of expressions.
 
 use std::cmp::Ordering;
 
-/// A fraction in lowest terms. Every operation is exact; a result that exceeds 128 bits is `None`.
+/// A fraction in lowest terms. Every operation is exact; it returns `None` if the result does not
+/// fit into 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
     numerator: i128,
-    /// Above 0.
+    /// Denominator, above 0.
     denominator: i128,
 }
 
 impl Ratio {
-    /// A fraction; `None` if the denominator is 0.
+    /// Creates a fraction; `None` if the denominator is 0.
     pub fn new(numerator: i128, denominator: i128) -> Option<Self> {
         if denominator == 0 {
             return None;
@@ -31,7 +32,7 @@ impl Ratio {
         })
     }
 
-    /// An integer.
+    /// Creates a fraction that is an integer.
     pub const fn whole(number: i128) -> Self {
         Self {
             numerator: number,
@@ -39,7 +40,7 @@ impl Ratio {
         }
     }
 
-    /// Parses a decimal number such as `0.015`, `1_000` or `1e-9`; the fraction is exact.
+    /// Parses a decimal number such as `0.015`, `1_000` or `1e-9` exactly.
     pub fn decimal(text: &str) -> Option<Self> {
         let text = text.replace('_', "");
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -63,7 +64,7 @@ impl Ratio {
         }
     }
 
-    /// The sum.
+    /// Sum of two fractions.
     pub fn plus(self, other: Self) -> Option<Self> {
         let left = self.numerator.checked_mul(other.denominator)?;
         let right = other.numerator.checked_mul(self.denominator)?;
@@ -71,7 +72,7 @@ impl Ratio {
         Self::new(left.checked_add(right)?, below)
     }
 
-    /// The negative.
+    /// Negative of the fraction.
     pub fn negative(self) -> Option<Self> {
         Some(Self {
             numerator: self.numerator.checked_neg()?,
@@ -79,7 +80,8 @@ impl Ratio {
         })
     }
 
-    /// The product. Fractions are reduced before the multiplication.
+    /// Product of two fractions. Factors are reduced before the multiplication, so that
+    /// intermediate results stay small.
     pub fn times(self, other: Self) -> Option<Self> {
         let left = Self::new(self.numerator, other.denominator)?;
         let right = Self::new(other.numerator, self.denominator)?;
@@ -89,12 +91,12 @@ impl Ratio {
         )
     }
 
-    /// The reciprocal; `None` for 0.
+    /// Reciprocal of the fraction; `None` for 0.
     pub fn inverse(self) -> Option<Self> {
         Self::new(self.denominator, self.numerator)
     }
 
-    /// Compares two fractions; `None` if an intermediate result exceeds 128 bits.
+    /// Compares two fractions; `None` if an intermediate result does not fit into 128 bits.
     pub fn compare(self, other: Self) -> Option<Ordering> {
         let left = self.numerator.checked_mul(other.denominator)?;
         Some(left.cmp(&other.numerator.checked_mul(self.denominator)?))
@@ -110,30 +112,30 @@ impl Ratio {
         self.numerator == 0
     }
 
-    /// The integer, if the fraction is one.
+    /// The fraction as an integer, if it is one.
     pub fn as_whole(self) -> Option<i128> {
         (self.denominator == 1).then_some(self.numerator)
     }
 
-    /// The largest integer that is not above the fraction.
+    /// Largest integer that is not above the fraction.
     pub fn floor(self) -> i128 {
         self.numerator.div_euclid(self.denominator)
     }
 
-    /// The smallest integer that is not below the fraction.
+    /// Smallest integer that is not below the fraction.
     pub fn ceil(self) -> i128 {
         self.floor() + i128::from(self.denominator != 1)
     }
 
-    /// The nearest integer; ties are rounded up.
+    /// Nearest integer; a half is rounded up.
     pub fn round(self) -> i128 {
         let (floor, rest) = (self.floor(), self.numerator.rem_euclid(self.denominator));
         floor + i128::from(rest >= self.denominator - rest)
     }
 
-    /// The nearest 64-bit float if numerator and denominator have up to 53 bits; otherwise the
-    /// error is at most a few units in the last place. The same on every platform, because two
-    /// conversions and a division are each rounded as IEEE 754 requires.
+    /// Nearest 64-bit float if numerator and denominator have up to 53 bits; otherwise the error is
+    /// at most a few units in the last place. The result is the same on every platform, because
+    /// IEEE 754 requires that two conversions and a division are each rounded correctly.
     pub fn real(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }

@@ -43,7 +43,7 @@ fn units_are_multiplied() {
     assert_eq!(shown("$rtt / 1 s"), Ok(Shown::Real(0.5)));
 }
 
-/// A third of a second times three is a second, and a third of a byte is rounded once.
+/// Three times a third of a second is exactly a second, and a third of a byte is rounded only once.
 #[test]
 fn results_are_rounded_once_at_the_end() {
     assert_eq!(text("1 s / 3 * 3"), "1 s");

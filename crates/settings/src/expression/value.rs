@@ -1,4 +1,4 @@
-//! Numbers with a dimension: times, sizes, rates, and their products.
+//! Numbers with a dimension, such as times, sizes, rates, and their products.
 
 use super::ratio::Ratio;
 use crate::units::{
@@ -6,20 +6,20 @@ use crate::units::{
     show_size, show_time,
 };
 
-/// The exponent of each base in a dimension: bits, seconds, packets, segments, metres, watts.
+/// Exponent of each base in a dimension: bits, seconds, packets, segments, metres, watts.
 pub type Dimension = [i8; 6];
 
-/// Names of the bases.
+/// Names of the bases of dimensions.
 const BASES: [&str; 6] = ["size", "time", "packets", "segments", "length", "power"];
 
-/// A dimension that has units.
+/// Family of units: a dimension for which units exist.
 struct Family {
-    /// Name with its article.
+    /// Name of the family, with an article.
     name: &'static str,
     dimension: Dimension,
     units: &'static [Unit],
-    /// The unit base (bytes, nanoseconds) in the base of the dimension (bits, seconds), as a
-    /// fraction.
+    /// Base unit of the family (bytes, nanoseconds) in the base of the dimension (bits, seconds),
+    /// as a fraction.
     scale: (i128, i128),
 }
 
@@ -53,12 +53,12 @@ const fn family(
 /// A number with a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// The number in bits, seconds, packets, segments, metres, watts.
+    /// Number in bits, seconds, packets, segments, metres or watts.
     pub(super) number: Ratio,
     pub(super) dimension: Dimension,
 }
 
-/// A value in the form of specs.
+/// A value as it is written in a spec.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shown {
     /// An integer without a unit.
@@ -69,14 +69,14 @@ pub enum Shown {
     Text(String),
 }
 
-/// The names of all units.
+/// Names of all units.
 pub(super) fn unit_names() -> impl Iterator<Item = &'static str> {
     FAMILIES
         .iter()
         .flat_map(|family| family.units.iter().map(|(name, _)| *name))
 }
 
-/// The name of a dimension, with an article: `a time`, `size * time`.
+/// Name of a dimension, with an article: `a time`, `size * time`.
 pub(super) fn name(dimension: Dimension) -> String {
     if dimension == NUMBER {
         return "a number".to_owned();
@@ -100,7 +100,7 @@ pub(super) fn name(dimension: Dimension) -> String {
 }
 
 impl Value {
-    /// A number without a unit.
+    /// Creates a number without a unit.
     pub const fn number(number: Ratio) -> Self {
         Self {
             number,
@@ -108,14 +108,13 @@ impl Value {
         }
     }
 
-    /// The value of an unquoted number in a spec, exactly as it is written there.
+    /// Creates the value of an unquoted number in a spec, exactly as written.
     pub fn real(number: f64) -> Option<Self> {
-        // The shortest text that parses to this number equals the written text or has the same
-        // meaning.
+        // The shortest text that parses to this number has the same value as the written text.
         Ratio::decimal(&number.to_string()).map(Self::number)
     }
 
-    /// A number with a unit; `None` if there is no such unit, or the number is too large.
+    /// Creates a number with a unit; `None` if the unit does not exist or the number is too large.
     pub(super) fn with_unit(number: Ratio, unit: &str) -> Option<Self> {
         let mut found = FAMILIES.iter().filter_map(|family| {
             let of_family = family.units.iter().find(|(name, _)| *name == unit);
@@ -130,7 +129,7 @@ impl Value {
         })
     }
 
-    /// The kind of the value, with an article.
+    /// Kind of the value, with an article.
     pub fn kind(&self) -> String {
         name(self.dimension)
     }
@@ -141,7 +140,7 @@ impl Value {
             .find(|family| family.dimension == self.dimension)
     }
 
-    /// The number in the base of the family's units: nanoseconds, bytes, bits per second.
+    /// The number in the base unit of its family: nanoseconds, bytes, bits per second.
     fn in_base(&self) -> Option<Ratio> {
         let Some(family) = self.family() else {
             return Some(self.number);
@@ -150,7 +149,7 @@ impl Value {
         self.number.times(Ratio::new(below, above)?)
     }
 
-    /// The value with its number, in nanoseconds, bytes, bits per second or packets, rounded by
+    /// The value, with its number in nanoseconds, bytes, bits per second or packets rounded by
     /// `to_whole`.
     pub(super) fn rounded(self, to_whole: fn(Ratio) -> i128) -> Option<Self> {
         let whole = Ratio::whole(to_whole(self.in_base()?));
@@ -161,8 +160,8 @@ impl Value {
         })
     }
 
-    /// The value in the base of a family of units to which it belongs: the number (an integer for
-    /// times, rates and sizes) and the name of its base unit.
+    /// The value in one of the families of units `units`: the number (an integer for times, rates
+    /// and sizes), and the name of the base unit.
     pub(crate) fn in_units(&self, units: &[&[Unit]]) -> Option<(Ratio, &'static str)> {
         let family = self.family()?;
         let name = family.units.first()?.0;
@@ -184,11 +183,12 @@ impl Value {
             .is_some_and(|family| whole.contains(&family.units))
     }
 
-    /// The value in the form of specs. Times are rounded to the nanosecond, sizes to the byte,
-    /// rates to the bit per second, ties up; packets and segments must be integers.
+    /// The value as it is written in a spec. Times are rounded to the nanosecond, sizes to the
+    /// byte, and rates to the bit per second, a half upwards. Numbers of packets and segments must
+    /// be integers.
     ///
     /// # Errors
-    /// The value has no form in specs, or is too large, in words.
+    /// A message that specs cannot represent the value, or that it is too large.
     pub fn show(&self) -> Result<Shown, String> {
         let large = || "the result is too large".to_owned();
         if self.dimension == NUMBER {

@@ -1,4 +1,4 @@
-//! Declaration, construction and checks of kinds.
+//! Tests of the declaration, construction and checks of kinds.
 
 use crate::datum::Datum;
 use crate::effect::Effect;
@@ -120,7 +120,7 @@ fn a_rule_judges_what_differs_from_its_default() {
         idle: idle.map(str::to_owned),
         redundant: false,
     };
-    // Parameters that are omitted, or set to their default, are not judged.
+    // Parameters that are omitted or set to their default have no entry.
     assert_eq!(effects(6, &[]), std::slice::from_ref(&shared));
     assert_eq!(effects(6, &[0.5]), std::slice::from_ref(&shared));
     assert_eq!(

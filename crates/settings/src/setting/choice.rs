@@ -1,20 +1,20 @@
-//! The words of a choice.
+//! Words of settings that accept a choice of words.
 
-/// A word that a setting accepts, and its meaning.
+/// A word that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The spelling in specs.
+    /// Spelling of the word in specs.
     pub name: &'static str,
-    /// Description; empty if the setting describes it.
+    /// Description of the word; empty if the text of the setting describes it.
     pub about: &'static str,
 }
 
 impl Choice {
-    /// A word without a description.
+    /// Creates a word without a description.
     pub const fn new(name: &'static str) -> Self {
         Self { name, about: "" }
     }
 }
 
-/// The word that switches a setting off.
+/// The word `off`, which disables a setting.
 pub const OFF: &[Choice] = &[Choice::new("off")];

@@ -1,4 +1,4 @@
-//! The type of a setting: the accepted forms, units and ranges.
+//! Type of a setting: the accepted forms, units and ranges.
 
 use anabranch_transport::Nanos;
 
@@ -10,81 +10,81 @@ use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 
 use super::{Choice, Fallback, Setting, Variant};
 
-/// The key that names the variant of a table.
+/// Key that contains the name of a table's variant.
 pub(crate) const TAG: &str = "kind";
 
-/// The keys of a value over time.
+/// Keys of a step function.
 pub(crate) const STEPS: &str = "steps";
 #[cfg(feature = "json")]
 pub(crate) const REPEAT: &str = "repeat";
 
-/// The time of a step.
+/// Kind of the time of a step.
 #[cfg(feature = "json")]
 pub(crate) const STEP_TIME: Kind = Kind::Duration {
     least: 0,
     most: Nanos::MAX,
 };
 
-/// The type of a setting, with its range.
+/// Type of a setting with its range.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// `true` or `false`.
     Flag,
     /// An integer without a unit.
     Count {
-        /// The minimum.
+        /// Minimum value.
         least: u64,
-        /// The maximum.
+        /// Maximum value.
         most: u64,
     },
     /// A real number without a unit.
     Number {
-        /// The minimum.
+        /// Minimum value.
         least: f64,
-        /// The maximum.
+        /// Maximum value.
         most: f64,
-        /// The minimum itself is excluded.
+        /// Whether the minimum itself is excluded.
         above: bool,
-        /// The value must be a multiple of this; 0: any number.
+        /// Value of which the number must be a multiple; 0 permits any number.
         step: f64,
     },
-    /// A time span, such as `"250 ms"`.
+    /// A duration, such as `"250 ms"`.
     Duration {
-        /// The minimum, nanoseconds.
+        /// Minimum, nanoseconds.
         least: Nanos,
-        /// The maximum, nanoseconds.
+        /// Maximum, nanoseconds.
         most: Nanos,
     },
     /// A size, such as `"64 KiB"`.
     Bytes {
-        /// The minimum, bytes.
+        /// Minimum, bytes.
         least: u64,
-        /// The maximum, bytes.
+        /// Maximum, bytes.
         most: u64,
     },
     /// A rate, such as `"2 Mbit/s"`.
     Rate {
-        /// The minimum, bits per second.
+        /// Minimum, bits per second.
         least: u64,
-        /// The maximum, bits per second.
+        /// Maximum, bits per second.
         most: u64,
     },
     /// A size, or a number of full segments (packets, chunks), such as `"10 segments"`.
     Amount {
-        /// The minimum and the maximum number of segments.
+        /// Minimum and maximum number of segments.
         segments: [u64; 2],
-        /// The minimum and the maximum number of bytes.
+        /// Minimum and maximum number of bytes.
         bytes: [u64; 2],
-        /// The countable unit: `"segments"` of the flow, or `"packets"`.
+        /// Unit that is counted: `"segments"` of the flow, or `"packets"`.
         counted: &'static str,
     },
     /// One of these words.
     Choice(&'static [Choice]),
-    /// One of the words of a registry, which may grow.
+    /// One of the words of a registry, to which words may be added.
     Registered(fn() -> Vec<Choice>),
     /// Free text, with a description of its content.
     Text(&'static str),
-    /// One of these words, or a value of the other kind.
+    /// One of these words, or a value of another kind.
     Either(&'static [Choice], &'static Kind),
     /// A list of values of this kind.
     List(&'static Kind),
@@ -92,23 +92,25 @@ pub enum Kind {
     Tuple(&'static [Kind]),
     /// A table with these keys: `{ flow = "web", number = 8 }`.
     Table(&'static [Setting]),
-    /// A value of this kind, or `{ steps = [["0 s", VALUE], ["10 s", VALUE]], repeat = "20 s" }`.
+    /// A constant of this kind, or a step function: `{ steps = [["0 s", VALUE], ["10 s", VALUE]],
+    /// repeat = "20 s" }`.
     StepFunction(&'static Kind),
-    /// The name of a `flow`, a `link` or a `node` of the spec. The reader must check it.
+    /// Name of a `flow`, a `link` or a `node` of the spec. The caller must check that it exists.
     Name(&'static str),
-    /// A table of arbitrary names, each with a value of this kind: `{ early = ["0 s", "5 s"] }`.
+    /// A table whose keys are arbitrary names, each with a value of this kind: `{ early = ["0 s",
+    /// "5 s"] }`.
     Named(&'static Kind),
-    /// A table with the key `kind` and the parameters of that variant.
+    /// A table with the key `kind` and the parameters of the variant with this name.
     Variant(fn() -> Vec<Variant>),
 }
 
 impl Kind {
-    /// An integer.
+    /// Kind of integers.
     pub const fn count(least: u64, most: u64) -> Self {
         Kind::Count { least, most }
     }
 
-    /// A real number from `least` to `most`.
+    /// Kind of real numbers from `least` to `most`.
     pub const fn number(least: f64, most: f64) -> Self {
         Kind::Number {
             least,
@@ -118,25 +120,25 @@ impl Kind {
         }
     }
 
-    /// A time span, nanoseconds.
+    /// Kind of durations, with bounds in nanoseconds.
     pub const fn duration(least: Nanos, most: Nanos) -> Self {
         Kind::Duration { least, most }
     }
 
-    /// A size in bytes.
+    /// Kind of sizes, with bounds in bytes.
     pub const fn bytes(least: u64, most: u64) -> Self {
         Kind::Bytes { least, most }
     }
 
-    /// A rate in bits per second.
+    /// Kind of rates, with bounds in bits per second.
     pub const fn rate(least: u64, most: u64) -> Self {
         Kind::Rate { least, most }
     }
 
-    /// Parses a value, as from a command line.
+    /// Parses a value as written on a command line.
     ///
     /// # Errors
-    /// The value is not of this kind, or out of its range.
+    /// The value is not of this kind, or is out of its range.
     pub fn parse(&self, text: &str) -> Result<Datum, InvalidValue> {
         let text = text.trim();
         let datum = match self {
@@ -182,7 +184,7 @@ impl Kind {
         }
     }
 
-    /// A value with a unit, rounded to the base unit.
+    /// Parses a value with a unit, and rounds it to the base unit.
     fn quantity(&self, text: &str) -> Result<Option<Datum>, InvalidValue> {
         match quantity::whole(text, "it", "", self.families()) {
             Ok(whole) => Ok(Some(Datum::Whole(whole.number))),
@@ -190,7 +192,7 @@ impl Kind {
         }
     }
 
-    /// The error for a text that is not a number with a unit.
+    /// Creates the error for a text that is no number with a unit.
     fn unread(&self, text: &str) -> InvalidValue {
         InvalidValue {
             allowed: format!("{}; units: {}", self.allowed(), self.unit()),
@@ -210,7 +212,7 @@ impl Kind {
     /// Checks that a value is of this kind and in its range.
     ///
     /// # Errors
-    /// The value is not accepted.
+    /// The value is of another kind, or out of range.
     pub fn check(&self, datum: &Datum) -> Result<(), InvalidValue> {
         if self.holds(datum) {
             Ok(())
@@ -267,7 +269,8 @@ impl Kind {
         matches!(self, Kind::Choice(words) if words.iter().any(|known| known.name == word))
     }
 
-    /// Whether the kind obviously has the words of `other`, because both refer to the same list.
+    /// Whether both kinds refer to the same list of words, so that they obviously accept the same
+    /// words.
     #[inline]
     pub fn has_words_of(&self, other: &Kind) -> bool {
         matches!((self, other), (Kind::Choice(words), Kind::Choice(others)) if std::ptr::eq(*words, *others))
@@ -275,7 +278,7 @@ impl Kind {
 
     fn holds(&self, datum: &Datum) -> bool {
         match (self, datum) {
-            // A program may use a value that is not in the registry.
+            // Any word is accepted, because a program may use a value that is not in the registry.
             (Kind::Flag, Datum::Flag(_))
             | (Kind::Text(_) | Kind::Name(_) | Kind::Registered(_), Datum::Word(_)) => true,
             (
@@ -328,7 +331,7 @@ impl Kind {
         }
     }
 
-    /// The error for the value `found`.
+    /// Creates the error for the value `found`.
     pub fn invalid_value(&self, found: String) -> InvalidValue {
         InvalidValue {
             found,
@@ -339,7 +342,7 @@ impl Kind {
         }
     }
 
-    /// Writes a value in the form that [`Kind::parse`] accepts.
+    /// Converts a value to text that [`Kind::parse`] accepts.
     pub fn show(&self, datum: &Datum) -> String {
         match (self, datum) {
             (Kind::Either(_, other), Datum::Whole(_) | Datum::Segments(_) | Datum::Real(_)) => {
@@ -375,7 +378,7 @@ impl Kind {
         }
     }
 
-    /// The name of the type: `flag`, `count`, `duration`.
+    /// Name of the type: `flag`, `count`, `duration`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Kind::Flag => "flag",
@@ -393,7 +396,7 @@ impl Kind {
         }
     }
 
-    /// The units in which a value of this kind itself is parsed.
+    /// Units in which a value of this kind is parsed.
     pub(crate) fn families(&self) -> &'static [&'static [Unit]] {
         match self {
             Kind::Duration { .. } => &[TIME],
@@ -404,7 +407,7 @@ impl Kind {
         }
     }
 
-    /// The units that a value may have: `s, ms, us, ns, min, h`; empty if it has none.
+    /// Units that a value may have, such as `s, ms, us, ns, min, h`; empty if it has none.
     pub fn unit(&self) -> String {
         let units: &[&[Unit]] = match self {
             Kind::Amount {
@@ -423,7 +426,7 @@ impl Kind {
         names.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
     }
 
-    /// An example of a value, for errors and schemas; empty if the words are sufficient.
+    /// Example of a value, for errors and schemas; empty if the words are sufficient.
     pub fn example(&self) -> &'static str {
         match self {
             Kind::Duration { .. } => "250 ms",
@@ -441,7 +444,7 @@ impl Kind {
         }
     }
 
-    /// The range or the words: `1 ms to 60 s`, `1 to 65535`, `"off", or 1 to 10`.
+    /// Range or words: `1 ms to 60 s`, `1 to 65535`, `"off", or 1 to 10`.
     pub fn range(&self) -> String {
         let between = |least: &u64, most: &u64, show: fn(u64) -> String| match *most {
             u64::MAX => format!("at least {}", show(*least)),
@@ -502,7 +505,7 @@ impl Kind {
         }
     }
 
-    /// The allowed values, as text for users.
+    /// Allowed values as text for users.
     pub fn allowed(&self) -> String {
         let range = self.range();
         match self {
@@ -542,7 +545,7 @@ impl Kind {
         }
     }
 
-    /// The accepted words.
+    /// Accepted words.
     pub fn words(&self) -> Vec<String> {
         let names = |words: &[Choice]| words.iter().map(|word| word.name.to_owned()).collect();
         match self {
@@ -563,7 +566,7 @@ impl Kind {
     }
 }
 
-/// The result of an expression.
+/// Result of an expression; `None` if the text is no valid expression.
 fn computed(text: &str) -> Option<Datum> {
     match constant(text).ok()?.show().ok()? {
         Shown::Whole(number) => u64::try_from(number).ok().map(Datum::Whole),
@@ -572,13 +575,13 @@ fn computed(text: &str) -> Option<Datum> {
     }
 }
 
-/// One of these words, or another allowed value.
+/// Description of alternatives: one of these words, or another allowed value.
 fn either(words: &[Choice], other: String) -> String {
     let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
     format!("{}, or {other}", quoted(&words))
 }
 
-/// The range of each item of a list.
+/// Description of the range of each item of a list.
 fn each(item: &Kind) -> String {
     let range = item.range();
     match item {

@@ -1,14 +1,14 @@
-//! The settings on which the effect of another setting depends.
+//! Partners of a setting: other settings on which its effect depends.
 
 use super::OFF;
 use crate::datum::Datum;
 
-/// The settings that a setting needs, and those with which it has no effect.
+/// Settings that a setting needs, and settings with which it has no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Partners {
-    /// The setting has an effect only with one of these; empty: always.
+    /// Settings of which at least one must be on; empty: the setting needs none.
     pub needs: &'static [Partner],
-    /// The setting has no effect with any of these.
+    /// Settings of which none may be on.
     pub rivals: &'static [Partner],
 }
 
@@ -19,7 +19,7 @@ impl Partners {
         rivals: &[],
     };
 
-    /// The sentences about the partners, for the end of a setting's text.
+    /// Sentences about the partners, which end the text of a setting.
     pub(super) fn text(&self) -> String {
         let or = |partners: &[Partner]| {
             let texts: Vec<String> = partners.iter().map(Partner::text).collect();
@@ -41,22 +41,23 @@ impl Partners {
 pub struct Partner {
     /// Name of the setting that must be on.
     pub setting: &'static str,
-    /// The value of that setting must be one of these words.
+    /// Words of which the value of this setting must be one.
     pub words: Words,
 }
 
-/// A set of words of a setting.
+/// Set of words of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Words {
     /// These words; `true` or `false` for a flag, and numbers for a count. Empty: any value except
     /// `off`.
     Listed(&'static [&'static str]),
-    /// The words of a registry with a certain property. The registry may grow.
+    /// Words of a registry that have a certain property. The words are computed, because the
+    /// registry may grow.
     Those(fn() -> Vec<&'static str>),
 }
 
 impl Partner {
-    /// The words, one of which must be set; empty: any value except `off`.
+    /// The words of which the value must be one; empty: any value except `off`.
     pub fn words(&self) -> Vec<&'static str> {
         match self.words {
             Words::Listed(words) => words.to_vec(),
@@ -64,7 +65,7 @@ impl Partner {
         }
     }
 
-    /// Whether this value matches.
+    /// Whether `value` satisfies this condition.
     pub(crate) fn works(&self, value: &Datum) -> bool {
         if matches!(self.words, Words::Listed([])) {
             return match (value, value.text()) {
@@ -82,7 +83,7 @@ impl Partner {
         }
     }
 
-    /// The words in the form of specs.
+    /// Words as written in specs.
     fn quoted(&self) -> Vec<String> {
         let is_bare = |word: &str| word.parse::<bool>().is_ok() || word.parse::<u64>().is_ok();
         let quoted = |word: &str| match is_bare(word) {
@@ -92,7 +93,7 @@ impl Partner {
         self.words().into_iter().map(quoted).collect()
     }
 
-    /// The partner in the form of specs.
+    /// Setting and words as written in specs.
     pub(crate) fn shown(&self) -> String {
         let setting = self.setting;
         let words = self.quoted();
@@ -106,7 +107,7 @@ impl Partner {
         all.join(" or ")
     }
 
-    /// The partner in the text of a setting.
+    /// Setting and words as they appear in the text of a setting.
     fn text(&self) -> String {
         match &self.quoted()[..] {
             [] => format!("`{}`", self.setting),
