@@ -1,4 +1,4 @@
-//! Positions of satellites.
+//! Positions of satellites in shells and from elements.
 
 use std::f64::consts::TAU;
 
@@ -10,14 +10,14 @@ use crate::elements::{Catalogue, Elements, ElementsError, Kepler, Taking};
 use crate::isls;
 use crate::vector::Vector;
 
-/// The Earth's gravity (WGS 84), km³/s².
+/// Gravitational parameter of the Earth (WGS 84), km³/s².
 const GRAVITY: f64 = 398_600.441_8;
-/// The Earth's second zonal harmonic J2, for its flattening (EGM 96).
+/// Second zonal harmonic J2 of the Earth, which results from its flattening (EGM 96).
 const J2: f64 = 1.082_626_68e-3;
-/// The Earth's rotation (WGS 84), rad/s.
+/// Rotation rate of the Earth (WGS 84), rad/s.
 const ROTATION: f64 = 7.292_115e-5;
 
-/// Satellites, numbered from 0.
+/// A set of satellites, numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Constellation {
     orbits: Orbits,
@@ -29,7 +29,7 @@ enum Orbits {
     Walker(Walker),
     /// A shell whose positions are computed by SGP4.
     Propagated(Walker, Elements),
-    /// Satellites of a file, and the links between them.
+    /// Satellites from a file of elements, and the links between them.
     Elements(Elements, Vec<[usize; 2]>),
 }
 
@@ -50,7 +50,7 @@ struct Walker {
     cos_inclination: f64,
     /// Rate of the argument of latitude, rad/s.
     motion: f64,
-    /// Rate of the ascending nodes, rad/s.
+    /// Drift rate of the ascending nodes, rad/s.
     drift: f64,
     planes: u32,
     each: u32,
@@ -81,8 +81,8 @@ impl Walker {
             radius,
             sin_inclination,
             cos_inclination,
-            // For a circular orbit, to first order in J2: the sum of the rates of mean anomaly and
-            // perigee.
+            // Sum of the rates of mean anomaly and perigee for a circular orbit, to first order in
+            // J2.
             motion: motion * (1.0 + 1.5 * flat * (4.0 * cos_inclination * cos_inclination - 1.0)),
             drift: -1.5 * motion * flat * cos_inclination,
             planes: sky.planes,
@@ -93,7 +93,7 @@ impl Walker {
         }
     }
 
-    /// The elements of its satellites at the epoch, in the order of their numbers.
+    /// Elements of the shell's satellites at the epoch, in the order of their numbers.
     fn elements(&self, sky: &OrbitConfig) -> Result<Elements, ElementsError> {
         let motion = match sky.mean_motion {
             Some(a_day) => a_day,
@@ -109,7 +109,7 @@ impl Walker {
         Elements::of_shell(all, sky.rotation.to_radians())
     }
 
-    /// The plane of a satellite, and its index in the plane.
+    /// Plane of a satellite, and its index in the plane.
     fn split(&self, number: usize) -> (u32, u32) {
         let number = number as u32;
         (number / self.each, number % self.each)
@@ -119,7 +119,8 @@ impl Walker {
         (plane * self.each + place % self.each) as usize
     }
 
-    /// Phase of a satellite in its orbit at the epoch, revolutions from the ascending node.
+    /// Phase of a satellite in its orbit at the epoch, as a fraction of a revolution from the
+    /// ascending node.
     fn phase(&self, number: usize) -> f64 {
         let (plane, place) = self.split(number);
         let each = f64::from(self.each);
@@ -142,7 +143,8 @@ impl Walker {
         in_plane.turned(self.apart * f64::from(plane) + self.drift * at)
     }
 
-    /// The satellites to which it has links: two in its plane, one in each neighbouring plane.
+    /// Satellites to which a satellite has links: two in its plane, and one in each neighbouring
+    /// plane.
     fn neighbours(&self, number: usize, seam: Seam, found: &mut Vec<usize>) {
         let (plane, place) = self.split(number);
         if self.each > 1 {
@@ -154,7 +156,8 @@ impl Walker {
         }
         let last = self.planes - 1;
         let closed = seam == Seam::Closed && self.planes > 2;
-        // Over all planes the phases add up to this number of slots, rounded down to whole slots.
+        // Around all planes the phase offsets add up to this number of slots, rounded down to whole
+        // slots.
         let turn = match self.stagger {
             Stagger::Walker => self.phasing as u32 % self.each,
             Stagger::Alternating => 0,
@@ -173,10 +176,10 @@ impl Walker {
 }
 
 impl Constellation {
-    /// The shell described by `sky`.
+    /// Creates the shell that `sky` describes.
     ///
     /// # Errors
-    /// See [`OrbitConfig::check`].
+    /// The errors of [`OrbitConfig::check`].
     pub fn walker(sky: &OrbitConfig) -> Result<Self, OrbitConfigError> {
         sky.check()?;
         let walker = Walker::new(sky);
@@ -195,22 +198,22 @@ impl Constellation {
         })
     }
 
-    /// The satellites of a file of elements: two-line elements, or OMM (CCSDS 502.0-B) as XML, KVN,
-    /// CSV or JSON. Times count from the latest date in it.
+    /// Creates the satellites from a file of elements: two-line elements, or OMM (CCSDS 502.0-B) as
+    /// XML, KVN, CSV or JSON. Time 0 is the latest date of the elements.
     ///
     /// # Errors
-    /// See [`Constellation::of_catalogue`].
+    /// The errors of [`Constellation::of_catalogue`].
     pub fn from_elements(text: &str, sky: &OrbitConfig) -> Result<Self, ElementsError> {
         Self::of_catalogue(text, sky, Taking::default())
     }
 
-    /// Like [`Constellation::from_elements`], with a start of times and optionally with old
-    /// elements. Unusable entries are left out and counted in the notes of
+    /// Like [`Constellation::from_elements`], with a given date of time 0, and optionally with old
+    /// elements. Unusable entries are omitted, and counted in the notes of
     /// [`Constellation::catalogue`].
     ///
     /// # Errors
-    /// No usable entry: the first fault with its place. Most entries too old. Conventions that
-    /// contradict each other.
+    /// There is no usable entry; the error contains the first fault with its place. Most entries
+    /// are too old. Conventions contradict each other.
     pub fn of_catalogue(
         text: &str,
         sky: &OrbitConfig,
@@ -219,12 +222,12 @@ impl Constellation {
         Self::of_linked_catalogue(text, "", sky, taking)
     }
 
-    /// Like [`Constellation::of_catalogue`], with a list of the links between satellites: each line
-    /// has the numbers of two satellites, counted from 0 in the order of the file. `relay` is "isl"
-    /// if the list is not empty.
+    /// Like [`Constellation::of_catalogue`], with a list of links between satellites. Each line has
+    /// the numbers of two satellites, counted from 0 in the order of the file. `relay` must be
+    /// "isl" if the list is not empty.
     ///
     /// # Errors
-    /// See [`Constellation::of_catalogue`]; also a line that is not a valid link.
+    /// The errors of [`Constellation::of_catalogue`], or a line that is no valid link.
     pub fn of_linked_catalogue(
         text: &str,
         isls: &str,
@@ -243,7 +246,7 @@ impl Constellation {
         })
     }
 
-    /// Dates and ages of the elements in use; `None` for a shell.
+    /// Dates and ages of the elements that are used; `None` for a shell.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         match &self.orbits {
             Orbits::Walker(_) | Orbits::Propagated(..) => None,
@@ -251,7 +254,7 @@ impl Constellation {
         }
     }
 
-    /// The conventions.
+    /// Conventions of the constellation.
     pub fn sky(&self) -> &OrbitConfig {
         &self.sky
     }
@@ -269,7 +272,7 @@ impl Constellation {
         self.len() == 0
     }
 
-    /// Name of a satellite: its plane and index, or its name in the file.
+    /// Name of a satellite: its plane and its index in the plane, or its name in the file.
     pub fn name(&self, number: usize) -> String {
         match &self.orbits {
             Orbits::Walker(walker) | Orbits::Propagated(walker, _) => {
@@ -280,8 +283,8 @@ impl Constellation {
         }
     }
 
-    /// Earth-fixed position of a satellite `at` seconds after the epoch; `None` if its elements are
-    /// not valid at that time.
+    /// Earth-fixed position of a satellite `at` seconds after the epoch, km; `None` if its elements
+    /// are not valid at that time.
     pub(crate) fn position(&self, number: usize, at: f64) -> Option<Vector> {
         match &self.orbits {
             Orbits::Walker(walker) => {
@@ -307,8 +310,8 @@ impl Constellation {
         }
     }
 
-    /// The links between satellites, each once with the lower number first, in ascending order;
-    /// empty unless `relay` is "isl".
+    /// Links between satellites, each once with the lower number first, in ascending order; empty
+    /// unless `relay` is "isl".
     pub fn isls(&self) -> Vec<[usize; 2]> {
         if self.sky.relay == Relay::BentPipe {
             return Vec::new();
@@ -331,12 +334,12 @@ impl Constellation {
         all
     }
 
-    /// Minimum distance of a link between satellites from the Earth's centre, km.
+    /// Minimum distance of an inter-satellite link from the Earth's centre, km.
     pub(crate) fn horizon(&self) -> f64 {
         self.sky.earth.radius() + self.sky.isl_clearance
     }
 
-    /// Duration of a revolution, seconds; `None` unless this is a shell.
+    /// Duration of a revolution, seconds; `None` if the constellation is not a shell.
     pub fn period(&self) -> Option<f64> {
         self.orbits.shell().map(|walker| TAU / walker.motion)
     }

@@ -1,15 +1,15 @@
-//! Dates: moments in UTC, as written in elements and by users.
+//! Dates and times in UTC, as written in elements and by users.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sgp4::chrono::{NaiveDate, NaiveDateTime, TimeDelta, Timelike};
 
-/// A moment in UTC, to the nanosecond.
+/// A date and time in UTC, to the nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Date(pub(crate) NaiveDateTime);
 
-/// A text that is not a date.
+/// Error: the text is not a date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "found {found:?}; a date is in UTC, as 2026-03-14T05:09:26.5, with or without its fraction, its time, and a Z, and with the day of the year as 2026-073T05:09:26"
@@ -26,7 +26,7 @@ impl Date {
     }
 }
 
-/// Parses a number of `digits` digits without a sign.
+/// Parses a number whose count of digits is in `digits`, without a sign.
 fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<u32> {
     let plain = digits.contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
     text.parse().ok().filter(|_| plain)
@@ -43,7 +43,8 @@ fn day(text: &str) -> Option<NaiveDate> {
     }
 }
 
-/// Nanoseconds since midnight. A leap second counts as the first second of the next minute.
+/// Parses a time of day; returns nanoseconds since midnight. A leap second counts as the first
+/// second of the next minute.
 fn time(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let hours = number(parts.next()?, 2..=2).filter(|it| *it < 24)?;

@@ -1,4 +1,4 @@
-//! Places on the ground.
+//! Places on the ground, and shapes of the Earth.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use crate::conventions::Earth;
 use crate::vector::Vector;
 
-/// The speed of light, km/s.
+/// Speed of light in vacuum, km/s.
 pub const LIGHT: f64 = 299_792.458;
-/// Mean radius of the Earth (IUGG), km: the sphere.
+/// Mean radius of the Earth (IUGG), km, which is the radius of the sphere.
 pub(crate) const MEAN_RADIUS: f64 = 6371.0088;
 /// Equatorial radius (WGS 84), km.
 pub(crate) const EQUATOR: f64 = 6378.137;
@@ -18,12 +18,12 @@ const FLATTENING: f64 = 1.0 / 298.257_223_563;
 const EQUATOR_72: f64 = 6378.135;
 /// Flattening (WGS 72).
 const FLATTENING_72: f64 = 1.0 / 298.26;
-/// Radius and flattening of the library ephem 4 (libastro, `earthsat.c`).
+/// Equatorial radius in km, and flattening, in the library ephem 4 (libastro, `earthsat.c`).
 const EQUATOR_EPHEM: f64 = 6378.16;
 const FLATTENING_EPHEM: f64 = 1.0 / 298.25;
 
 impl Earth {
-    /// The radius that is the reference of altitudes, km.
+    /// Radius from which altitudes count, km.
     pub(crate) fn radius(self) -> f64 {
         match self {
             Earth::Sphere => MEAN_RADIUS,
@@ -42,7 +42,7 @@ impl Earth {
         }
     }
 
-    /// Scale factor for positions from SGP4.
+    /// Factor by which positions from SGP4 are scaled.
     pub(crate) fn scale(self) -> f64 {
         match self {
             Earth::Ephem => EQUATOR_EPHEM / EQUATOR_72,
@@ -51,16 +51,16 @@ impl Earth {
     }
 }
 
-/// A place on the ground, degrees.
+/// A place on the ground, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
-    /// North of the equator, -90 to 90.
+    /// Latitude, degrees north of the equator, -90 to 90.
     pub latitude: f64,
-    /// East of Greenwich, -180 to 180.
+    /// Longitude, degrees east of Greenwich, -180 to 180.
     pub longitude: f64,
 }
 
-/// A text that is not a place.
+/// Error: the text is not a place.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "found {found:?}; a place is LATITUDE,LONGITUDE in degrees, -90 to 90 and -180 to 180: 40.7,-74.0"
@@ -104,7 +104,7 @@ impl Place {
         (self.latitude.to_radians(), self.longitude.to_radians())
     }
 
-    /// The direction of the zenith.
+    /// Direction of the zenith, a unit vector.
     pub(crate) fn up(self) -> Vector {
         let (latitude, longitude) = self.radians();
         let (sin_latitude, cos_latitude) = libm::sincos(latitude);
@@ -116,7 +116,7 @@ impl Place {
         }
     }
 
-    /// Position at sea level.
+    /// Earth-fixed position of the place at sea level, km.
     pub(crate) fn position(self, earth: Earth) -> Vector {
         let up = self.up();
         let squared = earth.flattening() * (2.0 - earth.flattening());
@@ -129,17 +129,18 @@ impl Place {
         }
     }
 
-    /// The sine of the elevation of a satellite above the horizon.
+    /// Sine of the elevation of a satellite above the horizon.
     pub(crate) fn sine_of_elevation(self, own: Vector, satellite: Vector) -> f64 {
         let sight = satellite.minus(own);
         sight.dot(self.up()) / sight.length()
     }
 }
 
-/// The great circle between two places on the sphere of the Earth's mean radius, km.
+/// Length of the great circle between two places, on the sphere of the Earth's mean radius, km.
 pub fn great_circle(from: Place, to: Place) -> f64 {
     let (from, to) = (from.up(), to.up());
-    // Computed from the chord, because that keeps its precision for close places.
+    // Computed from the chord, because that is precise even for places that are close to each
+    // other.
     2.0 * libm::asin((from.distance(to) / 2.0).min(1.0)) * MEAN_RADIUS
 }
 
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// A quarter of the circle, and New York to London, which is 5,570 km.
+    /// A quarter of a great circle, and the distance from New York to London, which is 5,570 km.
     #[test]
     fn great_circles() {
         let quarter = great_circle(place("0,0"), place("0,90"));
@@ -171,7 +172,8 @@ mod tests {
         assert_eq!(great_circle(place("1,1"), place("1,1")), 0.0);
     }
 
-    /// WGS 84: 6,356.752 km at the pole; 45° N has x = 4517.591 and z = 4487.348 km.
+    /// In WGS 84 the pole has the radius 6,356.752 km, and a place at 45° N has x = 4517.591 and
+    /// z = 4487.348 km.
     #[test]
     fn the_ellipsoid_is_flat_at_the_poles() {
         let pole = place("90,0").position(Earth::Wgs84);

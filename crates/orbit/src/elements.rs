@@ -1,8 +1,8 @@
 //! Real satellites: mean elements, as two-line elements or as messages of CCSDS 502.0-B (OMM),
-//! propagated by SGP4.
+//! which SGP4 propagates.
 //!
-//! Elements are fitted with the constants of WGS 72. SGP4 must therefore use these constants,
-//! regardless of the shape of the Earth in other computations.
+//! Such elements are fitted with the constants of WGS 72. SGP4 must therefore use these constants,
+//! whatever shape of the Earth other computations use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,79 +23,79 @@ mod shell;
 mod tle;
 mod xml;
 
-/// Maximum distance in days between the date of elements and the start. The limit is needed because
-/// SGP4's error grows by some kilometres a day, and by far more for a satellite that manoeuvres or
-/// decays.
+/// Maximum difference in days between the date of elements and time 0. The limit is needed because
+/// the error of SGP4 grows by some kilometres per day, and by far more for a satellite that
+/// manoeuvres or decays.
 pub const MAX_AGE_DAYS: f64 = 14.0;
 
-/// An unusable file of elements.
+/// Error: a file of elements cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElementsError {
-    /// No elements in a known form.
+    /// The file contains no elements in a known form.
     #[error(
         "{place}: {what}; expected are two lines of elements for each satellite, with or without a line of its name before, or OMM as XML, KVN, CSV or JSON"
     )]
     Syntax {
-        /// Location: a line, or a JSON message.
+        /// Place of the fault: a line, or a JSON message.
         place: String,
-        /// The fault.
+        /// Description of the fault.
         what: String,
     },
-    /// No satellite, or too many.
+    /// The file contains no satellite, or too many.
     #[error("found {found} satellites; allowed: 1 to {MAX_SATELLITES}")]
     Count {
         /// Number of satellites.
         found: usize,
     },
-    /// Most elements are too far from the start.
+    /// Most elements are too far from time 0.
     #[error(
         "{old} of {all} satellites have elements of a date more than {MAX_AGE_DAYS} days from the start, {start}; the elements are of {first} to {last}. Choose another start, newer elements, or take old ones by `old_elements`"
     )]
     Old {
-        /// Number of satellites with elements that are too old or too new.
+        /// Number of satellites whose elements are too old or too new.
         old: usize,
         /// Total number of satellites.
         all: usize,
-        /// The start.
+        /// Date of time 0.
         start: Date,
-        /// The earliest elements.
+        /// Date of the earliest elements.
         first: Date,
-        /// The latest elements.
+        /// Date of the latest elements.
         last: Date,
     },
-    /// Links between satellites are requested, but elements do not define any.
+    /// Links between satellites are requested, but elements do not define links.
     #[error(
         "`relay`: found \"isl\"; allowed: \"bent-pipe\", since elements do not say which satellites have links; a list of them, `isls`, does"
     )]
     Relay,
-    /// An unusable list of links between satellites.
+    /// The list of links between satellites is invalid.
     #[error("`isls`: {0}")]
     Isls(#[from] IslsError),
-    /// Contradicting conventions.
+    /// Conventions are invalid or contradict each other.
     #[error(transparent)]
     Config(#[from] OrbitConfigError),
 }
 
-/// Selection of the elements of a file, and the start of times.
+/// Options for reading a file: the date of time 0, and the use of old elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Taking {
-    /// Start of times; `None` for the latest date of the elements.
+    /// Date of time 0; `None` for the latest date of the elements.
     pub start: Option<Date>,
-    /// Whether elements more than [`MAX_AGE_DAYS`] from the start are used as well.
+    /// Whether elements that are more than [`MAX_AGE_DAYS`] from time 0 are also used.
     pub old: bool,
 }
 
-/// Dates and ages of the elements in use.
+/// Dates and ages of the elements that are used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalogue {
-    /// Start of times.
+    /// Date of time 0.
     pub start: Date,
-    /// The dates of the earliest and the latest elements in use.
+    /// Dates of the earliest and the latest elements that are used.
     pub dates: [Date; 2],
-    /// Minimum, median and maximum time between the elements and the start, days.
+    /// Minimum, median and maximum difference between the date of the elements and time 0, days.
     pub ages: [f64; 3],
-    /// Descriptions of the entries that were left out, by kind with count and reason.
+    /// Descriptions of the omitted entries, by kind with count and reason.
     pub notes: Vec<String>,
 }
 
@@ -115,12 +115,11 @@ impl fmt::Display for Catalogue {
     }
 }
 
-/// The elements of one satellite at one time, in the units of files: degrees and revolutions per
-/// day.
+/// Elements of one satellite at one time, in the units of files: degrees, and revolutions per day.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     name: Option<String>,
-    /// Catalogue number; 0 if there is none.
+    /// Catalogue number; 0 if the file has none.
     number: u64,
     epoch: Date,
     mean_motion: f64,
@@ -132,13 +131,13 @@ pub(crate) struct Set {
     drag: f64,
 }
 
-/// An entry of a file, or the fault in it.
+/// An entry of a file: its elements, or the fault in it.
 pub(crate) struct Entry {
     place: String,
     set: Result<Set, String>,
 }
 
-/// Number of satellites according to the file's header.
+/// Numbers of planes and satellites that the header of a file states.
 pub(crate) struct Counts {
     line: usize,
     planes: u64,
@@ -146,7 +145,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// A note if the number of usable entries differs from the header.
+    /// Note for a file whose number of usable entries differs from its header.
     fn note(&self, found: usize) -> Option<String> {
         let Self { line, planes, each } = self;
         let all = planes.saturating_mul(*each);
@@ -159,35 +158,35 @@ impl Counts {
     }
 }
 
-/// The contents of a file.
+/// All entries of a file, with its header.
 pub(crate) struct Entries {
     list: Vec<Entry>,
     counts: Option<Counts>,
 }
 
-/// One satellite.
+/// A satellite whose elements SGP4 accepts.
 #[derive(Clone, Debug)]
 struct Satellite {
     name: String,
     constants: sgp4::Constants,
-    /// Minutes from the date of its elements to the start.
+    /// Time from the date of its elements to time 0, minutes.
     age: f64,
 }
 
-/// A set of satellites with elements.
+/// Satellites of a file with their elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Elements {
     satellites: Vec<Satellite>,
-    /// Greenwich mean sidereal time at the start, rad.
+    /// Greenwich mean sidereal time at time 0, rad.
     sidereal: f64,
     catalogue: Catalogue,
 }
 
-/// Sidereal rotation of the Earth, rad/s (IAU 1982, at J2000).
+/// Sidereal rotation rate of the Earth, rad/s (IAU 1982, at J2000).
 const SIDEREAL: f64 = 7.292_115_855_3e-5;
 
-/// Greenwich mean sidereal time (IAU 1982), rad. UTC is used for UT1, because they differ by less
-/// than a second.
+/// Greenwich mean sidereal time (IAU 1982) of a date, rad. UTC is used in place of UT1, because
+/// they differ by less than a second.
 fn sidereal(at: &NaiveDateTime) -> f64 {
     let seconds =
         at.and_utc().timestamp() as f64 + f64::from(at.and_utc().timestamp_subsec_nanos()) * 1e-9;
@@ -226,7 +225,7 @@ impl Set {
     }
 }
 
-/// The entries of a file of any supported form.
+/// Parses a file in any supported form.
 fn entries(text: &str) -> Result<Entries, ElementsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Some(form) = omm::Form::of(text) else {
@@ -241,7 +240,7 @@ fn days(one: Date, other: Date) -> f64 {
     one.seconds_since(other).abs() / 86_400.0
 }
 
-/// Count with a noun and verb: "1 entry is", "3 entries are".
+/// Count with a noun and a verb, such as "1 entry is" and "3 entries are".
 fn counted(count: usize, one: &str, more: &str) -> String {
     match count {
         1 => format!("1 {one} is"),
@@ -349,15 +348,15 @@ impl Elements {
         &self.satellites[number].name
     }
 
-    /// Earth-fixed position, from SGP4's frame (TEME) by the mean sidereal time. Polar motion,
-    /// about 10 m, is neglected. `None` for a satellite that has decayed or that SGP4 cannot
-    /// compute.
+    /// Earth-fixed position, km, which is converted from SGP4's frame (TEME) with the mean sidereal
+    /// time. Polar motion, which is about 10 m, is neglected. `None` for a satellite that has
+    /// decayed, or that SGP4 cannot compute.
     pub fn position(&self, number: usize, at: f64) -> Option<Vector> {
         let place = self.inertial(number, at)?;
         Some(place.turned(-(self.sidereal + SIDEREAL * at)))
     }
 
-    /// The position for an Earth that does not rotate.
+    /// Position as seen from an Earth that does not rotate, km.
     pub fn frozen(&self, number: usize, at: f64) -> Option<Vector> {
         Some(self.inertial(number, at)?.turned(-self.sidereal))
     }
@@ -372,14 +371,13 @@ impl Elements {
     }
 }
 
-/// For each satellite of the catalogue, the elements with the date nearest to the start, in the
-/// order of the file.
+/// For each satellite, the elements whose date is nearest to time 0, in the order of the file.
 fn nearest(sets: Vec<(Set, sgp4::Constants)>, start: Date) -> Vec<(Set, sgp4::Constants)> {
     let mut best: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
     for (at, (set, _)) in sets.iter().enumerate().filter(|(_, it)| it.0.number != 0) {
         let age = days(start, set.epoch);
         let known = best.entry(set.number).or_insert((at, age));
-        // The last one of equal dates is used, because it corrects the others.
+        // Of several elements with the same date the last is used, because it corrects the others.
         if age <= known.1 {
             *known = (at, age);
         }

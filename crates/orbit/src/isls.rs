@@ -1,10 +1,10 @@
-//! Lists of links between satellites: each line has the numbers of two satellites.
+//! Lists of inter-satellite links: each line has the numbers of two satellites.
 
-/// An invalid list.
+/// Error: a list of links is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IslsError {
-    /// A line that is not a link.
+    /// A line is no link.
     #[error("line {line}: found {found:?}; a line has the numbers of two satellites")]
     Line {
         /// Line number, from 1.
@@ -12,34 +12,34 @@ pub enum IslsError {
         /// Contents of the line.
         found: String,
     },
-    /// A link to a satellite that does not exist, or from a satellite to itself.
+    /// A link ends at a satellite that does not exist, or connects a satellite to itself.
     #[error(
         "line {line}: found the link {one} {other}; allowed: two of the satellites 0 to {last}"
     )]
     Number {
         /// Line number, from 1.
         line: usize,
-        /// One end.
+        /// Number of the satellite at one end.
         one: usize,
-        /// Satellite at the other end.
+        /// Number of the satellite at the other end.
         other: usize,
-        /// The largest valid number of a satellite.
+        /// Largest number of a satellite.
         last: usize,
     },
-    /// A repeated link.
+    /// A link is listed twice.
     #[error("line {line}: found the link {one} {other} a second time")]
     Twice {
         /// Line number, from 1.
         line: usize,
-        /// One end.
+        /// Number of the satellite at one end.
         one: usize,
-        /// Satellite at the other end.
+        /// Number of the satellite at the other end.
         other: usize,
     },
 }
 
-/// Parses a list of links between `satellites`. The links are returned with the lower number first,
-/// in ascending order. Empty lines and lines that begin with `#` are ignored.
+/// Parses a list of links between `satellites` satellites. The links are returned with the lower
+/// number first, in ascending order. Empty lines and lines that begin with `#` are ignored.
 pub(crate) fn read(text: &str, satellites: usize) -> Result<Vec<[usize; 2]>, IslsError> {
     let mut all: Vec<[usize; 2]> = Vec::new();
     let mut known = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Kinds of shells, by their names in specs.
+//! Kinds of satellite shells, by their names in specs.
 
 use anabranch_settings::{
     Choice, Datum, Fallback, FromParameters, Kind, KindEntry, Parameters, Refusal, Registry,
@@ -11,10 +11,10 @@ use crate::date::Date;
 use crate::elements::Taking;
 use crate::presets::{SHELLS, shell};
 
-/// All kinds of shells, one line for each.
+/// All kinds of shells that a spec can name.
 pub const KINDS: &[&KindEntry<Constellation>] = &[&WALKER, &ELEMENTS];
 
-/// The registry of [`KINDS`], to which a program may add its own.
+/// The registry of [`KINDS`], to which a program may add its own kinds.
 pub fn kinds() -> Registry<Constellation> {
     Registry::new(KINDS)
 }
@@ -39,13 +39,13 @@ const fn is(one: &str, other: &str) -> bool {
     one.len() == other.len()
 }
 
-/// Conventions of single paths, which do not apply to a network because it has routes, policies and
-/// links instead.
+/// Conventions of single paths. They do not apply to networks, which have routes, policies and
+/// links in their place.
 const OF_PATHS: [&str; 4] = ["access", "interval", "fibre_speed", "fibre_detour"];
-/// Conventions that also apply to satellites from files.
+/// Conventions that also apply to satellites from files of elements.
 const OF_FILES: [&str; 4] = ["min_elevation", "max_range", "earth", "isl_clearance"];
 
-/// The conventions with the given names, or all others. The default of each is the shell's value.
+/// Settings of the conventions `names`, or of all others. The shell defines the default of each.
 const fn conventions<const COUNT: usize>(names: [&str; 4], named: bool) -> [Setting; COUNT] {
     let mut all = [OrbitConfig::SETTINGS[0]; COUNT];
     let (mut count, mut index) = (0, 0);
@@ -72,7 +72,7 @@ const OF_SHELLS: [Setting; OrbitConfig::SETTINGS.len() - OF_PATHS.len()] =
     conventions(OF_PATHS, false);
 const OF_ELEMENTS: [Setting; OF_FILES.len()] = conventions(OF_FILES, true);
 
-/// The conventions that are set.
+/// Conventions that are set, with their values.
 struct Conventions(Vec<(&'static str, Datum)>);
 
 impl FromParameters for Conventions {
@@ -99,13 +99,13 @@ impl Conventions {
 }
 
 kind! {
-    /// A shell whose orbits are computed.
+    /// Parameters of a shell whose orbits are computed.
     struct WalkerConfig {
-        /// A shell that is often modelled; each of its numbers can be set in addition.
+        /// Preset that is often modelled; the other parameters can replace each of its numbers.
         shell: String = "starlink-1", Kind::Registered(presets);
         sky: Conventions as (&OF_SHELLS);
     }
-    /// Circular orbits in planes that are evenly spread.
+    /// Circular orbits in evenly distributed planes.
     static WALKER: KindEntry<Constellation> = "walker", |config, ()| config.constellation();
 }
 
@@ -134,27 +134,26 @@ impl WalkerConfig {
 }
 
 kind! {
-    /// Satellites of a file.
+    /// Parameters of satellites from a file.
     struct ElementsConfig {
-        /// The text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. A
-        /// spec names a `file` instead.
+        /// Text of two-line elements, or of OMM (CCSDS 502.0-B) as XML, KVN, CSV or JSON. In a
+        /// spec, `file` names a file with this text.
         elements: String, Kind::Text("elements of satellites");
-        /// The file of the elements, relative to the spec.
+        /// File with the elements, relative to the spec.
         file: Option<String> = none, Kind::Text("the name of a file");
         /// Links between satellites: each line has the numbers of two satellites, counted from 0 in
-        /// the order of the elements that are used. Default: no links. A spec names an `isls_file`
-        /// instead.
+        /// the order of the elements that are used. Default: no links. In a spec, `isls_file` names
+        /// a file with these lines.
         isls: Option<String> = none, Kind::Text("lines of two numbers");
-        /// The file of the links, relative to the spec.
+        /// File with the links, relative to the spec.
         isls_file: Option<String> = none, Kind::Text("the name of a file");
-        /// Date from which times count, UTC: "2026-03-14T05:00:00". Default: the latest date of the
-        /// elements.
+        /// Date of time 0, UTC: "2026-03-14T05:00:00". Default: the latest date of the elements.
         date: Option<String> = none, Kind::Text("a date in UTC");
-        /// Also use elements that are more than 14 days from the date.
+        /// Also use elements whose epoch is more than 14 days from the date.
         old_elements: bool = false, Kind::Flag;
         sky: Conventions as (&OF_ELEMENTS);
     }
-    /// Real satellites, by their elements and SGP4.
+    /// Real satellites, whose positions SGP4 computes from elements.
     static ELEMENTS: KindEntry<Constellation> = "elements", |config, ()| config.constellation();
 }
 

@@ -1,15 +1,15 @@
-//! Paths over satellites: positions of satellites, visibility from places on the ground, shortest
-//! paths, and their changes over time.
+//! Paths over satellites: positions of satellites, their visibility from places on the ground,
+//! shortest paths, and changes of paths over time.
 //!
-//! [`OrbitConfig`] holds every convention in which published figures of such paths differ, each
-//! with its default and its reason. [`Constellation`] has the positions of satellites: a Walker
-//! shell, or the orbits of a file of elements. [`follow`] gives the path between two places over
-//! time. [`Shells`], [`Graph`] and [`Tree`] serve whole networks: positions of all satellites, and
-//! the shortest paths of all nodes towards one of them.
+//! [`OrbitConfig`] contains all conventions in which published studies of such paths differ, each
+//! with its default and its reason. [`Constellation`] computes the positions of satellites in a
+//! Walker shell, or in the orbits of a file of elements. [`follow`] computes the path between two
+//! places over time. [`Shells`], [`Graph`] and [`Tree`] are for networks: the positions of all
+//! satellites, and the shortest paths of all nodes towards one node.
 //!
-//! Lengths are in kilometres, angles in degrees at the interface and in radians inside, times in
-//! seconds from the epoch. Positions are Earth-fixed: the x axis points to 0° N 0° E, the z axis to
-//! the north pole.
+//! Lengths are in kilometres, and times in seconds from the epoch. Angles are in degrees in public
+//! interfaces, and in radians internally. Positions are Earth-fixed: the x axis points to 0° N 0°
+//! E, the z axis to the north pole.
 #![forbid(unsafe_code)]
 
 mod constellation;

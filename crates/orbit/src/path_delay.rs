@@ -1,4 +1,4 @@
-//! The path of packets: its delay at any time, including the cost of handovers.
+//! Path of packets over satellites: its delay at any time, including waiting times at handovers.
 
 use anabranch_transport::{Nanos, time};
 
@@ -6,29 +6,29 @@ use crate::constellation::Constellation;
 use crate::earth::Place;
 use crate::shortest_path::{Route, Router};
 
-/// Delays are computed once for each step of this length.
+/// Time between two computations of the delay, nanoseconds; the delay is constant in between.
 const STEP: Nanos = 10 * time::MILLISECOND;
 
-/// A path between two places. Queries must be in order of time.
+/// Path of packets between two places. Its delay must be queried in the order of time.
 ///
-/// A packet waits at the sender while there is no path, or while the path is changing.
+/// While there is no path, or the path is changing, a packet waits at the sender.
 #[derive(Clone, Debug)]
 pub struct Pathway {
     router: Router,
     interval: Nanos,
     handover: Nanos,
-    /// The two intervals computed last, the later one at the end.
+    /// Routes of the two intervals that were computed last, with the later one at the end.
     turns: [Option<(u64, Option<Route>)>; 2],
-    /// The step computed last.
+    /// Index and delay of the step that was computed last.
     step: Option<(u64, Nanos)>,
 }
 
 impl Pathway {
-    /// Maximum time to wait for a path.
+    /// Maximum time for which a packet waits for a path, nanoseconds.
     pub const MAX_WAIT: Nanos = 3600 * time::SECOND;
 
-    /// The path from `from` to `to`. The path is blocked for `handover` after each change to
-    /// another path.
+    /// Creates the path from `from` to `to`. It is blocked for `handover` nanoseconds after each
+    /// change to another path.
     pub fn new(
         constellation: &Constellation,
         from: Place,
@@ -61,8 +61,8 @@ impl Pathway {
         route
     }
 
-    /// The time until which a packet that is ready at `at` has to wait, and the route; `None` if
-    /// there is no path for an hour.
+    /// Time at which a packet that is ready at `at` can be sent, and the route; `None` if there is
+    /// no path for an hour.
     fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
         let first = at / self.interval;
         let last = first + Self::MAX_WAIT / self.interval + 1;
@@ -82,8 +82,8 @@ impl Pathway {
         None
     }
 
-    /// Delay of a packet whose last bit is sent at `at`, including the waiting time; `None` if
-    /// there is no path for an hour.
+    /// Delay in nanoseconds of a packet whose last bit is sent at `at`, including the waiting time;
+    /// `None` if there is no path for an hour.
     pub fn delay(&mut self, at: Nanos) -> Option<Nanos> {
         let step = at / STEP;
         if let Some((known, delay)) = self.step
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// For 80 ms after each change packets should wait for the end of the change, which adds to
+    /// For 80 ms after each change, packets should wait for the end of the change, which increases
     /// their delay.
     #[test]
     fn a_handover_holds_packets_back() {
@@ -141,14 +141,14 @@ mod tests {
                 free.delay(at).expect("a path"),
                 held.delay(at).expect("a path"),
             );
-            // The path moves by some microseconds in this time.
+            // Meanwhile the delay of the path itself changes by some microseconds.
             let waited = held - free.min(held);
             assert!(
                 waited.abs_diff(wait * MILLISECOND) < 5000,
                 "{after}: {waited}"
             );
         }
-        // A change that takes longer than the interval should block the path permanently.
+        // If a change takes longer than an interval, the path should never be usable.
         let mut never = Pathway::new(&shell, from, to, &[], 15 * SECOND);
         let waits = never.delay(change).expect("a path") / SECOND;
         assert!(waits >= 15, "{waits}");
@@ -171,8 +171,8 @@ mod tests {
                 .delay(0)
                 .is_some_and(|delay| delay < 5 * MILLISECOND)
         );
-        // After 40 minutes the satellite is on the other side of the Earth; it rises 5730 s after
-        // the start, minus its time in sight.
+        // After 40 minutes the satellite is on the other side of the Earth. It rises again one
+        // revolution of 5730 s after the start, minus half of its time in sight.
         let wait = pathway.delay(2400 * SECOND).expect("a path") / SECOND;
         assert!((3180..3220).contains(&wait), "{wait}");
         let mut pole = Pathway::new(&shell, place("90,0"), place("90,0"), &[], 0);

@@ -1,4 +1,4 @@
-//! A path over time: recomputed at each interval, while its satellites keep moving in between.
+//! Timeline of a path, which is recomputed at each interval; its satellites move in between.
 
 use anabranch_transport::time;
 
@@ -6,10 +6,10 @@ use crate::constellation::Constellation;
 use crate::earth::Place;
 use crate::shortest_path::{Route, Router};
 
-/// A path at one moment.
+/// State of a path at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Seconds from the start.
+    /// Seconds from the start of the timeline.
     pub at: f64,
     /// One-way delay, seconds; `None` if there is no path.
     pub delay: Option<f64>,
@@ -17,37 +17,39 @@ pub struct Sample {
     pub route: Option<usize>,
 }
 
-/// A path between two places over time.
+/// Timeline of a path between two places.
 #[derive(Clone, Debug)]
 pub struct Followed {
-    /// One sample for each step.
+    /// Samples, one for each step.
     pub samples: Vec<Sample>,
-    /// The successive paths, each with its start in seconds; `None` for a time without a path.
+    /// Successive routes, each with its start in seconds; `None` for a period without a path.
     pub routes: Vec<(f64, Option<Route>)>,
 }
 
-/// Summary of a path over the whole time.
+/// Summary of the timeline of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Minimum, median, 95th percentile and maximum of the one-way delay, seconds; `None` if there
-    /// never was a path.
+    /// was never a path.
     pub delay: Option<[f64; 4]>,
-    /// Minimum, median and maximum number of satellites on the path.
+    /// Minimum, median and maximum number of satellites on the path; `None` if there was never a
+    /// path.
     pub satellites: Option<[usize; 3]>,
     /// Fraction of the time without a path, 0 to 1.
     pub without: f64,
     /// Number of changes to another path.
     pub changes: usize,
-    /// Number of changes of the first satellite: handovers of `from`.
+    /// Number of changes of the first satellite, which are handovers of `from`.
     pub first: usize,
-    /// Number of changes of the last satellite or the gateway: handovers of `to`.
+    /// Number of changes of the last satellite or the gateway, which are handovers of `to`.
     pub last: usize,
-    /// The largest jump of the delay at a change, seconds.
+    /// Maximum change of the delay when the path changes, seconds.
     pub jump: f64,
 }
 
-/// Follows the path from `from` to `to` for the given seconds, in steps of `step` seconds. If
-/// `gateways` are given, a path may come down at one of them and continue over fibre.
+/// Computes the timeline of the path from `from` to `to`, for a duration in seconds, in steps of
+/// `step` seconds. If `gateways` are given, the path may leave the satellites at a gateway and
+/// continue by fibre.
 pub fn follow(
     constellation: &Constellation,
     from: Place,
@@ -59,8 +61,8 @@ pub fn follow(
     follow_from(constellation, from, to, gateways, (0.0, duration, step))
 }
 
-/// Like [`follow`], from a time after the epoch: begin, duration and step in seconds. Times of
-/// samples count from the begin.
+/// Like [`follow`], but starts at a time after the epoch; start, duration and step are in seconds.
+/// The times of samples count from this start.
 pub fn follow_from(
     constellation: &Constellation,
     from: Place,
@@ -81,7 +83,7 @@ pub fn follow_from(
         if at > duration {
             return followed;
         }
-        // Paths are computed at multiples of the interval, regardless of the step.
+        // Paths are computed at multiples of the interval, whatever the step is.
         let now = ((begin + at) / interval + 1e-9).floor() as u64;
         if number == 0 || now > turn {
             turn = now;
@@ -166,7 +168,7 @@ impl Followed {
     }
 }
 
-/// Interpolates linearly between the values, which must be sorted.
+/// Quantile of sorted values, with linear interpolation between them.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let place = share * (values.len() - 1) as f64;
     let (low, part) = (place as usize, place.fract());
@@ -210,8 +212,8 @@ mod tests {
         }
     }
 
-    /// While the satellites at its ends are high enough, a retained path should not be shorter than
-    /// a recomputed one.
+    /// While the satellites at its ends stay high enough, a retained path should not be shorter
+    /// than a recomputed one.
     #[test]
     fn a_held_path_is_no_shorter() {
         let sky = OrbitConfig {
@@ -244,7 +246,8 @@ mod tests {
         assert!(compared > 200 && longer > 20, "{compared} {longer}");
     }
 
-    /// One satellite that rises and sets should give a path for some minutes of a revolution.
+    /// With one satellite that rises and sets, there should be a path for some minutes of each
+    /// revolution.
     #[test]
     fn time_without_a_path_counts() {
         let sky = OrbitConfig {
@@ -259,8 +262,8 @@ mod tests {
         let here = place("0,0");
         let period = shell.period().expect("a shell");
         let followed = follow(&shell, here, here, &[], period, 1.0);
-        // The satellite is in sight while the angle at the centre is below acos(R cos 25° / (R +
-        // h)) - 25° = 8.44°.
+        // The satellite is in sight while the angle at the Earth's centre is below acos(R cos 25° /
+        // (R + h)) - 25° = 8.44°.
         let angle = libm::acos(6371.0088 * libm::cos(25.0_f64.to_radians()) / 6921.0088)
             .to_degrees()
             - 25.0;

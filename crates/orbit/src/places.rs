@@ -1,18 +1,18 @@
-//! Files of places on the ground, as CSV. Columns are found by their titles: a name, a latitude and
-//! a longitude in degrees north and east. Other columns are ignored.
+//! Files of places on the ground, in CSV format. Columns are identified by their titles: a name,
+//! and a latitude and a longitude in degrees north and east. Other columns are ignored.
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedPlace {
     /// Name of the place, if the file has names.
     pub name: Option<String>,
-    /// Position: `35.69,139.69`.
+    /// Position in degrees north and east: `35.69,139.69`.
     pub at: String,
     /// Population of the place, if the file has populations.
     pub population: Option<f64>,
 }
 
-/// The accepted titles of each column.
+/// Titles by which each column is recognised.
 const NAME: &[&str] = &["name", "city", "place"];
 const LATITUDE: &[&str] = &["latitude", "latitude_deg", "lat", "lat_deg"];
 const POPULATION: &[&str] = &["population", "pop"];
@@ -21,7 +21,7 @@ const LONGITUDE: &[&str] = &["longitude", "longitude_deg", "lon", "lon_deg", "ln
 /// Parses the places of a file. Lines that begin with `#` are ignored.
 ///
 /// # Errors
-/// A description of the fault.
+/// A description of the first fault.
 pub fn places(text: &str) -> Result<Vec<NamedPlace>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))

@@ -1,21 +1,21 @@
-//! Named shells.
+//! Presets: shells with names.
 
 use anabranch_transport::time::MILLISECOND;
 
 use crate::conventions::{Earth, OrbitConfig, Pattern, Propagator, Seam, Stagger};
 
-/// A shell that is often used in models.
+/// A preset: a shell that is often modelled.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
-    /// Name.
+    /// Name of the preset.
     pub name: &'static str,
-    /// Description, and the source of its numbers.
+    /// Description of the shell, and the source of its numbers.
     pub about: &'static str,
     make: fn() -> OrbitConfig,
 }
 
 impl Shell {
-    /// Conventions; all conventions that the preset does not set have their defaults.
+    /// Conventions of the shell; those that the preset does not set have their defaults.
     pub fn sky(&self) -> OrbitConfig {
         (self.make)()
     }
@@ -52,11 +52,11 @@ fn star(
     }
 }
 
-/// A shell of Hypatia: revolutions per day, inclination, planes and satellites per plane; the
-/// altitude from its name, and the maximum length of a ground link, km. Its elements are of
-/// 2000-01-01 00:00 UTC, when Greenwich is 99.96748° east of the first node by the sidereal time of
-/// the library ephem (libastro, `earthsat.c`, `SidReference`); it is 99.96779° by IAU 1982. A
-/// ground link is limited by its length alone.
+/// A shell of Hypatia, from its revolutions per day, inclination, planes and satellites per plane.
+/// The altitude in its name and the maximum length of a ground link are in km. Its elements are of
+/// 2000-01-01 00:00 UTC. At this time Greenwich is 99.96748° east of the first node, according to
+/// the sidereal time of the library ephem (libastro, `earthsat.c`, `SidReference`); by IAU 1982 it
+/// is 99.96779°. In Hypatia, only its length limits a ground link.
 fn hypatia(
     (mean_motion, inclination, planes, satellites): (f64, f64, u32, u32),
     altitude: f64,
@@ -75,7 +75,7 @@ fn hypatia(
     }
 }
 
-/// All shells, one line for each.
+/// All presets.
 pub const SHELLS: &[Shell] = &[
     Shell {
         name: "starlink-1",
@@ -151,7 +151,7 @@ pub const SHELLS: &[Shell] = &[
     },
 ];
 
-/// The shell of that name.
+/// The preset named `name`.
 pub fn shell(name: &str) -> Option<&'static Shell> {
     SHELLS.iter().find(|shell| shell.name == name)
 }

@@ -1,5 +1,5 @@
-//! Several shells as one constellation, for networks: positions, links, and the satellites that a
-//! station can reach.
+//! Several shells that form one constellation, for networks: positions, links, and the satellites
+//! that a station can reach.
 
 use crate::constellation::Constellation;
 use crate::conventions::OrbitConfig;
@@ -17,12 +17,12 @@ fn vector([x, y, z]: [f64; 3]) -> Vector {
 #[derive(Clone, Debug)]
 pub struct Shells {
     shells: Vec<Constellation>,
-    /// The number of the first satellite of each shell, followed by the total.
+    /// Number of the first satellite of each shell, followed by the total number.
     first: Vec<usize>,
 }
 
 impl Shells {
-    /// Combines shells.
+    /// Combines shells into one constellation.
     pub fn new(shells: Vec<Constellation>) -> Self {
         let mut first = vec![0];
         for shell in &shells {
@@ -41,24 +41,24 @@ impl Shells {
         self.len() == 0
     }
 
-    /// The shells.
+    /// The shells in their order.
     pub fn shells(&self) -> &[Constellation] {
         &self.shells
     }
 
-    /// The shell of a satellite, and its number in the shell.
+    /// Shell of a satellite, and the number of the satellite in this shell.
     fn split(&self, number: usize) -> (&Constellation, usize) {
         let shell = self.first.partition_point(|&first| first <= number) - 1;
         (&self.shells[shell], number - self.first[shell])
     }
 
-    /// Name of a satellite: its plane and index, or its name in the file.
+    /// Name of a satellite: its plane and its index in the plane, or its name in the file.
     pub fn name(&self, number: usize) -> String {
         let (shell, number) = self.split(number);
         shell.name(number)
     }
 
-    /// The links between satellites, each once, the lower number first.
+    /// Links between satellites, each once with the lower number first.
     pub fn isls(&self) -> Vec<[usize; 2]> {
         let all = self.shells.iter().zip(&self.first);
         let all = all.flat_map(|(shell, &first)| {
@@ -68,14 +68,14 @@ impl Shells {
         all.collect()
     }
 
-    /// Position of a satellite `at` seconds after the epoch.
+    /// Earth-fixed position of a satellite `at` seconds after the epoch.
     pub fn position(&self, number: usize, at: f64) -> Position {
         let (shell, number) = self.split(number);
         let Vector { x, y, z } = shell.position(number, at)?;
         Some([x, y, z])
     }
 
-    /// Positions of all satellites `at` seconds after the epoch.
+    /// Computes the positions of all satellites `at` seconds after the epoch.
     pub fn positions(&self, at: f64, found: &mut Vec<Position>) {
         found.clear();
         for shell in &self.shells {
@@ -87,12 +87,12 @@ impl Shells {
         }
     }
 
-    /// The conventions for the ground, which are those of the first shell.
+    /// Conventions of ground links, which are those of the first shell.
     fn sky(&self) -> Option<&OrbitConfig> {
         self.shells.first().map(Constellation::sky)
     }
 
-    /// Position of a station on the first shell's Earth.
+    /// Earth-fixed position of a station on the Earth of the first shell, km.
     pub fn station(&self, place: Place) -> [f64; 3] {
         let earth = self
             .sky()
@@ -101,8 +101,8 @@ impl Shells {
         [x, y, z]
     }
 
-    /// The satellites at these positions that a station can reach, with their distances in km, in
-    /// ascending order.
+    /// Finds the satellites at these positions that a station can reach, in ascending order with
+    /// their distances in km.
     pub fn in_reach(&self, place: Place, positions: &[Position], found: &mut Vec<(usize, f64)>) {
         found.clear();
         let (own, up) = (vector(self.station(place)), place.up());
@@ -116,7 +116,7 @@ impl Shells {
                 };
                 let sight = position.minus(own);
                 let height = sight.dot(up);
-                // Most satellites are on the other side of the Earth.
+                // Excludes satellites on the other side of the Earth first, because most are there.
                 if height < 0.0 && least >= 0.0 {
                     continue;
                 }
@@ -128,7 +128,7 @@ impl Shells {
         }
     }
 
-    /// The sine of the elevation of a satellite above the horizon of a place.
+    /// Sine of the elevation of a satellite above the horizon of a place.
     pub fn sine_of_elevation(&self, place: Place, position: [f64; 3]) -> f64 {
         place.sine_of_elevation(vector(self.station(place)), vector(position))
     }
@@ -143,8 +143,8 @@ impl Shells {
         })
     }
 
-    /// The length of the link between two satellites at these positions, km; `None` if the Earth
-    /// blocks it.
+    /// Length of the link between two satellites at these positions, km; `None` if the Earth blocks
+    /// it.
     pub fn isl_length(&self, [one, other]: [usize; 2], positions: &[Position]) -> Option<f64> {
         let ends = (vector(positions[one]?), vector(positions[other]?));
         let horizon = self.split(one).0.horizon();

@@ -1,4 +1,4 @@
-//! The shortest path at one moment.
+//! Shortest path over satellites at one time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,26 +8,27 @@ use crate::conventions::{Access, Relay};
 use crate::earth::{LIGHT, Place, great_circle};
 use crate::vector::Vector;
 
-/// A path: up, from satellite to satellite, down, and over fibre if it comes down at a gateway.
+/// A path: up to a satellite, from satellite to satellite, down, and by fibre if it goes down to a
+/// gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The satellites, in the order of the path; at least one.
+    /// Numbers of the satellites, in the order of the path; at least one.
     pub satellites: Vec<usize>,
-    /// The gateway at which it comes down; `None` if it comes down at the other end.
+    /// Index of the gateway to which the path goes down; `None` if it goes down to the other end.
     pub gateway: Option<usize>,
 }
 
-/// The ends of a path, and the gateways between.
+/// Computes paths between two ends over a constellation and gateways.
 #[derive(Clone, Debug)]
 pub(crate) struct Router {
     constellation: Constellation,
     from: Place,
-    /// The places at which a path may come down, each with the remaining delay over fibre, seconds.
+    /// Places to which a path may go down, each with the remaining delay by fibre in seconds.
     landings: Vec<(Option<usize>, Place, f64)>,
     links: Vec<Vec<usize>>,
 }
 
-/// A satellite in sight, and its distance, km.
+/// A satellite in sight, and its distance in km.
 type Sight = (usize, f64);
 
 impl Router {
@@ -51,7 +52,7 @@ impl Router {
         }
     }
 
-    /// The satellites that a place can use under its access policy.
+    /// Satellites that a place may use under its access policy.
     fn sights(&self, place: Place, positions: &[Option<Vector>]) -> Vec<Sight> {
         let sky = self.constellation.sky();
         let own = place.position(sky.earth);
@@ -70,13 +71,13 @@ impl Router {
         seen
     }
 
-    /// The shortest path at that moment, if one exists.
+    /// The shortest path `at` seconds after the epoch, if one exists.
     pub fn at(&self, at: f64) -> Option<Route> {
         let positions: Vec<_> = (0..self.constellation.len())
             .map(|number| self.constellation.position(number, at))
             .collect();
         let up = self.sights(self.from, &positions);
-        // The remaining delay from each satellite: down, and over fibre.
+        // Remaining delay from each satellite: down, and then by fibre.
         let mut down: Vec<Option<(f64, Option<usize>)>> = vec![None; positions.len()];
         for &(gateway, place, fibre) in &self.landings {
             for (number, distance) in self.sights(place, &positions) {
@@ -92,7 +93,8 @@ impl Router {
         }
     }
 
-    /// Dijkstra's algorithm over the links between satellites; ties go to the lowest number.
+    /// Dijkstra's algorithm over the links between satellites; of equal paths, the one with the
+    /// lowest number is chosen.
     fn shortest(
         &self,
         up: &[Sight],
@@ -101,7 +103,7 @@ impl Router {
     ) -> Option<Route> {
         let mut before: Vec<Option<usize>> = vec![None; positions.len()];
         let mut least = vec![f64::INFINITY; positions.len()];
-        // The bits of non-negative numbers sort like the numbers.
+        // The bits of non-negative floats sort like the numbers, so they serve as integer keys.
         let mut heap = BinaryHeap::new();
         for &(number, distance) in up {
             least[number] = distance / LIGHT;
@@ -145,13 +147,13 @@ impl Router {
         })
     }
 
-    /// The length of a link, km; `None` if the Earth blocks it.
+    /// Length of a link between satellites, km; `None` if the Earth blocks it.
     fn link(&self, positions: &[Option<Vector>], one: usize, other: usize) -> Option<f64> {
         let (one, other) = (positions[one]?, positions[other]?);
         (one.clearance(other) >= self.constellation.horizon()).then(|| one.distance(other))
     }
 
-    /// Delay of a path at that moment, seconds. The path need not be the shortest.
+    /// Delay of a path `at` seconds after the epoch, seconds. The path need not be the shortest.
     pub fn delay(&self, route: &Route, at: f64) -> Option<f64> {
         let earth = self.constellation.sky().earth;
         let landing = self

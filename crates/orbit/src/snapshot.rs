@@ -1,4 +1,4 @@
-//! A constellation with its stations at one moment: the shortest paths between them.
+//! Snapshot: a constellation with its stations at one time, and the shortest paths between them.
 
 use crate::earth::{LIGHT, Place};
 use crate::shells::{Position, Shells};
@@ -9,12 +9,12 @@ use crate::tree::{Edge, Graph, Tree};
 pub struct StationPath {
     /// One-way delay, seconds.
     pub delay: f64,
-    /// The satellites, in the order of the path.
+    /// Numbers of the satellites, in the order of the path.
     pub satellites: Vec<usize>,
 }
 
-/// Satellites and stations. Each station may use any satellite in reach; stations do not forward
-/// packets.
+/// Satellites and ground stations at one time. Each station may use any satellite in reach;
+/// stations do not forward packets.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     shells: Shells,
@@ -27,7 +27,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The constellation at the epoch.
+    /// Creates a snapshot at the epoch.
     pub fn new(shells: Shells, places: Vec<Place>) -> Self {
         let satellites = shells.len();
         let mut graph = Graph::new(satellites + places.len());
@@ -47,7 +47,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Moves everything to `at` seconds after the epoch.
+    /// Moves the snapshot to `at` seconds after the epoch.
     pub fn move_to(&mut self, at: f64) {
         self.shells.positions(at, &mut self.positions);
         self.edges.clear();
@@ -82,11 +82,13 @@ impl Snapshot {
         self.graph.edges_to(node).len()
     }
 
-    /// The paths with the least delay from some stations to one; `None` if there is no path.
+    /// Paths with the minimum delay from some stations to the station `to`; `None` if there is no
+    /// path.
     pub fn paths(&mut self, from: &[usize], to: usize) -> Vec<Option<StationPath>> {
         let satellites = self.shells.len();
         let node = |station: usize| (satellites + station) as u32;
-        // The tree is reset because the order of a tree for another destination would not help.
+        // The tree is reset, because the node order of another destination's tree would not save
+        // time.
         self.tree = Tree::default();
         self.tree
             .find(&self.graph, node(to), |edge| edge.delay, |_| true);

@@ -1,4 +1,4 @@
-//! Shortest paths of all nodes of a network towards one node.
+//! Shortest paths from all nodes of a network to one node.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,11 +6,11 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A directed edge from a node to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
-    /// The node that sends.
+    /// Sending node.
     pub from: u32,
-    /// The node that receives.
+    /// Receiving node.
     pub to: u32,
-    /// Identifier of the edge at `from`; its meaning is defined by the network.
+    /// Identifier of the edge at `from`, which the network defines.
     pub via: u32,
     /// Delay of a packet on the edge, seconds.
     pub delay: f64,
@@ -19,23 +19,23 @@ pub struct Edge {
     pub ground: bool,
 }
 
-/// A network at one moment.
+/// Graph of a network at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// The edges, grouped by receiver.
+    /// Edges, grouped by receiving node.
     edges: Vec<Edge>,
-    /// Index of the first edge of each node, followed by the total.
+    /// Index of the first edge of each receiving node, followed by the total.
     first: Vec<u32>,
     /// Whether each node is a station.
     stations: Vec<bool>,
-    /// Whether each node is a station to which an edge leads that is not a ground link.
+    /// Whether each node is a station that can also receive over an edge that is no ground link.
     ways_behind: Vec<bool>,
     /// Whether stations forward packets from one ground link to another.
     pub relays: bool,
 }
 
 impl Graph {
-    /// A network with this number of nodes and without edges.
+    /// Creates a graph with `nodes` nodes and no edges.
     pub fn new(nodes: usize) -> Self {
         Self {
             edges: Vec::new(),
@@ -46,7 +46,7 @@ impl Graph {
         }
     }
 
-    /// Makes a node a station.
+    /// Marks a node as a station.
     pub fn set_station(&mut self, node: u32) {
         self.stations[node as usize] = true;
     }
@@ -56,9 +56,9 @@ impl Graph {
         self.stations.len()
     }
 
-    /// Replaces all edges. The order of edges with the same receiver is kept.
+    /// Replaces all edges. Edges with the same receiving node keep their order.
     pub fn set_edges(&mut self, edges: &[Edge]) {
-        // Counting sort by receiver.
+        // Counting sort by receiving node.
         self.first.fill(0);
         for edge in edges {
             self.first[edge.to as usize + 1] += 1;
@@ -84,37 +84,37 @@ impl Graph {
         }
     }
 
-    /// Whether a station has neighbours other than satellites.
+    /// Whether any station has neighbours other than satellites.
     fn has_ways_behind_stations(&self) -> bool {
         self.ways_behind.contains(&true)
     }
 
-    /// The edges that lead to a node.
+    /// Edges to a node.
     pub fn edges_to(&self, node: u32) -> &[Edge] {
         let node = node as usize;
         &self.edges[self.first[node] as usize..self.first[node + 1] as usize]
     }
 }
 
-/// The shortest paths towards a node.
+/// Tree of the shortest paths to one destination.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Remaining cost of each node to the destination; infinite if it has no path.
+    /// Cost of the path from each node to the destination; infinite if there is no path.
     cost: Vec<f64>,
-    /// Number of edges of each node's path.
+    /// Number of edges on the path from each node.
     edges: Vec<u32>,
-    /// The edge that each node uses.
+    /// Next node, `via`, and ground flag of the edge that each node uses.
     next: Vec<Option<(u32, u32, bool)>>,
-    /// The nodes in order of cost, as far as known.
+    /// Nodes in ascending order of cost, as far as the last computation determined it.
     order: Vec<u32>,
 }
 
 impl Tree {
-    /// Finds the paths with the smallest sums of `cost`, which must not be negative, towards
-    /// `destination`. An edge to the destination itself counts only if `arrives` accepts it. Of
-    /// equal sums, the path with fewer edges is taken, then the one with the lower number of the
-    /// next node. Passing the tree of an earlier call for the same destination saves time if the
-    /// network has changed little.
+    /// Finds the paths to `destination` with the minimum sum of `cost`, which must not be negative.
+    /// An edge into the destination is used only if `arrives` accepts it. Of several paths with the
+    /// same sum, the one with the fewest edges is chosen, and then the one with the lowest number
+    /// of the next node. A tree that an earlier call computed for the same destination saves time,
+    /// if the network has changed little.
     pub fn find(
         &mut self,
         graph: &Graph,
@@ -136,7 +136,7 @@ impl Tree {
             }
         }
         if graph.has_ways_behind_stations() {
-            // The packets that a station forwards depend on the link that it uses, and Dijkstra's
+            // The packets that a station forwards depend on the link that it uses. Dijkstra's
             // algorithm processes nodes in the order that this requires.
             return self.settle_by_heap(graph, destination, cost);
         }
@@ -150,7 +150,7 @@ impl Tree {
     /// Dijkstra's algorithm.
     fn settle_by_heap(&mut self, graph: &Graph, destination: u32, cost: impl Fn(&Edge) -> f64) {
         let mut heap = BinaryHeap::new();
-        // The bits of non-negative numbers sort like the numbers.
+        // The bits of non-negative floats sort like the numbers, so they serve as integer keys.
         let key = |tree: &Self, node: u32| {
             let cost = tree.cost[node as usize].to_bits();
             Reverse((cost, tree.edges[node as usize], node))
@@ -173,7 +173,8 @@ impl Tree {
             if self.is_end(graph, node) {
                 continue;
             }
-            // A station that sends over a ground link must not receive over one.
+            // A station that sends over a ground link must not forward packets that it receives
+            // over one.
             let silent = self.is_silent(graph, node);
             for edge in graph.edges_to(node) {
                 if !(silent && edge.ground) && self.reach(edge, so_far + cost(edge)) {
@@ -186,8 +187,9 @@ impl Tree {
             .extend(nodes.filter(|node| !settled[*node as usize]));
     }
 
-    /// Like [`Self::settle_by_heap`], but in the order of the last tree, because few nodes have
-    /// changed places. A node whose cost drops after its turn is processed again.
+    /// Like [`Self::settle_by_heap`], but processes nodes in the order of the last tree, because
+    /// few nodes have changed their position. A node whose cost decreases after it was processed is
+    /// processed again.
     fn settle_in_order(&mut self, graph: &Graph, destination: u32, cost: &impl Fn(&Edge) -> f64) {
         let order = std::mem::take(&mut self.order);
         let mut turn = vec![0_u32; graph.nodes()];
@@ -210,7 +212,7 @@ impl Tree {
         self.order = order;
     }
 
-    /// Updates the neighbours of a node, and reports those whose cost drops.
+    /// Updates the costs of a node's neighbours, and reports the neighbours whose cost decreases.
     #[inline]
     fn spread(
         &mut self,
@@ -231,7 +233,7 @@ impl Tree {
         }
     }
 
-    /// Sorts the nodes by cost. Insertion sort is used because they are almost sorted.
+    /// Sorts the nodes by cost. Insertion sort is used, because they are almost sorted.
     fn sort(&mut self) {
         for end in 1..self.order.len() {
             let node = self.order[end];
@@ -245,8 +247,8 @@ impl Tree {
         }
     }
 
-    /// Whether a node is a station that sends over a ground link, so that no other node may send to
-    /// it over one.
+    /// Whether a node is a station that sends over a ground link and therefore forwards no packets
+    /// from ground links.
     fn is_silent(&self, graph: &Graph, node: u32) -> bool {
         let by_ground = self.next[node as usize].is_some_and(|(.., ground)| ground);
         by_ground && graph.stations[node as usize] && !graph.relays
@@ -257,9 +259,9 @@ impl Tree {
         self.is_silent(graph, node) && !graph.ways_behind[node as usize]
     }
 
-    /// Offers a node an edge at a cost; returns whether its path is better than before. The number
-    /// of edges decides between equal costs, because otherwise two nodes joined by an edge without
-    /// cost could each become the next node of the other.
+    /// Offers a node an edge with a total cost; returns whether the node's path has improved. Of
+    /// equal costs the one with fewer edges is better. Otherwise two nodes that are connected by an
+    /// edge of cost 0 could each use the other as the next node.
     #[inline]
     fn reach(&mut self, edge: &Edge, cost: f64) -> bool {
         let from = edge.from as usize;
@@ -279,18 +281,18 @@ impl Tree {
         better
     }
 
-    /// The next edge of a node towards the destination, as its `via`. `None` at the destination
-    /// itself, and if there is no path.
+    /// Identifier `via` of the edge that a node uses towards the destination. `None` at the
+    /// destination itself, and if there is no path.
     pub fn via(&self, node: u32) -> Option<u32> {
         self.next[node as usize].map(|(_, via, _)| via)
     }
 
-    /// The total cost from a node to the destination; `None` if there is no path.
+    /// Cost of the path from a node to the destination; `None` if there is no path.
     pub fn cost(&self, node: u32) -> Option<f64> {
         Some(self.cost[node as usize]).filter(|cost| cost.is_finite())
     }
 
-    /// The nodes on the path from a node to the destination, both included; `None` if there is no
+    /// Nodes on the path from a node to the destination, including both; `None` if there is no
     /// path.
     pub fn path(&self, node: u32) -> Option<Vec<u32>> {
         self.cost(node)?;
@@ -319,8 +321,9 @@ mod tests {
         [edge(from, to), edge(to, from)]
     }
 
-    /// Satellites 0 and 1 without a link, stations 2, 3, 4: 2 sees 0, 3 sees both, 4 sees 1. The
-    /// only path from 2 to 4 leads over station 3.
+    /// Satellites 0 and 1 have no link between them. Of the stations 2, 3 and 4, station 2 sees
+    /// satellite 0, station 3 sees both, and station 4 sees satellite 1. The only path from 2 to 4
+    /// leads over station 3.
     fn relayed(relays: bool) -> Tree {
         let mut graph = Graph::new(5);
         (2..5).for_each(|station| graph.set_station(station));
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(relayed(true).via(0), Some(3));
     }
 
-    /// A host 5 that is wired to station 2 should be reached over the ground link of that station.
+    /// Host 5 is wired to station 2, and should be reached over the ground link of this station.
     #[test]
     fn a_host_behind_a_station_is_reached() {
         let mut graph = Graph::new(6);
@@ -363,14 +366,14 @@ mod tests {
         assert_eq!(tree.path(4), Some(vec![4, 1, 0, 2, 5]));
         tree.find(&graph, 4, |edge| edge.delay, |_| true);
         assert_eq!(tree.path(5), Some(vec![5, 2, 0, 1, 4]));
-        // Only edges accepted by `arrives` count at the destination.
+        // An edge into the destination is used only if `arrives` accepts it.
         tree.find(&graph, 4, |edge| edge.delay, |_| false);
         assert_eq!(tree.path(5), None);
     }
 
-    /// Destination 2 with two neighbours that are joined by an edge without cost. Both paths of a
-    /// neighbour cost the same, so that by numbers alone 0 and 1 would send to each other; and 3,
-    /// the neighbour of both, is as far from 2 as they are.
+    /// Destination 2 has two neighbours, 0 and 1, that are connected by an edge of cost 0. Both
+    /// paths of each neighbour have the same cost, so by node numbers alone 0 and 1 would send to
+    /// each other. Node 3, which is a neighbour of both, has the same distance from 2 as they have.
     #[test]
     fn edges_without_cost_make_no_loop() {
         let mut graph = Graph::new(4);
@@ -383,7 +386,7 @@ mod tests {
         ];
         graph.set_edges(&edges.concat());
         let mut tree = Tree::default();
-        // The second time in the order of the first tree.
+        // The second computation uses the node order of the first tree.
         for _ in 0..2 {
             tree.find(&graph, 2, |edge| edge.delay, |_| true);
             let next = [0, 1, 3].map(|node| tree.via(node));
@@ -391,8 +394,8 @@ mod tests {
         }
     }
 
-    /// A reused tree should give the same result as a new one, on a ring with chords whose lengths
-    /// change a little.
+    /// A reused tree should have the same result as a new one, on a ring with chords whose lengths
+    /// change slightly.
     #[test]
     fn a_tree_before_changes_nothing() {
         let nodes = 60_u32;

@@ -1,6 +1,6 @@
-//! Points and directions.
+//! Vectors: points and directions in space.
 
-/// Earth-fixed or inertial coordinates, km.
+/// A vector in Earth-fixed or inertial coordinates, km.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Vector {
     pub x: f64,
@@ -37,7 +37,7 @@ impl Vector {
         self.minus(other).length()
     }
 
-    /// Rotates the vector about the z axis, radians.
+    /// Rotates the vector about the z axis by `angle` radians.
     pub fn turned(self, angle: f64) -> Self {
         let (sin, cos) = libm::sincos(angle);
         Self {
@@ -47,7 +47,7 @@ impl Vector {
         }
     }
 
-    /// Distance between the Earth's centre and the straight line to `other`.
+    /// Distance between the Earth's centre and the line segment to `other`, km.
     pub fn clearance(self, other: Self) -> f64 {
         let along = other.minus(self);
         let square = along.dot(along);

@@ -1,10 +1,10 @@
-//! Reproduction of Hypatia's paths (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
-//! satgenpy with ephem 4.2.1): over 200 s, in steps of 1 s, the satellites of each path and the
-//! times of changes, delays, and extremes of round trips.
+//! Reproduction of paths of Hypatia (Kassing et al., IMC 2020; snkas/hypatia, commit 0ac531c,
+//! satgenpy with ephem 4.2.1). Over 200 s in steps of 1 s, these are compared: the satellites of
+//! each path and the times of changes, delays, and the extremes of round-trip times.
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot, shell};
 
-/// Hypatia's stations, in degrees north and east.
+/// Stations of Hypatia, in degrees north and east.
 const STATIONS: &[(&str, &str)] = &[
     ("Manila", "14.6042,120.9822"),
     ("Dalian", "38.913811,121.602322"),
@@ -35,8 +35,8 @@ const STATIONS: &[(&str, &str)] = &[
     ("Dar-es-Salaam", "-6.82349,39.26951"),
 ];
 
-/// A path over time: its satellites, with the time in seconds from which they are used, and its
-/// delay at some times, nanoseconds.
+/// A path over time: its satellites, each set with the time in seconds from which it is used, and
+/// its delays at some times in nanoseconds.
 struct Path {
     ends: [&'static str; 2],
     routes: &'static [(u32, &'static [usize])],
@@ -197,8 +197,8 @@ const STARLINK: &[Path] = &[
     },
 ];
 
-/// Pairs over Kuiper: minimum and maximum round trip in milliseconds, changes of the path, steps
-/// without a path.
+/// Pairs over Kuiper: minimum and maximum round-trip time in milliseconds, number of changes of the
+/// path, and number of steps without a path.
 const EXTREMES: &[([&str; 2], [f64; 2], usize, usize)] = &[
     (["Tokyo", "Hyderabad"], [50.9746, 55.6493], 4, 0),
     (["Mumbai-(Bombay)", "Singapore"], [33.8003, 39.1388], 4, 0),
@@ -247,8 +247,8 @@ fn snapshot(preset: &str) -> Snapshot {
     Snapshot::new(Shells::new(vec![shell]), stations())
 }
 
-/// The satellites should be the same in each second, and so should the times of changes; delays
-/// should agree within 0.2 us (ephem has single precision; the tolerance required is 100 us).
+/// The satellites in each second and the times of changes should be equal. Delays should agree
+/// within 0.2 us, because ephem has only single precision; the required tolerance is 100 us.
 fn check(preset: &str, paths: &[Path]) {
     let mut snapshot = snapshot(preset);
     for second in 0..200 {
@@ -301,7 +301,8 @@ fn extremes_of_round_trips_are_hypatias() {
         }
     }
     for ((ends, [least, most], changes, without), seen) in EXTREMES.iter().zip(&seen) {
-        // A tenth of the required tolerance; the maximum over all 708 pairs is 0.004 %.
+        // The limit is a tenth of the required tolerance; the maximum over all 708 pairs is 0.004
+        // %.
         assert!(
             (seen.0 - least).abs() < 1e-4 * least,
             "{ends:?}: {}",

@@ -1,4 +1,4 @@
-//! Geometry against closed forms.
+//! Tests of the geometry against closed formulas.
 
 use super::*;
 use crate::conventions::Earth;
@@ -19,7 +19,7 @@ fn neighbours(it: &Constellation, number: usize) -> Vec<usize> {
     found
 }
 
-/// 2 pi sqrt(a³ / mu) with a = 6921.0088 km: 5730.1 s.
+/// The period is 2 pi sqrt(a³ / mu) = 5730.1 s with a = 6921.0088 km.
 #[test]
 fn a_revolution_takes_keplers_time() {
     let period = starlink().period().expect("a shell");
@@ -33,7 +33,7 @@ fn a_revolution_takes_keplers_time() {
     assert!(before.distance(after) < 1e-6);
 }
 
-/// Neighbours in a plane always have the distance 2 a sin(pi / 66).
+/// The distance between neighbours in a plane is always 2 a sin(pi / 66).
 #[test]
 fn neighbours_in_a_plane_keep_their_distance() {
     let it = starlink();
@@ -45,7 +45,7 @@ fn neighbours_in_a_plane_keep_their_distance() {
 }
 
 /// Satellite 0 should start at the ascending node, on the equator at Greenwich, and move north-east
-/// up to the latitude of its inclination.
+/// to the latitude of its inclination.
 #[test]
 fn the_first_satellite_starts_at_the_node() {
     let it = starlink();
@@ -54,7 +54,7 @@ fn the_first_satellite_starts_at_the_node() {
     let highest = at(&it, 0, it.period().expect("a shell") / 4.0);
     let latitude = libm::asin(highest.z / highest.length()).to_degrees();
     assert!((latitude - 53.0).abs() < 1e-9, "{latitude}");
-    // The Earth turns once in a day of 86164.1 s.
+    // The Earth rotates once in a sidereal day of 86164.1 s.
     let turned = Constellation::walker(&OrbitConfig {
         rotation: 90.0,
         ..OrbitConfig::default()
@@ -67,7 +67,8 @@ fn the_first_satellite_starts_at_the_node() {
     );
 }
 
-/// All links should be mutual, and a link across the seam should be as long as any other.
+/// Every link should exist in both directions, and a link across the seam should be as long as any
+/// other.
 #[test]
 fn links_are_mutual_and_the_seam_is_like_any_other_place() {
     for phasing in [0, 1, 5, 23] {
@@ -83,7 +84,7 @@ fn links_are_mutual_and_the_seam_is_like_any_other_place() {
                 assert!(neighbours(&it, other).contains(&number), "{number} {other}");
             }
         }
-        // Between planes, equal arguments of latitude should give equal distances. The first
+        // Between planes, equal arguments of latitude should result in equal distances. The first
         // satellite of the last plane was at the node some time before the epoch.
         let inner = at(&it, 0, 0.0).distance(at(&it, 66, 0.0));
         let ahead = 23.0 * f64::from(phasing) / (24.0 * 66.0);
@@ -110,8 +111,8 @@ fn an_open_seam_has_no_links() {
     );
 }
 
-/// With J2 at 550 km above the equatorial radius and 53°, the nodes should drift by -4.49 degrees a
-/// day.
+/// With J2, at 550 km above the equatorial radius and an inclination of 53°, the nodes should drift
+/// by -4.49 degrees per day.
 #[test]
 fn planes_drift_by_flattening() {
     let sky = OrbitConfig {

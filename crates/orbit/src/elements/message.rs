@@ -1,15 +1,15 @@
-//! One Orbit Mean-Elements Message: its values by keyword, regardless of the form of the file, and
-//! the elements that they define.
+//! An Orbit Mean-Elements Message: its values by keyword, whatever the form of the file, and the
+//! elements that follow from them.
 
 use std::collections::BTreeMap;
 
 use super::{Entry, Set};
 use crate::date::Date;
 
-/// The values of one message by keyword, without units.
+/// Values of one message by keyword, without units.
 pub(super) type Message = BTreeMap<String, String>;
 
-/// The entry of a message at a place.
+/// Converts a message at a place in the file to an entry.
 pub(super) fn entry(place: String, message: &Message) -> Entry {
     Entry {
         place,
@@ -28,7 +28,7 @@ fn set(message: &Message) -> Result<Set, String> {
         let number = text.parse::<f64>().ok().filter(|it| it.is_finite());
         number.ok_or_else(|| format!("{keyword}: found {text:?}; expected a number"))
     };
-    // An absent keyword has the value that SGP4 needs.
+    // If a keyword is absent, the value that SGP4 requires is assumed.
     for (keyword, allowed) in [
         ("CENTER_NAME", &["EARTH"] as &[&str]),
         ("REF_FRAME", &["TEME"]),

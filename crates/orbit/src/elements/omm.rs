@@ -1,10 +1,10 @@
 //! Orbit Mean-Elements Messages (CCSDS 502.0-B): keywords and values in XML, KVN, CSV or JSON. Only
-//! the values that SGP4 needs are read.
+//! the values that SGP4 requires are read.
 
 use super::message::{Message, entry};
 use super::{Entry, xml};
 
-/// The form of a file.
+/// Form of a file of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Xml,
@@ -13,7 +13,7 @@ pub(super) enum Form {
     Csv,
 }
 
-/// Keywords that identify a message: each message has at least one of them.
+/// Keywords that identify a message; each message contains at least one of them.
 const SIGNS: [&str; 4] = [
     "CCSDS_OMM_VERS",
     "MEAN_MOTION",
@@ -22,7 +22,7 @@ const SIGNS: [&str; 4] = [
 ];
 
 impl Form {
-    /// Detects the form of a text; `None` for any other text.
+    /// Detects the form of a text; `None` if the text contains no messages.
     pub fn of(text: &str) -> Option<Self> {
         let begin = text.trim_start();
         let first = begin.lines().next().unwrap_or_default();
@@ -48,7 +48,7 @@ impl Form {
 /// Splits a text into messages.
 ///
 /// # Errors
-/// A text that cannot be parsed: the place and the fault.
+/// The text cannot be parsed: the place and the fault.
 pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String)> {
     match form {
         Form::Xml => Ok(xml::messages(text)),
@@ -58,8 +58,8 @@ pub(super) fn read(text: &str, form: Form) -> Result<Vec<Entry>, (String, String
     }
 }
 
-/// Parses lines `KEYWORD = value [unit]`. A new message starts at its version, or at a repeated
-/// keyword.
+/// Parses lines `KEYWORD = value [unit]`. A new message starts at the keyword of its version, or at
+/// a keyword that is repeated.
 fn kvn(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut open: Option<(usize, Message)> = None;
@@ -105,7 +105,7 @@ fn csv(text: &str) -> Result<Vec<Entry>, (String, String)> {
     };
     let titles = reader.headers().map_err(failed)?;
     let titles: Vec<String> = titles.iter().map(str::to_ascii_uppercase).collect();
-    // Lines before the first title must be counted, too.
+    // Lines before the header row must be counted, too.
     let before = text.len() - text.trim_start().len();
     let before = text[..before].matches('\n').count() as u64;
     let mut entries = Vec::new();
@@ -143,7 +143,7 @@ fn json(text: &str) -> Result<Vec<Entry>, (String, String)> {
     Ok(entries)
 }
 
-/// Collects every table with elements, at any depth.
+/// Collects the messages from all tables with elements, at any depth.
 fn messages(value: &serde_json::Value, entries: &mut Vec<Entry>) {
     use serde_json::Value;
     let place = format!("message {}", entries.len() + 1);
@@ -171,7 +171,7 @@ fn messages(value: &serde_json::Value, entries: &mut Vec<Entry>) {
     }
 }
 
-/// The values of a table and of its nested tables.
+/// Collects the values of a table and of its nested tables.
 fn leaves(table: &serde_json::Map<String, serde_json::Value>, message: &mut Message) {
     use serde_json::Value;
     for (key, value) in table {

@@ -2,7 +2,7 @@ use super::*;
 use crate::constellation::Constellation;
 use crate::conventions::{OrbitConfig, Relay};
 
-/// The example in the definition of the format: the space station on 20 September 2008.
+/// Example in the definition of the format: the space station on 20 September 2008.
 const STATION: &str = "ISS (ZARYA)
 1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927
 2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537
@@ -25,7 +25,7 @@ fn elements_are_read_with_and_without_names() {
     assert_eq!(plain.position(0, 600.0), named.position(0, 600.0));
 }
 
-/// Two satellites in the format of Hypatia's satgenpy: two counts at the top, and numbers in the
+/// A file in the format of Hypatia's satgenpy has two counts in the first line, and numbers in the
 /// names.
 #[test]
 fn counts_of_planes_and_satellites_may_stand_before() {
@@ -54,19 +54,19 @@ fn counts_of_planes_and_satellites_may_stand_before() {
         );
         assert_eq!(notes[..], [note], "{counts}");
     }
-    // A name that consists of two numbers should be taken as a name.
+    // A name that consists of two numbers should be read as a name.
     let named = set(1, "72 22", [4, 8]);
     let it = read(&named);
     assert_eq!((it.len(), it.name(0)), (1, "72 22".to_owned()));
     assert_eq!(it.catalogue().expect("elements").notes, [""; 0]);
-    // Counts alone should not give any satellite.
+    // A line of counts alone should not create a satellite.
     let none = Constellation::from_elements("1 1\n", &sky()).expect_err("no elements");
     assert!(none.to_string().contains("found 0 satellites"), "{none}");
 }
 
 /// The verification of SGP4 of 2006 (Vallado, Crawford, Hujsak, Kelso, "Revisiting Spacetrack
-/// Report #3") gives these positions of satellite 5 in its frame, with the constants of WGS 72.
-/// With those of WGS 84 they differ by some hundred metres.
+/// Report #3") lists these positions of satellite 5 in SGP4's frame, with the constants of WGS 72.
+/// With the constants of WGS 84 they would differ by some hundred metres.
 #[test]
 fn sgp4_computes_with_wgs_72() {
     let lines = "1 00005U 58002B   00179.78495062  .00000023  00000-0  28098-4 0  4753
@@ -101,7 +101,7 @@ const KEYS: [&str; 9] = [
     "BSTAR",
 ];
 
-/// The station's elements with a date, a name and a catalogue number.
+/// Values of the station's elements, with a given date and catalogue number.
 fn values<'a>(epoch: &'a str, number: &'a str) -> [&'a str; 9] {
     [
         epoch,
@@ -152,13 +152,13 @@ fn json(name: &str, values: &[&str; 9]) -> String {
     format!("{{\"OBJECT_NAME\": \"{name}\", {}}}", pairs.join(", "))
 }
 
-/// The elements of the two lines should be read alike from all forms of CCSDS 502.0-B, with numbers
-/// of nine digits and every date format of the standard.
+/// All forms of CCSDS 502.0-B should have the same result as the two lines, also with numbers of
+/// nine digits and every date format of the standard.
 #[test]
 fn messages_are_read_in_every_form() {
     let lines = Constellation::from_elements(STATION, &sky()).expect("elements");
     let place = lines.position(0, 600.0).expect("a place");
-    // Day 264.51782528 of a leap year.
+    // The date is day 264.51782528 of a leap year.
     let dates = ["2008-09-20T12:25:40.104192", "2008-264T12:25:40.104192Z"];
     let one = values(dates[0], "25544");
     let other = values(dates[1], "123456789");
@@ -197,7 +197,7 @@ fn messages_are_read_in_every_form() {
     let alone = json("", &other).replace("\"OBJECT_NAME\": \"\", ", "");
     let alone = Constellation::from_elements(&alone, &sky()).expect("a message");
     assert_eq!(alone.name(0), "123456789");
-    // Without a fraction.
+    // The date has no fraction of a second.
     let whole = kvn("A", &values("2008-09-20T12:25:40", "1"));
     let whole = Constellation::from_elements(&whole, &sky()).expect("a message");
     assert_eq!(
@@ -296,7 +296,8 @@ fn old_elements_are_refused_or_taken() {
     );
     let it = read(&text(&[&fresh, &before]), taking(None, true)).expect("both");
     assert_eq!(it.catalogue().expect("elements").ages, [0.0, 15.0, 15.0]);
-    // From a start between their dates, both should be recent enough, including the later one.
+    // With a time 0 between their dates, both elements should be recent enough, including the later
+    // one.
     let it = read(&text(&[&fresh, &before]), taking(Some("2026-03-02"), false)).expect("both");
     let catalogue = it.catalogue().expect("elements");
     assert_eq!((it.len(), catalogue.ages), (2, [3.0, 12.0, 12.0]));
@@ -311,7 +312,7 @@ fn old_elements_are_refused_or_taken() {
             .len(),
         1
     );
-    // With a start one day later, the position at a time should equal the earlier one a day later.
+    // If time 0 is a day later, the position at a time should be the former position a day later.
     let [now, then] = [None, Some("2026-03-15")]
         .map(|it| read(&text(&[&fresh]), taking(it, false)).expect("fresh"));
     let away = now
@@ -341,8 +342,8 @@ fn invalid_elements_are_reported_with_their_line() {
     assert!(linked.to_string().contains("bent-pipe"), "{linked}");
 }
 
-/// Sidereal time at the epoch of J2000 is 280.4606°; it should be the same after a sidereal day of
-/// 86164.0905 s.
+/// The sidereal time at the epoch J2000 is 280.4606°, and it should be the same after a sidereal
+/// day of 86164.0905 s.
 #[test]
 fn sidereal_time() {
     let at = |text: &str| NaiveDateTime::parse_from_str(text, "%F %T%.f").expect("a time");
@@ -351,9 +352,9 @@ fn sidereal_time() {
     assert!((day - 280.460_618_37).abs() < 1e-4, "{day}");
 }
 
-/// Skyfield 1.55 gives these Earth-fixed positions (ITRS), with times in seconds after the epoch.
-/// UTC is used for UT1 here: they differ by less than 0.9 s, in which the Earth turns by less than
-/// 0.45 km at this height.
+/// Skyfield 1.55 computes these Earth-fixed positions (ITRS); times are in seconds after the epoch.
+/// The tolerance is needed because UTC is used in place of UT1. They differ by less than 0.9 s, in
+/// which the Earth rotates by less than 0.45 km at this height.
 #[test]
 fn positions_are_those_of_skyfield() {
     let it = Constellation::from_elements(STATION, &sky()).expect("elements");

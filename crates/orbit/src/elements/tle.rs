@@ -3,7 +3,7 @@
 use super::{Counts, Entries, Entry, Set};
 use crate::date::Date;
 
-/// Parses a line with the number of planes and the number of satellites in each. Generators of
+/// Parses a line with the number of planes and the number of satellites per plane. Generators of
 /// constellations, such as Hypatia's satgenpy, write it before the first satellite.
 fn counts(line: &str) -> Option<[u64; 2]> {
     let mut words = line.split_whitespace();
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Entries {
         && let Some([planes, each]) = counts(line)
     {
         let mut rest = lines.clone().skip(1);
-        // A line directly before elements is the name of a satellite.
+        // A line directly before elements is the name of a satellite, and no line of counts.
         if rest.next().is_none_or(|(_, next)| !next.starts_with("1 ")) {
             lines.next();
             header = Some(Counts {

@@ -1,18 +1,18 @@
-//! The subset of XML that messages need: elements with text. Attributes, comments, declarations and
-//! namespaces are ignored.
+//! Parser for the subset of XML that messages use: elements with text. Attributes, comments,
+//! declarations and namespaces are ignored.
 
 use super::Entry;
 use super::message::{Message, entry};
 
-/// A part of a document.
+/// A part of an XML document.
 enum Part<'t> {
     Open(&'t str),
     Close(&'t str),
-    /// Text, and whether it contains references.
+    /// Text, and whether it contains entity references.
     Text(&'t str, bool),
 }
 
-/// Splits a text at the next `end`.
+/// Splits a text at the next occurrence of `end`.
 fn cut<'t>(text: &'t str, end: &str) -> (&'t str, &'t str) {
     match text.find(end) {
         Some(at) => (&text[..at], &text[at + end.len()..]),
@@ -20,7 +20,7 @@ fn cut<'t>(text: &'t str, end: &str) -> (&'t str, &'t str) {
     }
 }
 
-/// The next part of the remaining document.
+/// Returns the next part, and removes it from the remaining document.
 fn next<'t>(left: &mut &'t str) -> Option<Part<'t>> {
     loop {
         if left.is_empty() {
@@ -57,7 +57,7 @@ fn next<'t>(left: &mut &'t str) -> Option<Part<'t>> {
     }
 }
 
-/// Replaces the references in a text.
+/// Replaces the entity references in a text.
 fn plain(text: &str) -> String {
     let mut all = String::with_capacity(text.len());
     let mut left = text;
@@ -85,13 +85,14 @@ fn plain(text: &str) -> String {
     all + left
 }
 
-/// The messages of a document: each is an element `omm`.
+/// Messages of a document, each of which is an element `omm`.
 pub(super) fn messages(text: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut left = text;
     let mut open: Option<(String, Message)> = None;
     let mut leaf: Option<(&str, String)> = None;
-    // Lines are counted incrementally, from message to message.
+    // Line numbers are counted incrementally from message to message, so that the text is read only
+    // once.
     let (mut line, mut counted) = (1, 0);
     loop {
         let at = text.len() - left.len();

@@ -1,4 +1,4 @@
-//! Comparison of paths with closed forms and with an exhaustive search.
+//! Tests that compare paths with closed formulas and with an exhaustive search.
 
 use super::*;
 use crate::conventions::{OrbitConfig, Seam};
@@ -8,8 +8,8 @@ fn place(text: &str) -> Place {
     text.parse().expect("a place")
 }
 
-/// A place directly below satellite 0 of a shell that stands over 0° N 0° E: up and down should
-/// each take the altitude.
+/// A place is directly below satellite 0, which does not move relative to 0° N 0° E: the way up and
+/// the way down should each have the length of the altitude.
 #[test]
 fn a_satellite_overhead_is_an_altitude_away() {
     let sky = OrbitConfig {
@@ -56,7 +56,7 @@ fn the_farthest_satellite_in_sight_is_at_the_least_elevation() {
     assert!(farthest > 0.99 * most && count > 1000, "{farthest} {count}");
 }
 
-/// Relaxing all links until nothing changes should give the same delay between two places.
+/// Relaxing all links until nothing changes should result in the same delay between two places.
 #[test]
 fn no_other_path_is_shorter() {
     for (seam, gateways) in [
@@ -116,7 +116,7 @@ fn no_other_path_is_shorter() {
     }
 }
 
-/// No path should be faster than light on the great circle.
+/// No path should have a shorter delay than light on the great circle.
 #[test]
 fn nothing_is_faster_than_light() {
     let shell = Constellation::walker(&OrbitConfig::default()).expect("a shell");
@@ -127,8 +127,8 @@ fn nothing_is_faster_than_light() {
         let at = f64::from(step) * 120.0;
         let route = router.at(at).expect("a path");
         let delay = router.delay(&route, at).expect("a delay");
-        // Up and down cost at least twice the altitude; detours over the grid less than half of the
-        // path.
+        // The ways up and down have at least twice the length of the altitude, and detours over the
+        // grid add less than half of the path.
         assert!(
             (light + 0.002..1.6 * light).contains(&delay),
             "{at}: {delay} {light}"
@@ -136,7 +136,8 @@ fn nothing_is_faster_than_light() {
     }
 }
 
-/// A gateway below the satellite, and fibre from there: 2 x 550 km in space, 10 degrees of fibre.
+/// A gateway is below the satellite and continues by fibre: 2 x 550 km in space, and 10 degrees of
+/// fibre.
 #[test]
 fn a_gateway_comes_down_where_the_other_end_sees_no_satellite() {
     let sky = OrbitConfig {
