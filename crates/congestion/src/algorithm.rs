@@ -1,4 +1,4 @@
-//! Description of an algorithm: its name in specs, its properties, and the factory of its
+//! Declaration of an algorithm: its name in specs, its properties, and the factory of its
 //! controllers.
 
 use std::any::{Any, TypeId};
@@ -6,31 +6,31 @@ use std::fmt;
 
 use crate::{CongestionControl, WindowControl};
 
-/// The protocol's own controller of a path. An algorithm may build on it, ignore it, or return it
-/// unchanged.
+/// Standard controller of the protocol for a path, on which an algorithm may be built. An algorithm
+/// may also ignore the base, or return it unchanged.
 pub type Base = Box<dyn WindowControl>;
 
-/// Creates the controller of a new path.
+/// Function that creates the controller of a new path.
 pub type Factory =
     &'static (dyn Fn(Base, &dyn ParameterLookup) -> Box<dyn CongestionControl> + Sync);
 
-/// A protocol whose senders use the algorithms.
+/// Protocol of the senders that use an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// SCTP: the base is [`SctpNewReno`](crate::sctp_newreno::SctpNewReno).
+    /// SCTP, whose base is [`SctpNewReno`](crate::sctp_newreno::SctpNewReno).
     Sctp,
-    /// TCP: the base is [`TcpNewReno`](crate::tcp_newreno::TcpNewReno).
+    /// TCP, whose base is [`TcpNewReno`](crate::tcp_newreno::TcpNewReno).
     Tcp,
 }
 
-/// Parameters of algorithms, looked up by their type.
+/// Lookup of algorithm parameters by their type.
 pub trait ParameterLookup {
-    /// The parameters of this type, if they are set.
+    /// Parameters of this type, if they are set.
     fn find(&self, of: TypeId) -> Option<&dyn Any>;
 }
 
 impl dyn ParameterLookup + '_ {
-    /// The parameters of this type, or their default.
+    /// Parameters of this type, or their default.
     pub fn get<T: Any + Copy + Default>(&self) -> T {
         let found = self.find(TypeId::of::<T>());
         let found = found.and_then(|numbers| numbers.downcast_ref::<T>());
@@ -38,8 +38,8 @@ impl dyn ParameterLookup + '_ {
     }
 }
 
-/// A requirement of an algorithm in addition to a path. Without it the algorithm behaves like the
-/// protocol's own.
+/// Requirement of an algorithm on the association, in addition to a path. If it is not satisfied,
+/// the algorithm behaves like the protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// No requirement.
@@ -50,47 +50,47 @@ pub enum Needs {
     SeveralPaths,
 }
 
-/// A property of an algorithm that others depend on. Most affect settings of the protocols: some
-/// settings have an effect only with it, others only without it.
+/// Property of an algorithm on which other code depends. Most properties concern settings of the
+/// protocols, which have an effect only with, or only without, such an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Property {
-    /// The algorithm computes a pacing rate ([`CongestionControl::pacing_rate`]). A factor of cwnd
-    /// / SRTT has no effect.
+    /// The algorithm computes a pacing rate ([`CongestionControl::pacing_rate`]). The setting for a
+    /// pacing rate of factor x cwnd / SRTT has no effect.
     PacesItself,
     /// The algorithm needs rate samples ([`CongestionControl::wants_rate_samples`]), which require
-    /// loss detection by time (RACK).
+    /// time-based loss detection (RACK).
     NeedsRateSamples,
-    /// The algorithm computes the window from a model of the path: the protocol's rules for cwnd
+    /// The algorithm computes the window from a model of the path, so the protocol's rules for cwnd
     /// and ssthresh have no effect.
     OwnWindow,
-    /// The algorithm ends slow start by a separate rule.
+    /// The algorithm has a separate rule for the end of slow start.
     OwnSlowStartExit,
-    /// The algorithm increases the window in congestion avoidance by its own rule, without the byte
-    /// counter of the protocol.
+    /// The algorithm has a separate rule for the growth of the window in congestion avoidance, and
+    /// does not use the byte counter of the protocol.
     OwnIncrease,
-    /// The algorithm has its own minimum window, as part of its rule for losses.
+    /// The algorithm has a separate minimum window, as part of its response to losses.
     OwnFloor,
-    /// The algorithm has its own rule for a window that is not fully used.
+    /// The algorithm has a separate rule for a window that is not fully used.
     OwnUnusedWindow,
-    /// The window of the algorithm depends on time, on the rate, or on a number of packets in the
-    /// queue. A smaller path, with rate, queue and windows divided by the same factor, does not
-    /// give the same shape.
+    /// The window of the algorithm depends on absolute time, on the rate, or on a number of packets
+    /// in the queue. If rate, queue and windows of a path are divided by the same factor, the
+    /// window over time therefore has another shape.
     AbsoluteScale,
 }
 
 /// An algorithm: its name in specs, a one-line description, and its factory.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
-    /// The name in specs and reports.
+    /// Name in specs and reports.
     pub name: &'static str,
-    /// Description and source.
+    /// Description of the algorithm, and its source.
     pub about: &'static str,
-    /// The only protocol that supports it; `None`: any protocol.
+    /// The only protocol that supports the algorithm; `None`: every protocol.
     pub only: Option<Protocol>,
-    /// Requirements on the association.
+    /// Requirement on the association.
     pub needs: Needs,
-    /// Properties.
+    /// Properties of the algorithm.
     pub properties: &'static [Property],
     /// Creates a controller.
     pub make: Factory,
@@ -110,7 +110,7 @@ impl fmt::Debug for Algorithm {
 }
 
 impl PartialEq for Algorithm {
-    /// Compares the names, because they are unique.
+    /// Two algorithms are equal if their names are, because names are unique.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }

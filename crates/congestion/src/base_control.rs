@@ -1,4 +1,4 @@
-//! Implements the traits for a boxed base, whose type is known only at run time.
+//! Implementation of the traits for a boxed base, whose type is known only at run time.
 
 use anabranch_transport::Nanos;
 
@@ -147,7 +147,7 @@ impl WindowControl for Base {
 
 #[cfg(test)]
 mod tests {
-    /// The names of the methods in the block of `text` that begins with `head`.
+    /// Names of the methods in the block of `text` that begins with `head`.
     fn methods<'a>(text: &'a str, head: &str) -> Vec<&'a str> {
         let block = text.split(head).nth(1).expect("it is there");
         let block = block.split("\n}\n").next().expect("it ends");
@@ -157,8 +157,8 @@ mod tests {
         names
     }
 
-    /// Checks that every method is forwarded, because a forgotten method would silently use the
-    /// default of the trait instead of that of the base.
+    /// Checks that every method is forwarded. A forgotten method would silently use the default of
+    /// the trait, and not the method of the base.
     #[test]
     fn every_method_is_handed_on() {
         let (contract, here) = (include_str!("lib.rs"), include_str!("base_control.rs"));
@@ -167,7 +167,8 @@ mod tests {
         assert_eq!(methods(here, "\nimpl CongestionControl for Base"), all);
     }
 
-    /// The same for controllers that wrap another: their own methods and those of `rest_of_inner`.
+    /// Checks the same for controllers that wrap another one: every method is either implemented or
+    /// forwarded by `rest_of_inner`.
     #[test]
     fn every_wrapper_hands_every_method_on() {
         let contract = include_str!("lib.rs");

@@ -1,11 +1,11 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): window and pacing rate follow a model of the
-//! path (its bandwidth and its minimum round-trip time) and not only its losses.
+//! path, that is, its bandwidth and its minimum round-trip time, and not only losses.
 //!
-//! Names are those of the draft. The algorithm needs a rate sample with each acknowledgement, and
-//! selective acknowledgements. The time of the next probe, which the draft chooses at random, is
+//! Names are those of the draft. The algorithm needs selective acknowledgements, and a rate sample
+//! with each acknowledgement. The draft chooses the time of the next probe at random. Here it is
 //! derived from the bytes delivered so far, so that a run can be repeated. The budget for offloads
-//! is that of a sender without them, one quantum. The draft does not specify a response to ECN
-//! marks; here a mark bounds the model like a loss in the same round trip.
+//! is one quantum, as for a sender without offloads. The draft does not specify a response to ECN
+//! marks. Here a mark bounds the model like a loss in the same round trip.
 //!
 //! `phases` contains the state machine, `model` the model of the path.
 
@@ -20,7 +20,7 @@ use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
 use phases::{Cycle, ProbeRtt, State};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `bbr`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr",
     about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
@@ -35,16 +35,16 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Bbr::new(base, numbers.get())),
 };
 
-/// Fraction of the estimated bandwidth that is left free (PacingMarginPercent).
+/// Fraction of the estimated bandwidth that the pacing rate leaves unused (PacingMarginPercent).
 const PACING_MARGIN: f64 = 0.01;
 /// Maximum send quantum, bytes.
 const MAX_QUANTUM: f64 = 65_536.0;
-/// Assumed round-trip time before the first measurement.
+/// Assumed round-trip time before the first measurement, nanoseconds.
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 /// MinPipeCwnd, segments.
 const MIN_WINDOW: f64 = 4.0;
 
-/// The gains of BBR version 3, and the loss rate that it tolerates.
+/// Gains of BBR version 3, and the loss rate that it tolerates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BbrParameters {
     /// StartupPacingGain.
@@ -53,7 +53,8 @@ pub struct BbrParameters {
     pub cwnd_gain: f64,
     /// Pacing gain of ProbeBW_UP.
     pub probe_gain: f64,
-    /// LossThresh: tolerated loss rate while probing, as a fraction of the bytes in flight.
+    /// LossThresh: tolerated loss rate while probing, as a fraction of the bytes in flight (0 to
+    /// 1).
     pub loss_threshold: f64,
 }
 
@@ -78,17 +79,17 @@ impl BbrParameters {
     }
 }
 
-/// The rate sample (RS) of the current acknowledgement, and the state of the flow (C).
+/// Rate sample (RS) of the current acknowledgement, and the state of the flow (C).
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     now: Nanos,
     rs: RateSample,
-    /// Bytes in flight after it.
+    /// Bytes in flight after the acknowledgement.
     inflight: f64,
 }
 
-/// BBR. The model replaces the window of `Base`, from which BBR takes only the unit and the initial
-/// window.
+/// Controller of BBR version 3. The model determines the window; only the segment size and the
+/// initial window are those of `Base`.
 #[derive(Clone, Debug)]
 pub struct Bbr<Base> {
     base: Base,
@@ -106,23 +107,23 @@ pub struct Bbr<Base> {
     extra_acked: ExtraAcked,
     short: ShortTerm,
     long: LongTerm,
-    /// The bandwidth that the flow should use (BBR.bw).
+    /// Bandwidth that the flow should use (BBR.bw), bytes per second.
     bw: f64,
-    /// Packet-timed round trips.
+    /// State of packet-timed round trips.
     next_round_delivered: u64,
     round_start: bool,
     round_count: u64,
     delivered: u64,
-    /// Whether the window was fully used in this round, and in the previous one.
+    /// Whether the window was fully used in the current round, and in the previous one.
     cwnd_limited: [bool; 2],
-    /// The round in which the current loss recovery began, if there is one.
+    /// Number of the round in which the current loss recovery began, if there is one.
     recovery: Option<u64>,
     app_limited: bool,
     idle_restart: bool,
 }
 
 impl<Base: WindowControl> Bbr<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base, parameters: BbrParameters) -> Self {
         let initial_cwnd = base.cwnd_exact();
         let state = State::Startup;
@@ -154,7 +155,7 @@ impl<Base: WindowControl> Bbr<Base> {
         }
     }
 
-    /// SMSS, in the unit in which the sender counts bytes.
+    /// SMSS, in bytes as the sender counts them.
     fn segment(&self) -> f64 {
         self.base.unit().max(1) as f64
     }
@@ -204,7 +205,7 @@ impl<Base: WindowControl> Bbr<Base> {
         self.bw = self.max_bw.get().min(self.short.bw);
     }
 
-    /// BDPMultiple, for the bandwidth `bw`.
+    /// BDPMultiple: `gain` times the bandwidth-delay product at the bandwidth `bw`, bytes.
     fn bdp(&self, bw: f64, gain: f64) -> f64 {
         match self.min_rtt.get() {
             Some(least) => gain * bw * time::seconds(least),
@@ -278,7 +279,7 @@ impl<Base: WindowControl> Bbr<Base> {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
 
-    /// Ends a recovery when the sender has been out of recovery for one round trip.
+    /// Ends the recovery when the sender has been out of recovery for one round trip.
     fn leave_recovery(&mut self, in_recovery: bool) {
         match self.recovery {
             Some(_) if in_recovery => self.recovery = Some(self.round_count),
@@ -348,8 +349,8 @@ impl<Base: WindowControl> CongestionControl for Bbr<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// This applies only in Startup, because the window is not yet derived from the model there. In
-    /// other states the model decides.
+    /// Sets the window only in Startup, because the window is not derived from the model there. In
+    /// all other states the model determines the window.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.least_window());

@@ -1,11 +1,12 @@
 //! BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, July 2017; Cardwell et al., ACM
-//! Queue 14(5), 2016): window and pacing rate follow the maximum delivery rate of ten round trips
-//! and the minimum round-trip time of ten seconds. Losses do not bound the model.
+//! Queue 14(5), 2016). Window and pacing rate follow the maximum delivery rate of the last ten
+//! round trips and the minimum round-trip time of the last ten seconds. Losses do not bound the
+//! model.
 //!
-//! BBRv1 is useful for comparisons with published results, which use this version;
-//! [`bbr`](crate::bbr) is version 3. Names are those of the draft. The draft chooses the first
-//! phase of ProbeBW at random; here it is derived from the bytes delivered so far, so that a run
-//! can be repeated. ECN marks have no effect, as in the draft.
+//! Use it for comparisons with published results that used this version; [`bbr`](crate::bbr) is
+//! version 3. Names are those of the draft. The draft chooses the first phase of ProbeBW at random.
+//! Here it is derived from the bytes delivered so far, so that a run can be repeated. ECN marks
+//! have no effect, as in the draft.
 
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::rate_sample::{LostPacket, RateSample};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `bbr1`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "bbr1",
     about: "BBRv1: cwnd and pace by the largest delivery rate and the least round-trip time, whatever is lost (draft-cardwell-iccrg-bbr-congestion-control-00)",
@@ -32,34 +33,36 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 /// BtlBwFilterLen, round trips.
 const BTL_BW_FILTER_LEN: u64 = 10;
-/// RTpropFilterLen, which is also the time between two ProbeRTT states.
+/// RTpropFilterLen, which is also the time between two ProbeRTT states, nanoseconds.
 const RT_PROP_FILTER_LEN: Nanos = 10 * time::SECOND;
 /// ProbeRTTDuration.
 const PROBE_RTT_DURATION: Nanos = 200 * time::MILLISECOND;
 /// BBRMinPipeCwnd, segments.
 const MIN_PIPE_CWND: f64 = 4.0;
-/// Growth of the bandwidth in a round trip that indicates that the pipe is not yet full.
+/// Growth of the bandwidth per round trip that shows that the pipe is not yet full.
 const FULL_BW_GROWTH: f64 = 1.25;
-/// Number of round trips without such growth after which the pipe is full.
+/// Number of round trips without such growth after which the pipe counts as full.
 const FULL_BW_COUNT: u32 = 3;
-/// Phases of the gain cycle of ProbeBW: one above 1, one below 1, six at 1.
+/// Number of phases in the gain cycle of ProbeBW: one with a gain above 1, one with a gain below 1,
+/// and six with the gain 1.
 const CYCLE_LEN: usize = 8;
-/// The rates below which one or two segments are sent at once, bytes per second.
+/// Pacing rates in bytes per second: below the first the send quantum is one segment, and below the
+/// second it is two.
 const QUANTUM_RATES: [f64; 2] = [1.2e6 / 8.0, 24e6 / 8.0];
 /// Maximum send quantum, bytes.
 const MAX_QUANTUM: f64 = 65_536.0;
-/// Assumed round-trip time before the first measurement.
+/// Assumed round-trip time before the first measurement, nanoseconds.
 const NOMINAL_RTT: Nanos = time::MILLISECOND;
 
-/// The gains of BBR version 1.
+/// Gains of BBR version 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bbr1Parameters {
-    /// BBRHighGain: pacing and cwnd gain of Startup; Drain paces by its inverse.
+    /// BBRHighGain: pacing gain and cwnd gain of Startup; the pacing gain of Drain is its inverse.
     pub high_gain: f64,
     /// cwnd_gain of ProbeBW.
     pub cwnd_gain: f64,
-    /// The pacing gain of the phase that probes for bandwidth; the gain of the next phase is below
-    /// 1 by the same amount.
+    /// Pacing gain of the phase that probes for bandwidth. The gain of the next phase is below 1 by
+    /// the same difference.
     pub probe_gain: f64,
 }
 
@@ -90,15 +93,16 @@ enum State {
 /// State of ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProbeRtt {
-    /// The time at which it may end, once the pipe is drained.
+    /// Time at which ProbeRTT may end, nanoseconds; `None` until the pipe is drained.
     done_at: Option<Nanos>,
     round_done: bool,
 }
 
-/// Filter of the bottleneck bandwidth: the maximum rate of the last round trips (BBR.BtlBwFilter).
+/// Filter of the bottleneck bandwidth: maximum delivery rate of the last round trips
+/// (BBR.BtlBwFilter).
 #[derive(Clone, Debug, Default)]
 struct MaxFilter {
-    /// Rates that are not below any later rate, with their round trip.
+    /// Rates that are not below any later rate, each with the number of its round trip.
     samples: VecDeque<(u64, f64)>,
 }
 
@@ -122,8 +126,8 @@ impl MaxFilter {
     }
 }
 
-/// BBR version 1. The model replaces the window of `Base`, from which BBR takes only the segment
-/// and the initial window.
+/// Controller of BBR version 1. The model determines the window; only the segment size and the
+/// initial window are those of `Base`.
 #[derive(Clone, Debug)]
 pub struct Bbr1<Base> {
     base: Base,
@@ -136,7 +140,7 @@ pub struct Bbr1<Base> {
     pacing_gain: f64,
     cwnd_gain: f64,
     btl_bw: MaxFilter,
-    /// RTprop, and the time of its measurement.
+    /// RTprop, and the time of its measurement, nanoseconds.
     rt_prop: Option<(Nanos, Nanos)>,
     rt_prop_expired: bool,
     next_round_delivered: u64,
@@ -151,19 +155,20 @@ pub struct Bbr1<Base> {
     /// Bytes sent, including retransmissions, and bytes delivered.
     sent: u64,
     delivered: u64,
-    /// Bytes lost, and their number before the last acknowledgement.
+    /// Bytes lost, and the value before the last acknowledgement.
     lost: u64,
     prior_lost: u64,
-    /// The pacing rate uses a measured round-trip time and no longer the nominal one.
+    /// Whether the pacing rate is computed from a measured round-trip time and no longer from the
+    /// nominal one.
     has_seen_rtt: bool,
-    /// The round trip in which the current loss recovery began, if there is one.
+    /// Number of the round trip in which the current loss recovery began, if there is one.
     recovery: Option<u64>,
     app_limited: bool,
     idle_restart: bool,
 }
 
 impl<Base: WindowControl> Bbr1<Base> {
-    /// A controller for a new path (BBRInit).
+    /// Creates a controller for a new path (BBRInit).
     pub fn new(base: Base, parameters: Bbr1Parameters) -> Self {
         let initial_cwnd = base.cwnd_exact();
         Self {
@@ -208,13 +213,13 @@ impl<Base: WindowControl> Bbr1<Base> {
     }
 
     /// Bytes in flight (packets_in_flight). TCP's FlightSize cannot be used, because it includes
-    /// data received out of order.
+    /// data that was received out of order.
     fn in_flight(&self) -> f64 {
         let settled = self.delivered.saturating_add(self.lost);
         self.sent.saturating_sub(settled) as f64
     }
 
-    /// BBRInitPacingRate, once a round-trip time is known.
+    /// BBRInitPacingRate, called when the first round-trip time is known.
     fn init_pacing_rate(&mut self, rtt: Option<Nanos>) {
         if let Some(rtt) = rtt.filter(|_| !self.has_seen_rtt) {
             self.has_seen_rtt = true;
@@ -284,7 +289,7 @@ impl<Base: WindowControl> Bbr1<Base> {
         }
     }
 
-    /// BBREnterProbeBW: the cycle begins in any phase except the draining one.
+    /// BBREnterProbeBW: the cycle may begin in any phase except the draining one.
     fn enter_probe_bw(&mut self, now: Nanos) {
         self.state = State::ProbeBw;
         self.cwnd_gain = self.parameters.cwnd_gain;
@@ -403,7 +408,8 @@ impl<Base: WindowControl> Bbr1<Base> {
             self.cwnd = (self.cwnd - lost).max(self.segment());
         }
         if self.recovery == Some(self.round_count) {
-            // Packet conservation in the first round trip of a recovery.
+            // In the first round trip of a recovery packets are conserved: as many are sent as are
+            // acknowledged.
             self.cwnd = self.cwnd.max(inflight + acked);
         } else {
             if self.filled_pipe {
@@ -432,7 +438,7 @@ impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
     fn on_sent(&mut self, _now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;
         if flightsize <= bytes {
-            // No other data is in flight: corrects the counters.
+            // The flight consists only of this packet, so the counters are corrected.
             self.sent = self.delivered + self.lost + bytes;
         }
         if flightsize <= bytes && self.app_limited {
@@ -473,7 +479,7 @@ impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
     fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {}
 
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
-        // A further loss event ends the recovery from the previous one.
+        // A new loss event ends the recovery from the previous event.
         if self.recovery.take().is_some() {
             self.restore_cwnd();
         }
@@ -499,7 +505,7 @@ impl<Base: WindowControl> CongestionControl for Bbr1<Base> {
         self.base.on_mtu(segment);
     }
 
-    /// This applies only in Startup, because the window is not yet derived from the model there.
+    /// Sets the window only in Startup, because the window is not derived from the model there.
     fn override_cwnd(&mut self, cwnd: f64) {
         if self.state == State::Startup {
             self.cwnd = cwnd.max(self.min_pipe_cwnd());

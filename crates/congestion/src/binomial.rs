@@ -1,10 +1,10 @@
 //! Binomial congestion control (D. Bansal and H. Balakrishnan, "Binomial Congestion Control
-//! Algorithms", INFOCOM 2001): a window `w` in units grows by `alpha / w^k` in a round trip without
-//! loss and falls by `beta w^l` at a loss.
+//! Algorithms", INFOCOM 2001). A window of `w` units grows by `alpha / w^k` per round trip without
+//! loss, and is reduced by `beta w^l` at a loss.
 //!
-//! With `k + l = 1` and a suitable `alpha` the algorithm is TCP-friendly; `k = 0, l = 1` is TCP's
-//! own rule, `k = l = 1/2` is SQRT, `k = 1, l = 0` is IIAD. Slow start, the loss window after a
-//! timeout and the conditions of growth are those of the base.
+//! With `k + l = 1` and a suitable `alpha` the algorithm is TCP-friendly. `k = 0, l = 1` is the
+//! rule of TCP; `k = l = 1/2` is named SQRT, and `k = 1, l = 0` IIAD. Slow start, the loss window
+//! after a timeout, and the conditions for growth are those of the base.
 
 use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::Nanos;
@@ -14,7 +14,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `binomial`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     about: "cwnd grows by alpha/cwnd^k per round trip and falls by beta cwnd^l at a loss (Bansal and Balakrishnan 2001)",
@@ -24,20 +24,21 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };
 
-/// An exponent in multiples of 1/2. These need only the square root, which is exact to the last bit
-/// on every machine; other powers would make a run depend on the mathematics library.
+/// An exponent that is a multiple of 1/2. Such powers need only the square root, which is exact to
+/// the last bit on every machine. With other powers the result of a run would depend on the
+/// mathematics library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exponent {
     halves: i8,
 }
 
 impl Exponent {
-    /// One half: the square root.
+    /// The exponent 1/2: the square root.
     pub const HALF: Self = Self { halves: 1 };
-    /// The allowed exponents, in words.
+    /// Description of the allowed exponents, for messages.
     pub const ALLOWED: &'static str = "a multiple of 0.5 from -1 to 4";
 
-    /// `from_halves` / 2; `None` outside -2..=8.
+    /// Creates the exponent `halves` / 2; `None` if `halves` is outside -2..=8.
     pub const fn from_halves(halves: i8) -> Option<Self> {
         match halves {
             -2..=8 => Some(Self { halves }),
@@ -45,10 +46,10 @@ impl Exponent {
         }
     }
 
-    /// The exponent with this value.
+    /// Creates an exponent; `None` if the value is not allowed.
     pub fn from_value(value: f64) -> Option<Self> {
         let halves = value * 2.0;
-        // Casts saturate, and NaN becomes 0, which differs from NaN.
+        // The cast saturates, and turns NaN into 0, so the comparison also rejects NaN.
         (f64::from(halves as i8) == halves)
             .then(|| Self::from_halves(halves as i8))
             .flatten()
@@ -59,7 +60,7 @@ impl Exponent {
         f64::from(self.halves) / 2.0
     }
 
-    /// `base_control` to this power.
+    /// `base` to the power of this exponent.
     fn power(self, base: f64) -> f64 {
         let size = self.halves.unsigned_abs();
         let mut power = if size % 2 == 1 { base.sqrt() } else { 1.0 };
@@ -92,7 +93,7 @@ impl Value for Exponent {
     }
 }
 
-/// The parameters of [`Binomial`].
+/// Parameters of [`Binomial`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BinomialParameters {
     k: Exponent,
@@ -101,25 +102,25 @@ pub struct BinomialParameters {
     beta: f64,
 }
 
-/// The reason why parameters are invalid.
+/// Reason why parameters are invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BinomialError {
-    /// `k` or `l` has no exact power.
+    /// `k` or `l` is not an allowed exponent.
     #[error("{name} = {found} is not {allowed}", allowed = Exponent::ALLOWED)]
     Exponent {
-        /// `k` or `l`.
+        /// Name of the parameter: `k` or `l`.
         name: &'static str,
-        /// The invalid value.
+        /// Value of the parameter.
         found: f64,
     },
     /// `alpha` or `beta` is out of range.
     #[error("{name} = {found} is not above 0 and at most {most}")]
     Factor {
-        /// `alpha` or `beta`.
+        /// Name of the parameter: `alpha` or `beta`.
         name: &'static str,
-        /// The invalid value.
+        /// Value of the parameter.
         found: f64,
-        /// The maximum value.
+        /// Maximum value.
         most: f64,
     },
 }
@@ -145,23 +146,24 @@ impl BinomialParameters {
         l: Exponent { halves: 0 },
         ..Self::SQRT
     };
-    /// `k = 0, l = 1`, alpha 1, beta 1/2: the rule of TCP.
+    /// `k = 0, l = 1`, alpha 1, beta 1/2: additive increase, multiplicative decrease, which is the
+    /// rule of TCP.
     pub const AIMD: Self = Self {
         k: Exponent { halves: 0 },
         l: Exponent { halves: 2 },
         ..Self::SQRT
     };
 
-    /// Parameters that were already checked as by [`Self::new`].
+    /// Creates parameters that satisfy the conditions of [`Self::new`].
     pub const fn of(k: Exponent, l: Exponent, alpha: f64, beta: f64) -> Self {
         Self { k, l, alpha, beta }
     }
 
-    /// Checks the parameters.
+    /// Checks and creates parameters.
     ///
     /// # Errors
-    /// `k` and `l` must be [allowed by `Exponent`](Exponent::ALLOWED), `alpha` above 0 and at most
-    /// 1000, `beta` above 0 and at most 1.
+    /// `k` or `l` is not [allowed](Exponent::ALLOWED), `alpha` is not above 0 and at most 1000, or
+    /// `beta` is not above 0 and at most 1.
     pub fn new(k: f64, l: f64, alpha: f64, beta: f64) -> Result<Self, BinomialError> {
         let exponent = |name, found| {
             Exponent::from_value(found).ok_or(BinomialError::Exponent { name, found })
@@ -182,17 +184,17 @@ impl BinomialParameters {
     }
 }
 
-/// A binomial algorithm with the slow start of `Base`.
+/// Controller of a binomial algorithm, with the slow start of `Base`.
 #[derive(Clone, Debug)]
 pub struct Binomial<Base> {
     base: Base,
     parameters: BinomialParameters,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
 }
 
 impl<Base: WindowControl> Binomial<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base, parameters: BinomialParameters) -> Self {
         Self {
             base,
@@ -217,7 +219,8 @@ impl<Base: WindowControl> CongestionControl for Binomial<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if avoiding && grown > 0.0 {
-            // The base grows by one unit per round trip.
+            // The base grows by one unit per round trip, from which the growth of the algorithm is
+            // derived.
             let BinomialParameters { k, alpha, .. } = self.parameters;
             let earned = grown * alpha / k.power(self.units(before).max(1.0));
             self.base.set_cwnd(before + self.credit.earn(earned));

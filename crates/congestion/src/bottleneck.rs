@@ -1,4 +1,4 @@
-//! A simulated bottleneck for tests of controllers that pace: 10 Mbit/s, a drop-tail queue, and
+//! Simulated bottleneck for tests of controllers that pace: 10 Mbit/s, a drop-tail queue, and
 //! segments of 1000 bytes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,29 +17,29 @@ pub(crate) struct Flow<C, S> {
     pub control: C,
     state: fn(&C) -> S,
     pub sampler: RateSampler,
-    /// Segments in flight, by their number.
+    /// Segments in flight: their numbers, and the times at which they were sent.
     pub flying: BTreeMap<u64, Nanos>,
     next: u64,
     opens: Nanos,
     pub delivered: u64,
     lost_until: Option<u64>,
-    /// The states so far, without repetition.
+    /// States of the controller so far, without repetition.
     pub states: Vec<S>,
     pub paused: bool,
 }
 
-/// The flow and the number of a segment that is acknowledged.
+/// Flow and number of a segment that is acknowledged.
 type Arrival = (usize, u64);
 
 pub(crate) struct Line<C, S> {
     pub now: Nanos,
     pub flows: Vec<Flow<C, S>>,
-    /// Transmission time of a segment; maximum number of queued segments; sum of the delays in both
-    /// directions.
+    /// Transmission time of a segment, maximum number of queued segments, and sum of the delays in
+    /// both directions.
     service: Nanos,
     room: usize,
     pub delay: Nanos,
-    /// One of this many segments is lost at random; 0: none.
+    /// One of this many segments is lost at random; 0: no segment is lost.
     pub loss: u64,
     random: u64,
     waiting: VecDeque<Arrival>,
@@ -48,7 +48,7 @@ pub(crate) struct Line<C, S> {
 }
 
 impl<C: CongestionControl, S: PartialEq> Line<C, S> {
-    /// 10 Mbit/s and 40 ms: 50 segments; the queue holds `room` more.
+    /// A line of 10 Mbit/s and 40 ms, which holds 50 segments; the queue holds `room` more.
     pub fn new(flows: usize, room: usize, make: fn() -> C, state: fn(&C) -> S) -> Self {
         let flow = |_| Flow {
             state,
@@ -77,7 +77,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
     }
 
     fn is_lost(&mut self) -> bool {
-        // A multiplicative generator is sufficient here.
+        // A multiplicative generator is sufficient for these losses.
         self.random = self
             .random
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -115,8 +115,8 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         }
     }
 
-    /// Segment `number` of a flow is acknowledged; unacknowledged segments that were sent three or
-    /// more before it are lost.
+    /// Acknowledges segment `number` of a flow. Unacknowledged segments that were sent three or
+    /// more before it count as lost.
     fn acknowledge(&mut self, index: usize, number: u64) {
         let now = self.now;
         let flow = &mut self.flows[index];
@@ -182,7 +182,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
                 return;
             };
             self.now = next;
-            // Removes the segments that have left the queue.
+            // Removes the segments that have left the queue by now.
             let kept = self.free_at.saturating_sub(next).div_ceil(self.service) as usize;
             while self.waiting.len() > kept {
                 self.waiting.pop_front();
@@ -196,7 +196,7 @@ impl<C: CongestionControl, S: PartialEq> Line<C, S> {
         }
     }
 
-    /// Number of segments that each flow delivers during the next `span`.
+    /// Number of segments that each flow delivers in the next `span` nanoseconds.
     pub fn delivered_in(&mut self, span: Nanos) -> Vec<u64> {
         let before: Vec<u64> = self.flows.iter().map(|flow| flow.delivered).collect();
         self.run_until(self.now + span);

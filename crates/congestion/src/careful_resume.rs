@@ -1,15 +1,15 @@
 //! Careful Resume (RFC 9959): a new flow starts from the capacity that an earlier flow measured on
 //! the same path.
 //!
-//! [`CarefulResume`] wraps the controller of a path. The wrapper measures the path
-//! ([`CarefulResume::observation`]), and if the driver supplies parameters that were saved for the
-//! same remote endpoint, it jumps to half of the saved window after the initial data has been
-//! acknowledged, validates the jump, and retreats on congestion. [`SavedPaths`] is the store of
-//! saved parameters; the driver owns it.
+//! [`CarefulResume`] wraps the controller of a path, and measures the path
+//! ([`CarefulResume::observation`]). If the driver provides parameters that were saved for the same
+//! remote endpoint, the window jumps to half of the saved window after the initial data has been
+//! acknowledged. The jump is then validated, and the sender retreats if congestion is detected.
+//! [`SavedPaths`] is the store of saved parameters; the driver owns it.
 //!
-//! Packet numbers of the RFC are byte counts here: the sum of all bytes sent minus the bytes in
-//! flight says how far acknowledgements have come, because nothing is lost before the Safe Retreat
-//! Phase.
+//! The RFC uses packet numbers, for which byte counts are used here. The sum of all bytes sent,
+//! minus the bytes in flight, shows how much is acknowledged, because nothing is lost before the
+//! Safe Retreat Phase.
 
 mod phase;
 mod saved;
@@ -20,24 +20,23 @@ use crate::{AckSample, CongestionControl, Feedback, LossCause};
 pub use phase::{Phase, Transition, Trigger};
 pub use saved::{SavedParameters, SavedPaths};
 
-/// Minimum capacity, in initial windows, at which a set of parameters should be saved (RFC 9959,
-/// Observing).
+/// Minimum capacity, in initial windows, at which parameters should be saved (RFC 9959, Observing).
 const MIN_SAVED_WINDOWS: u64 = 4;
-/// An RTT of more than this multiple of the saved one means that the path has changed (RFC 9959,
-/// Confirming the Path).
+/// Maximum ratio of the RTT to the saved RTT; a larger RTT shows that the path has changed (RFC
+/// 9959, Confirming the Path).
 const MAX_RTT_RATIO: u64 = 10;
 
-/// Settings of Careful Resume.
+/// Parameters of Careful Resume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResumeParameters {
-    /// `max_jump`: upper limit of the window after the jump, bytes.
+    /// `max_jump`: maximum window after the jump, bytes.
     pub max_jump: u64,
-    /// Beta: ssthresh after a retreat as a fraction of PipeSize, 0.5 to 1.
+    /// Beta: ssthresh after a retreat, as a fraction of PipeSize, 0.5 to 1.
     pub beta: f64,
 }
 
 impl Default for ResumeParameters {
-    /// No limit on the jump, and the default Beta of the RFC.
+    /// No limit of the jump, and the RFC's default for Beta.
     fn default() -> Self {
         Self {
             max_jump: u64::MAX,
@@ -46,39 +45,38 @@ impl Default for ResumeParameters {
     }
 }
 
-/// The state that exists from the jump to the return to normal congestion control.
+/// State from the jump until the return to normal congestion control.
 #[derive(Clone, Copy, Debug, Default)]
 struct Jump {
-    /// PipeSize: validated capacity, bytes.
+    /// PipeSize: the validated capacity, bytes.
     pipe_size: u64,
-    /// Start of the Unvalidated Phase.
+    /// Start of the Unvalidated Phase, nanoseconds.
     began: Nanos,
-    /// The window of the Unvalidated Phase, or the upper limit of the window in the Safe Retreat
-    /// Phase, bytes.
+    /// Window of the Unvalidated Phase, or maximum window in the Safe Retreat Phase, bytes.
     window: u64,
     /// Bytes sent before the first unvalidated packet.
     first: u64,
-    /// Bytes sent up to the last unvalidated packet, once the Unvalidated Phase has ended.
+    /// Bytes sent up to the last unvalidated packet; known when the Unvalidated Phase has ended.
     last: u64,
 }
 
-/// Careful Resume around the controller of a path.
+/// Controller that adds Careful Resume to another controller.
 #[derive(Debug)]
 pub struct CarefulResume {
     inner: Box<dyn CongestionControl>,
     parameters: ResumeParameters,
-    /// Bytes of the largest segment.
+    /// Size of the largest segment, bytes.
     segment: u64,
-    /// The initial window, bytes.
+    /// Initial window, bytes.
     initial_window: u64,
     saved: Option<SavedParameters>,
     phase: Phase,
     transitions: Vec<Transition>,
     /// Bytes sent so far.
     sent: u64,
-    /// Bytes sent before the first acknowledgement.
+    /// Bytes sent before the first acknowledgement; `None` until it has arrived.
     initial_data: Option<u64>,
-    /// The latest and the minimum RTT.
+    /// Latest RTT, and minimum RTT, nanoseconds.
     rtt: Option<Nanos>,
     min_rtt: Option<Nanos>,
     jump: Jump,
@@ -87,8 +85,8 @@ pub struct CarefulResume {
 }
 
 impl CarefulResume {
-    /// Wraps `inner`, a controller at the start of its path with segments of `segment` bytes. The
-    /// path is only observed, unless [`Self::resume`] follows.
+    /// Wraps `inner`, a controller at the start of its path, with segments of `segment` bytes. The
+    /// path is only observed, unless [`Self::resume`] is called.
     pub fn new(
         inner: Box<dyn CongestionControl>,
         segment: u64,
@@ -112,8 +110,8 @@ impl CarefulResume {
         }
     }
 
-    /// Supplies parameters that were saved for the same remote endpoint. Returns `false` and has no
-    /// effect after data was sent, because the Reconnaissance Phase begins with the first data.
+    /// Provides parameters that were saved for the same remote endpoint. Returns false and has no
+    /// effect after data was sent, because the Reconnaissance Phase must start with the first data.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         let fresh = self.sent == 0;
         if fresh {
@@ -122,18 +120,18 @@ impl CarefulResume {
         fresh
     }
 
-    /// The phase of this flow.
+    /// Current phase of the flow.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The changes of phase so far, at most one for each phase.
+    /// Phase changes so far, at most one for each phase.
     pub fn transitions(&self) -> &[Transition] {
         &self.transitions
     }
 
-    /// The parameters to save for the next flow to the same remote endpoint, valid until `expires`;
-    /// `None` if the measured capacity is too small to save.
+    /// Parameters to save for the next flow to the same remote endpoint, valid until `expires`.
+    /// `None` if the measured capacity is too small.
     pub fn observation(&self, expires: Nanos) -> Option<SavedParameters> {
         let least = MIN_SAVED_WINDOWS * self.initial_window;
         let cwnd = Some(self.observed_window).filter(|&window| window >= least)?;
@@ -144,18 +142,17 @@ impl CarefulResume {
         })
     }
 
-    /// Whether the saved parameters of this flow were found to be wrong, and must not be used
-    /// again.
+    /// Whether the saved parameters turned out to be wrong, so that they must not be used again.
     pub fn is_refuted(&self) -> bool {
         self.refuted
     }
 
-    /// PipeSize, bytes: the capacity that acknowledgements have validated since the jump.
+    /// PipeSize, bytes: capacity that acknowledgements have validated since the jump.
     pub fn pipe_size(&self) -> u64 {
         self.jump.pipe_size
     }
 
-    /// The window after a jump, bytes: `min(max_jump, saved_cwnd / 2)`.
+    /// Window after a jump, bytes: `min(max_jump, saved_cwnd / 2)`.
     fn jump_window(&self, saved: &SavedParameters) -> u64 {
         self.parameters.max_jump.min(saved.cwnd / 2)
     }
@@ -172,7 +169,7 @@ impl CarefulResume {
         self.phase = phase;
     }
 
-    /// Bytes that are no longer in flight.
+    /// Number of bytes that are no longer in flight.
     fn settled(&self, flightsize: u64) -> u64 {
         self.sent.saturating_sub(flightsize)
     }
@@ -184,9 +181,10 @@ impl CarefulResume {
         }
     }
 
-    /// Observing: the bytes that the path delivers in its minimum RTT. A round in which the sender
-    /// was rate-limited, or that ends with a window that is not fully used, as at the end of a
-    /// transfer, can only raise the value, because it does not show the capacity.
+    /// Observing: updates the number of bytes that the path delivers in its minimum RTT. Some
+    /// rounds do not show the capacity, and can therefore only raise the value: those in which the
+    /// sender was rate-limited, and those that end with a window that is not fully used, as at the
+    /// end of a transfer.
     fn observe(&mut self, ack: &AckSample) {
         let (Some(delivery), Some(rtt)) = (ack.delivery, self.min_rtt) else {
             return;
@@ -202,7 +200,7 @@ impl CarefulResume {
         };
     }
 
-    /// Reconnaissance Phase, after an acknowledgement: `window` was the window before it.
+    /// Processes an acknowledgement in the Reconnaissance Phase; `window` is the window before it.
     fn reconnoitre(&mut self, ack: &AckSample, window: u64) {
         let Some(saved) = self.saved else { return };
         let initial = *self.initial_data.get_or_insert(self.sent);
@@ -232,14 +230,14 @@ impl CarefulResume {
         }
     }
 
-    /// Ends the use of the saved parameters, which must not be used again.
+    /// Ends the use of the saved parameters, and marks them as not to be used again.
     fn discard(&mut self, now: Nanos, trigger: Trigger) {
         self.saved = None;
         self.refuted = true;
         self.enter(now, Phase::Normal, trigger);
     }
 
-    /// The reason for which the Unvalidated Phase ends now, if any.
+    /// Reason why the Unvalidated Phase ends now; `None` if it continues.
     fn unvalidated_ends(&self, now: Nanos, flightsize: u64, acknowledged: bool) -> Option<Trigger> {
         let over = |rtt: Nanos| now.saturating_sub(self.jump.began) > rtt;
         if acknowledged && self.settled(flightsize) > self.jump.first {
@@ -251,7 +249,7 @@ impl CarefulResume {
         }
     }
 
-    /// Leaves the Unvalidated Phase (Check flight_size).
+    /// Ends the Unvalidated Phase (Check flight_size).
     fn check_flight(&mut self, now: Nanos, flightsize: u64, trigger: Trigger) {
         if flightsize < self.initial_window || flightsize <= self.jump.pipe_size {
             let window = self.jump.pipe_size.max(self.initial_window);
@@ -265,8 +263,8 @@ impl CarefulResume {
         }
     }
 
-    /// Congestion: the flow stops using Careful Resume, or retreats if unvalidated packets are in
-    /// flight.
+    /// Handles congestion: ends the use of Careful Resume, or retreats if unvalidated packets are
+    /// in flight.
     fn congested(&mut self, now: Nanos, trigger: Trigger) {
         match self.phase {
             Phase::Reconnaissance => self.enter(now, Phase::Normal, trigger),
@@ -276,20 +274,21 @@ impl CarefulResume {
         }
     }
 
-    /// Enters the Safe Retreat Phase, after the inner controller has reacted.
+    /// Enters the Safe Retreat Phase, after the inner controller has responded to the loss.
     fn retreat(&mut self, now: Nanos, trigger: Trigger) {
         if self.phase == Phase::Unvalidated {
             self.jump.last = self.sent;
         }
         self.saved = None;
         self.refuted = true;
-        // At most half of PipeSize, but at least the minimum window (RFC 9002 §7.2: two segments).
+        // The window is at most half of PipeSize, but at least the minimum window (RFC 9002 §7.2:
+        // two segments).
         self.jump.window = (self.jump.pipe_size / 2).max(2 * self.segment);
         self.hold_window();
         self.enter(now, Phase::SafeRetreat, trigger);
     }
 
-    /// Safe Retreat Phase: the window stays at or below the one at its entry.
+    /// In the Safe Retreat Phase, keeps the window at or below its value at entry.
     fn hold_window(&mut self) {
         match self.inner.cwnd() {
             window if window > self.jump.window => {
@@ -331,7 +330,7 @@ impl CarefulResume {
         }
     }
 
-    /// Unvalidated Phase: whether the minimum RTT indicates another path.
+    /// In the Unvalidated Phase, whether the minimum RTT shows that the path is another one.
     fn path_changed(&self) -> bool {
         match (self.min_rtt, &self.saved) {
             (Some(rtt), Some(saved)) => rtt <= saved.rtt / 2,
@@ -428,8 +427,8 @@ impl CongestionControl for CarefulResume {
         resuming || self.inner.wants_latest_rtt()
     }
 
-    /// Unvalidated Phase: the window after the jump over the current RTT, or the rate of an inner
-    /// controller that paces faster (RFC 9959, Notes for BBR).
+    /// In the Unvalidated Phase, the window after the jump divided by the current RTT, or the rate
+    /// of an inner controller that paces faster (RFC 9959, Notes for BBR).
     fn pacing_rate(&self) -> Option<f64> {
         let inner = self.inner.pacing_rate();
         if self.phase != Phase::Unvalidated {

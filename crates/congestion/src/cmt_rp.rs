@@ -1,14 +1,14 @@
 //! CMT/RP: resource pooling over the paths of one association (T. Dreibholz, M. Becke, J.
 //! Pulinthanath and E. Rathgeb, "Applying TCP-Friendly Congestion Control to Concurrent Multipath
 //! Transfer", AINA 2010). All paths together grow like one flow, each in proportion to its
-//! slow-start threshold; a loss reduces the window of its path by half of the sum of all windows.
+//! slow-start threshold. A loss reduces the window of its path by half of the sum of all windows.
 
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `cmt_rp`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "cmt_rp",
     about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
@@ -18,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(CmtRp::new(base)),
 };
 
-/// Resource pooling over the rules of `Base`. On a single path it behaves like `Base`.
+/// Controller of CMT/RP, built on the rules of `Base`. On a single path it behaves like `Base`.
 #[derive(Clone, Debug)]
 pub struct CmtRp<Base> {
     base: Base,
@@ -26,7 +26,7 @@ pub struct CmtRp<Base> {
 }
 
 impl<Base: WindowControl> CmtRp<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -34,7 +34,7 @@ impl<Base: WindowControl> CmtRp<Base> {
         }
     }
 
-    /// The path's fraction of the sum of all slow-start thresholds.
+    /// Slow-start threshold of the path as a fraction of the sum over all paths.
     fn share(&self) -> f64 {
         let own = self.base.ssthresh() as f64;
         let all = self

@@ -1,20 +1,20 @@
-//! Aggregate state of the paths of one association, for algorithms that couple their windows.
+//! State of all paths of an association, for algorithms that couple the windows of paths.
 
-/// State of a path.
+/// State of one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoupledPath {
     /// Congestion window, bytes.
     pub cwnd: f64,
     /// Slow-start threshold, bytes.
     pub ssthresh: f64,
-    /// The smoothed round-trip time in seconds, once measured.
+    /// Smoothed round-trip time, seconds; `None` before the first measurement.
     pub rtt: Option<f64>,
     /// The controller's [bytes between losses](crate::CongestionControl::between_losses).
     pub between_losses: u64,
 }
 
 impl CoupledPath {
-    /// Window divided by round-trip time: bytes per second.
+    /// Window divided by the round-trip time, bytes per second.
     pub fn rate(&self) -> Option<f64> {
         self.measured().map(|rtt| self.cwnd / rtt)
     }
@@ -23,39 +23,41 @@ impl CoupledPath {
         self.rtt.filter(|rtt| *rtt > 0.0)
     }
 
-    /// The square of the rate of a single flow on this path, up to a constant: with one loss per
-    /// `between_losses` bytes, and this round-trip time.
+    /// Square of the rate that a single flow would have on this path, up to a constant factor, with
+    /// one loss per `between_losses` bytes and this round-trip time.
     fn quality(&self) -> f64 {
         let measured = self.measured();
         measured.map_or(0.0, |rtt| self.between_losses as f64 / (rtt * rtt))
     }
 }
 
-/// Sums over the paths that an association uses concurrently, including the notified path.
+/// Sums over the paths that an association uses concurrently, including the path whose controller
+/// is notified.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CoupledPaths {
-    /// The notified path.
+    /// State of the path whose controller is notified.
     pub own: CoupledPath,
     /// Number of paths.
     pub paths: usize,
-    /// Congestion windows, bytes.
+    /// Sum of the congestion windows, bytes.
     pub cwnd: f64,
-    /// Slow-start thresholds, bytes.
+    /// Sum of the slow-start thresholds, bytes.
     pub ssthresh: f64,
-    /// Sum of the windows divided by round-trip times: bytes per second.
+    /// Sum over all paths of the window divided by the round-trip time, bytes per second.
     pub rate: f64,
-    /// Maximum of the windows divided by the square of the round-trip time.
+    /// Maximum over all paths of the window divided by the square of the round-trip time, bytes per
+    /// second squared.
     pub best: f64,
     /// Number of paths with the largest window.
     pub largest: usize,
-    /// Number of paths that carry most bytes between losses but do not have the largest window.
+    /// Number of the best paths, by bytes between losses, that do not have the largest window.
     pub collected: usize,
     most_cwnd: f64,
     most_quality: f64,
 }
 
 impl CoupledPaths {
-    /// The state of `members`, which must include `own`.
+    /// Computes the sums over `members`, which must include `own`.
     pub fn of(own: CoupledPath, members: impl Iterator<Item = CoupledPath> + Clone) -> Self {
         let mut coupled = Self {
             own,
@@ -82,12 +84,12 @@ impl CoupledPaths {
         coupled
     }
 
-    /// Whether the path has the largest window.
+    /// Whether the path `member` has the largest window.
     pub fn is_largest(&self, member: &CoupledPath) -> bool {
         member.cwnd >= self.most_cwnd
     }
 
-    /// Whether the path is the best one according to the bytes between losses.
+    /// Whether the path `member` is the best one, by bytes between losses.
     pub fn is_best(&self, member: &CoupledPath) -> bool {
         member.quality() > 0.0 && member.quality() >= self.most_quality
     }

@@ -1,9 +1,9 @@
-//! CUBIC (RFC 9438): the window is a cubic function of the time since the last loss, so that it
-//! does not depend on the round-trip time, but grows at least as fast as Reno's. Slow start is that
-//! of the base, with HyStart++ (RFC 9406).
+//! CUBIC (RFC 9438): the window is a cubic function of the time since the last loss, so its growth
+//! does not depend on the round-trip time. It grows at least as fast as Reno's window. Slow start
+//! is that of the base, with HyStart++ (RFC 9406).
 //!
-//! Windows are in segments internally. All arithmetic is that of IEEE 754 (without power or
-//! logarithm functions of a library), so that a run is the same on every machine.
+//! Windows are in segments internally. All arithmetic uses operations of IEEE 754, and no power or
+//! logarithm functions of a library, so that a run is the same on every machine.
 
 use anabranch_transport::{Nanos, time};
 
@@ -11,7 +11,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::hystart::HyStart;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `cubic`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
     about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
@@ -26,26 +26,26 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Cubic::new(base, numbers.get())),
 };
 
-/// Segments per cubic second (§5.1).
+/// Constant C of the cubic function, segments per cubic second (§5.1).
 const C: f64 = 0.4;
-/// Factor of the window at a loss (§4.6).
+/// Factor by which a loss reduces the window (§4.6).
 const BETA: f64 = 0.7;
-/// Growth of the estimate of Reno's window, segments per round trip (§4.3): `3 (1 - BETA) / (1 +
+/// Growth of the estimate of Reno's window, in segments per round trip (§4.3): `3 (1 - BETA) / (1 +
 /// BETA)`.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// The options of [`Cubic`].
+/// Options of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicParameters {
-    /// A flow with a loss before it has reached its former window reduces its plateau further, in
-    /// favour of new flows (§4.7).
+    /// Fast convergence: if a loss occurs before the window has reached its former value, the
+    /// plateau is reduced further, so that new flows get bandwidth sooner (§4.7).
     pub fast_convergence: bool,
-    /// HyStart++ in the initial slow start (RFC 9406).
+    /// Use HyStart++ in the initial slow start (RFC 9406).
     pub hystart: bool,
 }
 
 impl Default for CubicParameters {
-    /// HyStart++ and fast convergence are on, as recommended by RFC 9438.
+    /// HyStart++ and fast convergence are enabled, as RFC 9438 recommends.
     fn default() -> Self {
         Self {
             fast_convergence: true,
@@ -54,16 +54,17 @@ impl Default for CubicParameters {
     }
 }
 
-/// A stage of congestion avoidance (§4.1.2). Windows in segments.
+/// A stage of congestion avoidance (§4.1.2), from one loss to the next. Windows are in segments.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// The plateau of the function: `W_max`.
+    /// Plateau of the cubic function, `W_max`.
     plateau: f64,
-    /// Time from the start of the stage until the function reaches the plateau, seconds.
+    /// Time from the start of the stage until the function reaches the plateau, seconds (`K`).
     k: f64,
-    /// Duration of the stage without the times in which the window was not fully used (§5.8).
+    /// Duration of the stage, without the times in which the window was not fully used (§5.8),
+    /// nanoseconds.
     elapsed: Nanos,
-    /// Estimate of Reno's window: `W_est`.
+    /// Estimate of Reno's window, `W_est`.
     reno: f64,
 }
 
@@ -77,15 +78,15 @@ impl Epoch {
         }
     }
 
-    /// `W_cubic(t)`, equation 1.
+    /// `W_cubic(t)`, equation 1, segments.
     fn at(&self, seconds: f64) -> f64 {
         let t = seconds - self.k;
         C * t * t * t + self.plateau
     }
 }
 
-/// Newton's method, which approaches from above and ends when it no longer decreases; 0 for
-/// arguments that are not positive.
+/// Cube root by Newton's method, which approaches the root from above and ends when it no longer
+/// decreases. The result is 0 for arguments that are not positive.
 fn cube_root(of: f64) -> f64 {
     if of <= 0.0 {
         return 0.0;
@@ -100,26 +101,26 @@ fn cube_root(of: f64) -> f64 {
     }
 }
 
-/// CUBIC with the slow start of `Base`.
+/// Controller of CUBIC, with the slow start of `Base`.
 #[derive(Clone, Debug)]
 pub struct Cubic<Base> {
     base: Base,
     parameters: CubicParameters,
     hystart: HyStart,
     epoch: Option<Epoch>,
-    /// The window before the last loss, to which the next stage returns; `None` after a timeout and
-    /// before any loss (§4.8, §4.10).
+    /// Window before the last loss, to which the next stage returns; `None` after a timeout and
+    /// before the first loss (§4.8, §4.10).
     plateau: Option<f64>,
-    /// The window at the last loss, `cwnd_prior`.
+    /// Window at the last loss, `cwnd_prior`.
     prior: f64,
-    /// The time of the last acknowledgement, or of the restart of sending.
+    /// Time of the last acknowledgement, or of the restart after a pause, nanoseconds.
     last: Nanos,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: f64,
 }
 
 impl<Base: WindowControl> Cubic<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base, parameters: CubicParameters) -> Self {
         let mut hystart = HyStart::default();
         if !parameters.hystart {
@@ -138,8 +139,8 @@ impl<Base: WindowControl> Cubic<Base> {
     }
 
     /// Whether the window is below ssthresh. RFC 9438 and the protocols leave open whether a window
-    /// equal to ssthresh, as after a loss, is in slow start; SCTP's slow start (RFC 9260 §7.2.1)
-    /// would then add a segment that the function does not foresee.
+    /// that equals ssthresh, as after a loss, is in slow start. It is not here, because SCTP's slow
+    /// start (RFC 9260 §7.2.1) would then add a segment to the cubic function.
     fn in_slow_start(&self) -> bool {
         self.base.in_slow_start() && self.base.cwnd() < self.base.ssthresh()
     }
@@ -148,7 +149,7 @@ impl<Base: WindowControl> Cubic<Base> {
         self.base.unit().max(1) as f64
     }
 
-    /// Congestion avoidance (§4.2 to §4.5).
+    /// Growth in congestion avoidance (§4.2 to §4.5).
     fn avoid(&mut self, ack: &AckSample, since_last: Nanos) {
         let unit = self.unit();
         let cwnd = (self.base.cwnd_exact() + self.credit) / unit;
@@ -163,7 +164,7 @@ impl<Base: WindowControl> Cubic<Base> {
         }
         epoch.elapsed += since_last;
         let share = (ack.bytes_acked as f64 / unit / cwnd).min(1.0);
-        // Once the window before the loss is reached, it grows like Reno (§4.3).
+        // When the estimate has reached the window before the loss, it grows like Reno (§4.3).
         let alpha = if epoch.reno >= self.prior { 1.0 } else { ALPHA };
         epoch.reno += alpha * share;
         let elapsed = time::seconds(epoch.elapsed);
@@ -172,8 +173,8 @@ impl<Base: WindowControl> Cubic<Base> {
         } else {
             let ahead = elapsed + ack.srtt.map_or(0.0, time::seconds);
             let target = epoch.at(ahead).clamp(cwnd, 1.5 * cwnd);
-            // The RFC adds this for each acknowledgement; here it is multiplied by the acknowledged
-            // segments, so that the window reaches its target in a round trip even if
+            // The RFC adds this for each acknowledgement. Here it is multiplied by the number of
+            // acknowledged segments, so that the window also reaches its target in a round trip if
             // acknowledgements are delayed.
             cwnd + (target - cwnd) * share
         };
@@ -229,7 +230,7 @@ impl<Base: WindowControl> CongestionControl for Cubic<Base> {
             _ if shrinks && self.parameters.fast_convergence => Some(window * (1.0 + BETA) / 2.0),
             _ => Some(window),
         };
-        // §4.6 multiplies the bytes in flight, which do not exceed the former window.
+        // §4.6 multiplies the bytes in flight, which must not exceed the former window.
         self.base
             .reduce_to(BETA * before.min(flightsize as f64), cause);
     }

@@ -1,8 +1,9 @@
-//! DCTCP (RFC 8257): the reduction of a window is proportional to the fraction of its bytes that
+//! DCTCP (RFC 8257): the reduction of the window is proportional to the fraction of its bytes that
 //! were marked.
 //!
-//! Without accurate ECN (RFC 9768) both ends must use it, because it is not negotiated (§3.5) and
-//! the receiver must echo each mark (§3.2). Growth, losses and timeouts are those of the base.
+//! Without accurate ECN (RFC 9768) both ends must use DCTCP. It is not negotiated (§3.5), and the
+//! receiver must echo each mark (§3.2). Growth, and the response to losses and timeouts, are those
+//! of the base.
 
 use anabranch_transport::Nanos;
 
@@ -10,8 +11,8 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it. DCTCP is for TCP only, because SCTP's ECNE reports only one mark
-/// per window, so that the fraction is unknown.
+/// Declaration of the algorithm `dctcp`. It is for TCP only. In SCTP, ECNE reports only one mark
+/// per window, so the marked fraction is unknown.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
@@ -21,23 +22,24 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Dctcp::new(base)),
 };
 
-/// Weight of a new fraction in the mean (§4.2: g).
+/// Weight of a new fraction in the mean (g, §4.2).
 const GAIN: f64 = 1.0 / 16.0;
 
-/// DCTCP with the growth of `Base`.
+/// Controller of DCTCP, with the growth of `Base`.
 #[derive(Clone, Debug)]
 pub struct Dctcp<Base> {
     base: Base,
     rounds: RoundCounter,
-    /// The mean of the marked fraction (DCTCP.Alpha); initially 1 (§3.3).
+    /// Mean of the marked fraction (DCTCP.Alpha), 0 to 1; initially 1 (§3.3).
     share: f64,
-    /// Bytes acknowledged in this round, and those of them whose acknowledgements reported marks.
+    /// Bytes acknowledged in the current round, and the number of them that were reported as
+    /// marked.
     acked: u64,
     marked: u64,
 }
 
 impl<Base: WindowControl> Dctcp<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -48,7 +50,7 @@ impl<Base: WindowControl> Dctcp<Base> {
         }
     }
 
-    /// The estimated marked fraction, 0 to 1.
+    /// Estimate of the marked fraction, 0 to 1.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -60,7 +62,7 @@ impl<Base: WindowControl> CongestionControl for Dctcp<Base> {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    /// Uses only operations that IEEE 754 rounds correctly, hence the result is the same on every
+    /// Only operations are used that IEEE 754 rounds correctly, so the result is the same on every
     /// platform.
     fn on_ack(&mut self, ack: &AckSample) {
         self.acked += ack.bytes_acked;
@@ -114,8 +116,8 @@ mod tests {
         }))
     }
 
-    /// A round of ten segments, the first `marked` of which were marked. The window does not grow,
-    /// because the acknowledgements are gap ack blocks.
+    /// Runs a round of ten segments, the first `marked` of which were marked. The window does not
+    /// grow, because the acknowledgements are Gap Ack Blocks.
     fn round(it: &mut Dctcp<TcpNewReno>, marked: usize) {
         for segment in 0..10 {
             it.on_sent(0, 1000, 10_000);
@@ -131,12 +133,13 @@ mod tests {
         }
     }
 
-    /// (1 - 1/16) of the old value plus 1/16 of the new one (§3.3, equation 1).
+    /// The new mean is (1 - 1/16) times the old mean, plus 1/16 times the new fraction (§3.3,
+    /// equation 1).
     #[test]
     fn the_share_is_a_mean_over_rounds() {
         let mut it = control();
         let mut expected = 1.0;
-        // The first acknowledgement begins the first round.
+        // The first round begins with the first acknowledgement.
         round(&mut it, 0);
         round(&mut it, 0);
         let before = it.share();
@@ -156,8 +159,9 @@ mod tests {
         assert!((it.share() - kept * 15.0 / 16.0).abs() < 0.01);
     }
 
-    /// cwnd x (1 - fraction / 2): if all bytes are marked the window is halved, if a quarter is
-    /// marked it falls by an eighth (§3.4, equation 2). A loss halves it.
+    /// The new window is cwnd x (1 - fraction / 2). If all bytes are marked the window is halved,
+    /// and if a quarter is marked it is reduced by an eighth (§3.4, equation 2). A loss halves the
+    /// window.
     #[test]
     fn a_mark_costs_half_of_the_share_and_a_loss_half() {
         let mut it = control();

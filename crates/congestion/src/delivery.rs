@@ -1,34 +1,35 @@
-//! Delivery rate of a path: one sample per round trip, from the bytes acknowledged in it.
+//! Delivery rate of a path: one sample per round trip, from the bytes acknowledged in the round
+//! trip.
 
 use anabranch_transport::{Nanos, time};
 
-/// The delivery of a path in a round trip.
+/// Delivery of a path in one round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delivery {
-    /// Bytes acknowledged in the round divided by its duration, bytes per second.
+    /// Delivery rate, bytes per second: bytes acknowledged in the round divided by its duration.
     pub rate: f64,
-    /// Duration of the round.
+    /// Duration of the round, nanoseconds.
     pub span: Nanos,
-    /// The application had no data to send in it while the window was not full: the path may carry
-    /// more.
+    /// Whether the application had no data to send in the round while the window was not full, so
+    /// that the path may carry more.
     pub app_limited: bool,
 }
 
-/// A round: lasts until all data that was in flight at its beginning is acknowledged or lost.
+/// A round, which lasts until all data that was in flight at its start is acknowledged or lost.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     since: Nanos,
-    /// Bytes delivered at its beginning.
+    /// Bytes delivered before the start of the round.
     delivered: u64,
-    /// The round ends when this many of the bytes sent are acknowledged or lost.
+    /// Value of the counter of bytes sent whose acknowledgement or loss ends the round.
     end: u64,
     app_limited: bool,
 }
 
-/// Measures the delivery rate of one path. The sender of a path owns one and notifies it of sent
-/// and acknowledged data.
+/// Meter of the delivery rate of one path. The sender of a path owns a meter, and notifies it of
+/// sent and acknowledged data.
 ///
-/// Rounds are contiguous while data is in flight; a pause belongs to no round.
+/// Rounds are contiguous while data is in flight; a pause does not belong to any round.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryMeter {
     sent: u64,
@@ -37,7 +38,8 @@ pub struct DeliveryMeter {
 }
 
 impl DeliveryMeter {
-    /// `bytes` were sent at `now`, including retransmissions; `flightsize` already includes them.
+    /// Records that `bytes` bytes were sent at `now`, including retransmissions. `flightsize`
+    /// includes them.
     #[inline]
     pub fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         self.sent += bytes;
@@ -55,7 +57,7 @@ impl DeliveryMeter {
         });
     }
 
-    /// The application has no more data to send, and the window is not full.
+    /// Records that the application has no more data to send, and the window is not full.
     #[inline]
     pub fn on_app_limited(&mut self) {
         if let Some(round) = &mut self.round {
@@ -63,8 +65,8 @@ impl DeliveryMeter {
         }
     }
 
-    /// `bytes` were acknowledged at `now`; `flightsize` are the remaining bytes. Returns the sample
-    /// of the round that ends here, if one does.
+    /// Records that `bytes` bytes were acknowledged at `now`, with `flightsize` bytes still in
+    /// flight. Returns the sample of the round that ends now, if one does.
     #[inline]
     pub fn on_ack(&mut self, now: Nanos, bytes: u64, flightsize: u64) -> Option<Delivery> {
         self.delivered += bytes;
@@ -91,8 +93,8 @@ mod tests {
     use super::*;
     use time::MILLISECOND as MS;
 
-    /// Ten packets of 1000 bytes at 0, acknowledged one every 10 ms from 100 ms on, and each
-    /// acknowledgement releases another packet.
+    /// Ten packets of 1000 bytes are sent at 0. From 100 ms on one is acknowledged every 10 ms, and
+    /// each acknowledgement releases another packet.
     #[test]
     fn a_full_window_a_round_trip_is_the_rate() {
         let mut meter = DeliveryMeter::default();
@@ -105,8 +107,8 @@ mod tests {
             samples.extend(meter.on_ack(now, 1000, 9000));
             meter.on_sent(now, 1000, 10_000);
         }
-        // The first round ends with the first acknowledgement. After that 10 packets are in flight,
-        // or 9 when the sample is taken: nine acknowledgements, 90 ms.
+        // The first round ends with the first acknowledgement. After that there are 10 packets in
+        // flight, or 9 when a sample is taken, so a round has nine acknowledgements in 90 ms.
         assert_eq!(samples[0].rate, 10_000.0);
         assert_eq!(samples[0].span, 100 * MS);
         for sample in &samples[1..] {
@@ -124,10 +126,10 @@ mod tests {
         meter.on_app_limited();
         let first = meter.on_ack(100 * MS, 1000, 1000).unwrap();
         assert!(first.app_limited);
-        // The second packet was lost and is no longer in flight; no packet was delivered in the
+        // The second packet was lost and is no longer in flight, so no packet was delivered in the
         // round.
         assert_eq!(meter.on_ack(200 * MS, 0, 0).unwrap().rate, 0.0);
-        // After an idle time of one second.
+        // The next packet is sent after an idle time of one second.
         meter.on_sent(1200 * MS, 1000, 1000);
         let after = meter.on_ack(1300 * MS, 1000, 0).unwrap();
         assert_eq!((after.rate, after.app_limited), (10_000.0, false));

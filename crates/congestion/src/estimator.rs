@@ -1,5 +1,5 @@
-//! Path estimators: measure a path from its acknowledgements or its receiver's reports, without an
-//! influence on sending.
+//! Path estimators, which measure a path from acknowledgements or from the receiver's reports,
+//! without influence on sending.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,25 @@ use anabranch_transport::Nanos;
 
 use crate::{AckSample, Feedback};
 
-/// Estimates the rate of a path. Runs at the sender and receives the same notifications as the
-/// controller.
+/// Estimator of the rate of a path. It is part of the sender, and receives the same notifications
+/// as the controller.
 pub trait PathEstimator: Debug + Send {
-    /// An acknowledgement arrived. Times never decrease.
+    /// Processes an acknowledgement. Times of successive calls never decrease.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// The receiver reported its measurements.
+    /// Processes a report of the receiver.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         let _ = (now, feedback);
     }
 
-    /// Advances the time to `now`. No data was acknowledged since the last call, and a loss is
-    /// about to be classified.
+    /// Advances the time to `now`, because a loss is about to be classified. No data was
+    /// acknowledged since the last call.
     fn advance(&mut self, now: Nanos) {
         let _ = now;
     }
 
-    /// The estimate, bytes per second in the unit of [`AckSample::bytes_acked`]; `None` before the
-    /// first sample.
+    /// Estimated rate, in bytes per second as counted by [`AckSample::bytes_acked`]; `None` before
+    /// the first sample.
     fn rate(&self) -> Option<f64>;
 
     /// Name in specs and reports.

@@ -1,11 +1,12 @@
-//! Fractional window growth: windows are whole bytes, and fractions must be accumulated.
+//! Fractional window growth, which is accumulated because windows are whole bytes.
 
-/// Accumulated growth that was not yet applied, bytes below 1.
+/// Accumulated growth that has not been applied yet, bytes; below 1.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FractionalWindow(f64);
 
 impl FractionalWindow {
-    /// Adds `bytes`, 0 or more; returns the whole bytes that are due.
+    /// Adds `bytes`, which must not be negative. Returns the number of whole bytes by which the
+    /// window should grow.
     pub fn earn(&mut self, bytes: f64) -> f64 {
         let earned = self.0 + bytes;
         self.0 = earned.fract();

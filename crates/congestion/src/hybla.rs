@@ -1,11 +1,11 @@
 //! Hybla (C. Caini and R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks",
-//! IJSCN 2004): on a path with a long round-trip time the window grows as fast, in real time, as on
+//! IJSCN 2004): on a path with a long round-trip time, the window grows as fast in real time as on
 //! a path of 25 ms.
 //!
 //! With `rho = RTT / RTT0`, at least 1, an acknowledgement adds `2^rho - 1` segments in slow start
 //! and `rho^2 / cwnd` in congestion avoidance. RTT is the minimum of the smoothed round-trip time,
-//! RTT0 is 25 ms. The paper sets the first ssthresh from a measured bandwidth; here it is that of
-//! the base, so that slow start may overshoot if the receive window is large.
+//! and RTT0 is 25 ms. The paper sets the first ssthresh from a measured bandwidth. Here it is that
+//! of the base, so slow start may overshoot if the receive window is large.
 
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
@@ -13,7 +13,7 @@ use crate::algorithm::{Algorithm, Needs};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `hybla`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "hybla",
     about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
@@ -23,25 +23,25 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Hybla::new(base)),
 };
 
-/// The round-trip time of the reference path.
+/// Round-trip time of the reference path, nanoseconds.
 const RTT0: Nanos = 25 * MILLISECOND;
-/// Maximum window, because growth by powers of two needs a limit.
+/// Maximum window in segments, because exponential growth needs a limit.
 const MAX_SEGMENTS: f64 = 1e6;
 
-/// Hybla with the conditions of growth and the losses of `Base`.
+/// Controller of Hybla; the conditions for growth and the response to losses are those of `Base`.
 #[derive(Clone, Debug)]
 pub struct Hybla<Base> {
     base: Base,
     least: Option<Nanos>,
     rho: f64,
-    /// `2^rho - 1`.
+    /// Growth per acknowledgement in slow start, `2^rho - 1` segments.
     burst: f64,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
 }
 
-/// `2^exponent` for an exponent of 0 or more: integer powers by doubling, the remainder by square
-/// roots of two, which are the same on every machine.
+/// `2^exponent` for an exponent of 0 or more. Integer powers are computed by doubling, and the
+/// remainder by square roots of two, which are the same on every machine.
 fn power_of_two(exponent: f64) -> f64 {
     let exponent = exponent.clamp(0.0, 64.0);
     let mut power = 1.0;
@@ -61,7 +61,7 @@ fn power_of_two(exponent: f64) -> f64 {
 }
 
 impl<Base: WindowControl> Hybla<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -80,8 +80,8 @@ impl<Base: WindowControl> Hybla<Base> {
         }
     }
 
-    /// Limits a window that is far above the bytes in flight. If all data in flight was
-    /// acknowledged or lost, the window does not close.
+    /// Reduces a window that is far above the bytes in flight, before the response to a loss. If no
+    /// data is in flight, the window is still at least the minimum ssthresh.
     fn find_flight(&mut self, flightsize: u64) {
         let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
         self.base.cap_cwnd(most);
@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// 75 ms: rho 3, so that an acknowledgement adds 7 segments in slow start, and a window of
-    /// acknowledgements 9 in congestion avoidance.
+    /// At 75 ms rho is 3: an acknowledgement adds 7 segments in slow start, and acknowledgements of
+    /// one window add 9 segments in congestion avoidance.
     #[test]
     fn growth_is_that_of_a_path_of_25_ms() {
         let mut starting = control(4000, 1_000_000);
@@ -191,8 +191,8 @@ mod tests {
         assert_eq!(it.cwnd(), 6000);
     }
 
-    /// The window is limited, because 2^24 segments would be unreasonable, and a loss uses the
-    /// bytes in flight.
+    /// The window is limited, because 2^24 segments would be unreasonable. A loss reduces it in
+    /// relation to the bytes in flight.
     #[test]
     fn the_window_has_an_end_and_a_loss_finds_the_flight() {
         let mut it = control(4000, 1 << 60);

@@ -1,4 +1,4 @@
-//! HyStart++ (RFC 9406): leaves the initial slow start when the delay grows, before a queue
+//! HyStart++ (RFC 9406): ends the initial slow start when the delay increases, before a queue
 //! overflows.
 
 use anabranch_transport::Nanos;
@@ -8,7 +8,7 @@ use crate::fractional_window::FractionalWindow;
 use crate::round_counter::{RoundDelays, RoundRtts};
 use crate::{AckSample, WindowControl};
 
-// RFC 9406 §4.3.
+// Constants of RFC 9406 §4.3.
 const MIN_RTT_THRESH: Nanos = 4 * MILLISECOND;
 const MAX_RTT_THRESH: Nanos = 16 * MILLISECOND;
 const MIN_RTT_DIVISOR: u64 = 8;
@@ -19,31 +19,31 @@ const CSS_ROUNDS: u32 = 5;
 /// Conservative slow start (§4.2).
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// The minimum round-trip time of the round in which it began.
+    /// Minimum round-trip time of the round in which conservative slow start began, nanoseconds.
     baseline: Nanos,
     rounds: u32,
 }
 
-/// HyStart++ over the slow start of a base. The base determines the growth per acknowledgement, so
-/// RFC 9406's L is that of the base.
+/// HyStart++ for the slow start of a base. The base determines the growth per acknowledgement, so L
+/// of RFC 9406 is that of the base.
 #[derive(Clone, Debug, Default)]
 pub struct HyStart {
     delays: RoundDelays,
-    /// The delays of the last round.
+    /// Round-trip times of the last round.
     last: RoundRtts,
     conservative: Option<Conservative>,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
     done: bool,
 }
 
 impl HyStart {
-    /// `bytes` were sent.
+    /// Records that `bytes` bytes were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.delays.on_sent(bytes);
     }
 
-    /// Disables HyStart++ after a loss or a mark, because it is for the initial slow start only
+    /// Disables HyStart++ after a loss or a mark, because it applies only to the initial slow start
     /// (§4.3).
     pub fn end(&mut self) {
         self.done = true;
@@ -54,8 +54,8 @@ impl HyStart {
         self.done
     }
 
-    /// An acknowledgement in slow start: `base_control` had a window of `before` bytes and has
-    /// already processed the acknowledgement.
+    /// Processes an acknowledgement in slow start. The base has already processed it; its window
+    /// before was `before` bytes.
     pub fn on_ack<B: WindowControl>(&mut self, ack: &AckSample, before: f64, base: &mut B) {
         if self.done {
             return;
@@ -82,7 +82,8 @@ impl HyStart {
         }
     }
 
-    /// Checks whether the delay of the current round has increased, or has decreased again.
+    /// Checks whether the delay of the current round has increased, or has decreased again in
+    /// conservative slow start.
     fn judge(&mut self) {
         let current = self.delays.current();
         let Some(least) = current.least.filter(|_| current.count >= N_RTT_SAMPLE) else {

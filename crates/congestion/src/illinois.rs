@@ -1,12 +1,12 @@
 //! Illinois (S. Liu, T. Başar and R. Srikant, "TCP-Illinois: A loss and delay-based congestion
-//! control algorithm for high-speed networks", VALUETOOLS 2006): losses determine when the window
-//! changes direction, the queueing delay determines by how much.
+//! control algorithm for high-speed networks", VALUETOOLS 2006): losses determine the times at
+//! which the window grows or is reduced, and the queueing delay determines by how much.
 //!
-//! With the mean queueing delay `da` of the last round trip and the maximum so far, `dm`, a round
-//! trip adds `alpha = 10` segments if da is at most 0.01 dm, decreasing to 0.3 if it is dm; a loss
-//! reduces the window by `beta = 1/8` if da is at most 0.1 dm, increasing linearly to 1/2 if it is
-//! 0.8 dm or more. Below 15 segments both are those of Reno. Slow start and timeouts are those of
-//! the base.
+//! `da` is the mean queueing delay of the last round trip, and `dm` is the maximum so far. A round
+//! trip adds `alpha = 10` segments if da is at most 0.01 dm, and fewer with a larger da, down to
+//! 0.3 if it is dm. A loss reduces the window by `beta = 1/8` if da is at most 0.1 dm; beta
+//! increases linearly to 1/2 if da is 0.8 dm or more. Below 15 segments alpha and beta are those of
+//! Reno. Slow start and timeouts are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -15,7 +15,7 @@ use crate::fractional_window::FractionalWindow;
 use crate::round_counter::{RoundDelays, RoundRtts};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `illinois`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "illinois",
     about: "cwnd grows by 10 to 0.3 segments and falls by 1/8 to 1/2, as delay grows (Liu, Basar and Srikant 2006)",
@@ -29,14 +29,15 @@ const ALPHA_MAX: f64 = 10.0;
 const ALPHA_MIN: f64 = 0.3;
 const BETA_MIN: f64 = 0.125;
 const BETA_MAX: f64 = 0.5;
-/// Window in segments below which the rules of Reno apply.
+/// Window in segments below which Reno's rules apply.
 const THRESHOLD: f64 = 15.0;
-/// Fractions of `dm`: eta 1, 2 and 3.
+/// Fractions of `dm` that bound alpha and beta: eta 1, 2 and 3.
 const ETA: [f64; 3] = [0.01, 0.1, 0.8];
-/// Number of consecutive round trips with a small delay before alpha returns to its maximum: theta.
+/// Number of consecutive round trips with a small delay after which alpha returns to its maximum
+/// (theta).
 const THETA: u32 = 5;
 
-/// Illinois with the slow start and the timeouts of `Base`.
+/// Controller of Illinois, with the slow start and the timeouts of `Base`.
 #[derive(Clone, Debug)]
 pub struct Illinois<Base> {
     base: Base,
@@ -45,14 +46,14 @@ pub struct Illinois<Base> {
     beta: f64,
     /// Number of consecutive round trips with a delay of at most eta 1.
     low: u32,
-    /// The delay was above eta 1 since alpha was at its maximum.
+    /// Whether the delay has been above eta 1 since alpha was at its maximum.
     above: bool,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
 }
 
 impl<Base: WindowControl> Illinois<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -65,7 +66,7 @@ impl<Base: WindowControl> Illinois<Base> {
         }
     }
 
-    /// Computes both factors from the delay of a round trip.
+    /// Computes alpha and beta from the delays of a round trip.
     fn adapt(&mut self, seen: &RoundRtts) {
         let (Some(mean), Some(least), Some(most)) =
             (seen.mean(), self.delays.least(), self.delays.most())
@@ -88,7 +89,7 @@ impl<Base: WindowControl> Illinois<Base> {
             return self.alpha;
         }
         (self.low, self.above) = (0, true);
-        // kappa 1 / (kappa 2 + da): alpha max at eta 1, alpha min at dm.
+        // alpha is kappa 1 / (kappa 2 + da), with its maximum at eta 1 and its minimum at dm.
         let kappa_1 = (greatest - low) * ALPHA_MIN * ALPHA_MAX / (ALPHA_MAX - ALPHA_MIN);
         let kappa_2 = (greatest - low) * ALPHA_MIN / (ALPHA_MAX - ALPHA_MIN) - low;
         kappa_1 / (kappa_2 + delay)
@@ -99,7 +100,7 @@ impl<Base: WindowControl> Illinois<Base> {
     }
 }
 
-/// Beta, linear between eta 2 and eta 3.
+/// Beta for a delay; linear between eta 2 and eta 3.
 fn beta_for(delay: f64, greatest: f64) -> f64 {
     let (low, high) = (ETA[1] * greatest, ETA[2] * greatest);
     if delay <= low {
@@ -192,8 +193,8 @@ mod tests {
         it.cwnd() - window
     }
 
-    /// dm = 100 ms: at 51 ms alpha is 2.97/9.7 x 100 / (2.97/9.7 x 100 / 10 - 1 + 51), by hand
-    /// 0.576; at 100 ms 0.3.
+    /// With dm = 100 ms, alpha at 51 ms is 2.97/9.7 x 100 / (2.97/9.7 x 100 / 10 - 1 + 51), which
+    /// is 0.576, and at 100 ms it is 0.3.
     #[test]
     fn growth_falls_as_delay_rises() {
         let mut it = control(40_000);

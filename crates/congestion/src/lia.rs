@@ -1,5 +1,6 @@
-//! LIA, the linked increases of RFC 6356: in congestion avoidance all paths together are no more
-//! aggressive than one flow on the best of them. Slow start and losses are those of the base.
+//! LIA, the linked increases algorithm of RFC 6356: in congestion avoidance, all paths together are
+//! no more aggressive than one flow on the best path. Slow start and the response to losses are
+//! those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -7,7 +8,7 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `lia`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "lia",
     about: "with `cmt`: all paths together grow no faster than one flow on the best of them (linked increases, RFC 6356)",
@@ -17,17 +18,17 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Lia::new(base)),
 };
 
-/// Linked increases over the rules of `Base`. On a single path it behaves like `Base`.
+/// Controller of LIA, built on the rules of `Base`. On a single path it behaves like `Base`.
 #[derive(Clone, Debug)]
 pub struct Lia<Base> {
     base: Base,
     coupled: Option<CoupledPaths>,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
 }
 
 impl<Base: WindowControl> Lia<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -36,8 +37,8 @@ impl<Base: WindowControl> Lia<Base> {
         }
     }
 
-    /// The path's fraction of the growth of `Base`: `alpha cwnd / cwnd_total` (RFC 6356 §3), at
-    /// most 1.
+    /// Fraction of the growth of `Base` that applies to the path: `alpha cwnd / cwnd_total` (RFC
+    /// 6356 §3), at most 1.
     fn share(&self, cwnd: f64) -> f64 {
         match self.coupled {
             Some(coupled) if coupled.rate > 0.0 => {

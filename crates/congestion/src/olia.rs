@@ -1,8 +1,9 @@
-//! OLIA, the opportunistic linked increases (R. Khalili, N. Gast, M. Popovic and J.-Y. Le Boudec,
-//! "MPTCP Is Not Pareto-Optimal: Performance Issues and a Possible Solution", IEEE/ACM Transactions
-//! on Networking 21(5), 2013; draft-khalili-mptcp-congestion-control): all paths together grow like
-//! one flow, and window is moved between paths so that the best paths have large windows. Slow
-//! start is that of the base, and so are losses except for the minimum ssthresh.
+//! OLIA, the opportunistic linked increases algorithm (R. Khalili, N. Gast, M. Popovic and J.-Y. Le
+//! Boudec, "MPTCP Is Not Pareto-Optimal: Performance Issues and a Possible Solution", IEEE/ACM
+//! Transactions on Networking 21(5), 2013; draft-khalili-mptcp-congestion-control). All paths
+//! together grow like one flow, and window is moved between paths so that the best paths have large
+//! windows. Slow start and the response to losses are those of the base, except for the minimum
+//! ssthresh.
 
 use anabranch_transport::Nanos;
 
@@ -10,7 +11,7 @@ use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::fractional_window::FractionalWindow;
 use crate::{AckSample, CongestionControl, CoupledPaths, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `olia`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "olia",
     about: "with `cmt`: all paths together grow as one flow, the best paths at the cost of the largest windows (opportunistic linked increases, Khalili et al. 2013)",
@@ -20,20 +21,19 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Olia::new(base)),
 };
 
-/// Opportunistic linked increases over the rules of `Base`. On a single path it behaves like
-/// `Base`.
+/// Controller of OLIA, built on the rules of `Base`. On a single path it behaves like `Base`.
 #[derive(Clone, Debug)]
 pub struct Olia<Base> {
     base: Base,
     coupled: Option<CoupledPaths>,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
-    /// Bytes acknowledged between the last two losses, and since the last loss.
+    /// Bytes acknowledged between the last two losses, and bytes acknowledged since the last loss.
     between: [u64; 2],
 }
 
 impl<Base: WindowControl> Olia<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -43,15 +43,15 @@ impl<Base: WindowControl> Olia<Base> {
         }
     }
 
-    /// The paths, if there are several.
+    /// State of the paths; `None` if there is only one.
     fn several(&self) -> Option<&CoupledPaths> {
         self.coupled.as_ref().filter(|coupled| coupled.paths > 1)
     }
 
-    /// Growth of the window, relative to the growth of `Base`. The first term is the path's
-    /// fraction: `1/w` per segment for a single path, `(w / rtt^2) / (sum of w / rtt)^2` for one of
-    /// several. The second, `alpha`, moves window from the paths with the largest windows to the
-    /// best paths with smaller ones.
+    /// Growth of the window as a multiple of the growth of `Base`. The first term is the fraction
+    /// of the path: `1/w` per segment for a single path, and `(w / rtt^2) / (sum of w / rtt)^2` for
+    /// one of several. The second term, `alpha`, moves window from the paths with the largest
+    /// windows to the best paths with smaller windows.
     fn factor(&self) -> f64 {
         let Some(coupled) = self.several() else {
             return 1.0;
@@ -64,8 +64,8 @@ impl<Base: WindowControl> Olia<Base> {
     }
 }
 
-/// Window that a path gains from the largest windows, or loses: in total one window per round trip
-/// and path.
+/// Window that a path gains (positive) or loses (negative) by moving; in total one window per round
+/// trip and path is moved.
 fn alpha(coupled: &CoupledPaths) -> f64 {
     if coupled.collected == 0 {
         return 0.0;
@@ -116,7 +116,7 @@ impl<Base: WindowControl> CongestionControl for Olia<Base> {
         let before = self.base.cwnd_exact();
         self.base.on_loss(now, cause, flightsize);
         if self.several().is_some() {
-            // The minimum for each of several paths is one segment.
+            // If there are several paths, the minimum of each is one segment.
             let left = (before / 2.0).floor().max(self.base.unit() as f64);
             self.base.set_ssthresh(left);
             if cause == LossCause::FastRetransmit {

@@ -1,29 +1,30 @@
-//! Pacer: spreads packets over the round trip instead of sending a window in one burst.
+//! Pacer: spreads packets over the round trip, so that a window is not sent in one burst.
 
 use anabranch_transport::{Nanos, time};
 
 use crate::CongestionControl;
 
-/// The pacer of one path. The pacer delays packets only if the path's controller has a pacing rate,
-/// or if the pacer has its own factor.
+/// Pacer of one path. It delays packets only if the controller of the path has a pacing rate, or if
+/// a factor is set.
 ///
-/// After a packet of `bytes` the next one may be sent `bytes / rate` later. The rate is that of the
-/// controller ([`CongestionControl::pacing_rate`]), or else `factor x cwnd / SRTT` (RFC 9002 §7.7,
-/// which suggests 1.25; it should exceed 1 because otherwise the window is never fully used).
+/// After a packet of `bytes` bytes the next one may be sent `bytes / rate` later. The rate is that
+/// of the controller ([`CongestionControl::pacing_rate`]); if it has none, the rate is `factor x
+/// cwnd / SRTT`. RFC 9002 §7.7 suggests a factor of 1.25. The factor should exceed 1, because
+/// otherwise the window is never fully used.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     factor: Option<f64>,
-    /// Bytes that may be sent in one burst after a pause.
+    /// Number of bytes that may be sent in one burst after a pause.
     burst: u64,
-    /// Maximum lateness of the caller's timer.
+    /// Maximum time by which the caller's timer may be late, nanoseconds.
     slack: Nanos,
     opens: Nanos,
     alarm: Option<Nanos>,
 }
 
 impl Pacer {
-    /// A pacer that permits a packet immediately. `factor` must be above 0, or `None` if only the
-    /// controller decides.
+    /// Creates a pacer that permits the first packet immediately. `factor` must be above 0; with
+    /// `None` only the controller determines the rate.
     pub const fn new(factor: Option<f64>) -> Self {
         Self {
             factor,
@@ -34,16 +35,16 @@ impl Pacer {
         }
     }
 
-    /// Allows a burst of `burst` bytes after a pause (RFC 9002 §7.7), to compensate for packets
-    /// that were not sent in time.
+    /// Permits a burst of `burst` bytes after a pause (RFC 9002 §7.7), for packets that could have
+    /// been sent earlier.
     #[must_use]
     pub const fn with_burst(self, burst: u64) -> Self {
         Self { burst, ..self }
     }
 
-    /// Compensates for a clock that reports timeouts up to `slack` late: packets that became due in
-    /// the meantime are sent in one burst. Otherwise a timer of 1 ms would limit any rate to one
-    /// packet per millisecond.
+    /// Compensates for a timer that is late by up to `slack` nanoseconds: packets that became due
+    /// meanwhile may be sent in one burst. Without this, a timer with a resolution of 1 ms would
+    /// limit any rate to one packet per millisecond.
     #[must_use]
     pub const fn with_slack(self, slack: Nanos) -> Self {
         Self { slack, ..self }
@@ -55,12 +56,12 @@ impl Pacer {
         now >= self.opens
     }
 
-    /// The earliest time at which a packet may be sent.
+    /// Earliest time at which a packet may be sent, nanoseconds.
     pub fn opens(&self) -> Nanos {
         self.opens
     }
 
-    /// A packet of `bytes`, as counted by `control`, was sent at `now`.
+    /// Records that a packet of `bytes` bytes, as `control` counts them, was sent at `now`.
     #[inline]
     pub fn on_sent(
         &mut self,
@@ -89,14 +90,14 @@ impl Pacer {
         self.alarm = (self.opens > now).then_some(self.opens);
     }
 
-    /// The time at which the sender should try again, if a packet was delayed; valid until
+    /// Time at which the sender should try again, if a packet was delayed; valid until
     /// [`Pacer::handle_timeout`].
     #[inline]
     pub fn deadline(&self) -> Option<Nanos> {
         self.alarm
     }
 
-    /// Clears the deadline if it has expired at `now`.
+    /// Clears the deadline if it has expired by `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.alarm = self.alarm.filter(|&alarm| alarm > now);
     }
@@ -115,7 +116,7 @@ mod tests {
         })
     }
 
-    /// 1.25 x 10,000 bytes in 100 ms are 125,000 bytes per second: 1000 bytes every 8 ms.
+    /// 1.25 x 10,000 bytes in 100 ms are 125,000 bytes per second, which is 1000 bytes every 8 ms.
     #[test]
     fn a_window_is_spread_over_the_round_trip() {
         let control = control();
@@ -124,7 +125,8 @@ mod tests {
         pacer.on_sent(0, 1000, &control, Some(100 * MS));
         assert!(!pacer.allows(8 * MS - 1) && pacer.allows(8 * MS));
         assert_eq!(pacer.deadline(), Some(8 * MS));
-        // A late packet resets the schedule: the lost time is not compensated.
+        // If a packet is sent late, the schedule restarts from its time, and the lost time is not
+        // compensated.
         pacer.on_sent(20 * MS, 500, &control, Some(100 * MS));
         assert_eq!(pacer.deadline(), Some(24 * MS));
         pacer.handle_timeout(24 * MS);
@@ -132,8 +134,8 @@ mod tests {
         assert!(pacer.allows(24 * MS));
     }
 
-    /// At 125,000 bytes per second: three packets are sent in one burst after a pause, and then one
-    /// every 8 ms, never more than these three early.
+    /// At 125,000 bytes per second, three packets are sent in one burst after a pause, and then one
+    /// every 8 ms. Never are more than these three sent early.
     #[test]
     fn a_burst_budget_is_caught_up_on_and_no_more() {
         let control = control();
@@ -150,9 +152,9 @@ mod tests {
         assert_eq!(sent, [0, 0, 0, 8, 16, 24, 32, 40, 48, 56]);
     }
 
-    /// At 10 Mbyte/s a packet of 1000 bytes is due every 100 us. A timer that expires at whole
-    /// milliseconds, once even two of them late, permits the same number; time beyond the slack is
-    /// lost.
+    /// At 10 Mbyte/s a packet of 1000 bytes is due every 100 us. With a timer that expires at whole
+    /// milliseconds, and once even two of them late, as many packets are permitted; only time
+    /// beyond the slack is lost.
     #[test]
     fn a_late_timer_does_not_lower_the_rate() {
         let control = control();
@@ -172,7 +174,7 @@ mod tests {
             [0, 1, 2, 3, 5, 6, 16].map(at)
         };
         assert_eq!(sent_by(0), [1; 7]);
-        // No packet was due before the clock began.
+        // Time before the first packet is not compensated.
         assert_eq!(sent_by(2 * MS), [1, 10, 10, 10, 20, 10, 21]);
     }
 

@@ -1,4 +1,4 @@
-//! Parameters of algorithms, in addition to those of the protocol.
+//! Parameters of algorithms, in addition to the parameters of the protocol.
 
 use std::any::{Any, TypeId};
 
@@ -10,7 +10,7 @@ use crate::cubic::CubicParameters;
 use crate::rsctp::RsctpParameters;
 use crate::westwood_rate::RateParameters;
 
-/// The parameters of all algorithms that a spec can set; each algorithm reads only its own.
+/// Parameters of all algorithms that a spec can set; each algorithm uses only its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AlgorithmParameters {
     /// Parameters of `bbr`.
@@ -21,15 +21,15 @@ pub struct AlgorithmParameters {
     pub binomial: BinomialParameters,
     /// Parameters of `cubic`.
     pub cubic: CubicParameters,
-    /// The rate estimate of `westwood`.
+    /// Parameters of the rate estimate of `westwood`.
     pub westwood_rate: RateParameters,
     /// Parameters of `rsctp`.
     pub rsctp: RsctpParameters,
 }
 
 impl Default for AlgorithmParameters {
-    /// BBR with the values of the drafts, SQRT, CUBIC with all of RFC 9438, the estimate of
-    /// Westwood+, and the values of RSCTP's paper.
+    /// BBR with the values of the drafts, SQRT, CUBIC with all options of RFC 9438, the estimate of
+    /// Westwood+, and the values of the RSCTP paper.
     fn default() -> Self {
         Self {
             bbr: BbrParameters::default(),

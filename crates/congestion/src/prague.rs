@@ -1,13 +1,14 @@
-//! Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP for paths of the Internet. The
-//! reduction of a window is proportional to the fraction of its bytes that were marked, and the
-//! dependence on the round-trip time is reduced: below 25 ms a flow grows and responds as one with
-//! that round-trip time.
+//! Prague (draft-briscoe-iccrg-prague-congestion-control-04): a variant of DCTCP for paths over the
+//! Internet. The reduction of the window is proportional to the fraction of its bytes that were
+//! marked. The dependence on the round-trip time is reduced: a flow with less than 25 ms grows and
+//! responds like a flow with 25 ms.
 //!
-//! The receiver must report each mark: by AccECN (RFC 9768; a prerequisite for TCP by RFC 9331
-//! §4.2), which is the switch `accurate_ecn`, or as a receiver of DCTCP, so that both ends must use
-//! this congestion control. Revision 04 (July 2024) is the last one that was found; it expired in
-//! January 2025, and no adopted draft was found. Slow start, losses and timeouts are those of the
-//! base. The draft requires pacing, which here is the setting `pacing`.
+//! The receiver must report each mark, which is possible in two ways. The first is AccECN (RFC
+//! 9768), which RFC 9331 §4.2 requires for TCP, and which the switch `accurate_ecn` enables. The
+//! second is a DCTCP receiver, so that both ends must use this congestion control. Revision 04
+//! (July 2024) is the latest that was found. It expired in January 2025, and no adopted draft was
+//! found. Slow start, and the response to losses and timeouts, are those of the base. The draft
+//! requires pacing, for which the setting `pacing` must be set.
 
 use anabranch_transport::{Nanos, time};
 
@@ -16,7 +17,7 @@ use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundCounter;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it. Prague is for TCP only, like DCTCP.
+/// Declaration of the algorithm `prague`. It is for TCP only, like DCTCP.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "prague",
     about: "as `dctcp`, but below 25 ms independent of the round-trip time; for L4S, with `l4s` and `pacing` (draft-briscoe-iccrg-prague-congestion-control-04)",
@@ -26,34 +27,36 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Prague::new(base)),
 };
 
-/// Weight of a new fraction in the mean.
+/// Weight of a new fraction in the mean of the marked fraction.
 const GAIN: f64 = 1.0 / 16.0;
-/// The least virtual round-trip time (§2.4.4).
+/// Minimum virtual round-trip time (§2.4.4), nanoseconds.
 const VIRTUAL_RTT: Nanos = 25 * time::MILLISECOND;
 
-/// Prague with the slow start of `Base`.
+/// Controller of Prague, with the slow start of `Base`.
 #[derive(Clone, Debug)]
 pub struct Prague<Base> {
     base: Base,
     rounds: RoundCounter,
-    /// The mean of the marked fraction (alpha); 1 until the first mark.
+    /// Mean of the marked fraction (alpha), 0 to 1; it is 1 until the first mark.
     share: f64,
-    /// Whether there has been a mark.
+    /// Whether a mark has been reported.
     marks_seen: bool,
-    /// Bytes acknowledged since the last update of the mean, and those of them that were marked.
+    /// Bytes acknowledged since the last update of the mean, and the number of them that were
+    /// marked.
     acked: u64,
     marked: u64,
-    /// Whether a round trip has ended since the last update, and the time of that update.
+    /// Whether a round trip has ended since the last update of the mean, and the time of that
+    /// update.
     round_ended: bool,
     updated: Nanos,
     srtt: Nanos,
-    /// The time of the last reduction because of marks.
+    /// Time of the last reduction in response to marks, nanoseconds.
     reduced: Option<Nanos>,
     credit: FractionalWindow,
 }
 
 impl<Base: WindowControl> Prague<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -70,7 +73,7 @@ impl<Base: WindowControl> Prague<Base> {
         }
     }
 
-    /// The estimated marked fraction, 0 to 1.
+    /// Estimate of the marked fraction, 0 to 1.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -79,7 +82,8 @@ impl<Base: WindowControl> Prague<Base> {
         self.srtt.max(VIRTUAL_RTT)
     }
 
-    /// Updates the mean once a round trip and a virtual round-trip time have passed.
+    /// Updates the mean, if a round trip and a virtual round-trip time have passed since the last
+    /// update.
     fn update_share(&mut self, ack: &AckSample) {
         self.acked += ack.bytes_acked;
         self.marked += ack.bytes_marked;
@@ -104,9 +108,9 @@ impl<Base: WindowControl> CongestionControl for Prague<Base> {
         self.base.on_sent(now, bytes, flightsize);
     }
 
-    /// Unmarked bytes grow the window by a segment for each round trip, times the square of the
-    /// ratio of the round-trip time to the virtual one. Uses only operations that IEEE 754 rounds
-    /// correctly, hence the result is the same on every platform.
+    /// Unmarked bytes increase the window by a segment per round trip, times the square of the
+    /// ratio of the round-trip time to the virtual one. Only operations are used that IEEE 754
+    /// rounds correctly, so the result is the same on every platform.
     fn on_ack(&mut self, ack: &AckSample) {
         if let Some(srtt) = ack.srtt {
             self.srtt = srtt;
@@ -127,7 +131,7 @@ impl<Base: WindowControl> CongestionControl for Prague<Base> {
         self.base.set_cwnd(before + earned);
     }
 
-    /// Once in a virtual round-trip time.
+    /// Reduces the window at most once per virtual round-trip time.
     fn on_ecn(&mut self, now: Nanos, _flightsize: u64) {
         let since = self.reduced.map(|last| now.saturating_sub(last));
         if since.is_some_and(|since| since < self.virtual_rtt()) {
@@ -177,8 +181,8 @@ mod tests {
         }))
     }
 
-    /// A round of ten segments that ends at `now`, with this round-trip time, the first `marked` of
-    /// which were marked.
+    /// Runs a round of ten segments that ends at `now`, with this round-trip time. The first
+    /// `marked` segments were marked.
     fn round(it: &mut Prague<TcpNewReno>, now: Nanos, rtt: Nanos, marked: usize) {
         for segment in 0..10 {
             it.on_sent(now, 1000, 10_000);
@@ -197,9 +201,9 @@ mod tests {
         }
     }
 
-    /// Ten acknowledgements add ten times a segment through the window: 10.95 segments after one
-    /// round, on average 11.4 during the second, so 0.88. If the round-trip time is 5 ms, it is
-    /// 1/25 of 10 / 10.06, so that 25 ms have a fifth of a segment.
+    /// Ten acknowledgements add ten segments divided by the window. The window is 10.95 segments
+    /// after one round and 11.4 on average during the second, so it grows by 0.88. At 5 ms the
+    /// growth is 1/25 of 10 / 10.06, so that 25 ms result in a fifth of a segment.
     #[test]
     fn short_round_trips_grow_as_one_of_25_ms() {
         let growth = |rtt: Nanos| {
@@ -216,7 +220,7 @@ mod tests {
         assert!((39.0..=40.0).contains(&short), "{short}");
     }
 
-    /// Marked bytes do not grow the window.
+    /// Marked bytes do not increase the window.
     #[test]
     fn marked_bytes_do_not_count() {
         let mut it = control();
@@ -226,9 +230,9 @@ mod tests {
         assert_eq!(it.cwnd_exact(), before);
     }
 
-    /// The share is 1 until the first mark, which halves the window. Then it is a mean with a
-    /// weight of 1/16 for each 25 ms, although a round trip takes 5 ms, and a second report within
-    /// 25 ms has no effect.
+    /// The mean is 1 until the first mark, which therefore halves the window. After that, a new
+    /// fraction has a weight of 1/16 per 25 ms, although a round trip takes 5 ms. A second report
+    /// of marks within 25 ms has no effect.
     #[test]
     fn the_response_is_one_for_each_virtual_round_trip() {
         let mut it = control();
@@ -240,7 +244,7 @@ mod tests {
         let half = it.cwnd_exact();
         it.on_ecn(34 * MS, 5000);
         assert_eq!(it.cwnd_exact(), half);
-        // Five round trips with a mark each: a mean of 1/10 over 25 ms counts once.
+        // Five round trips with one mark each are a fraction of 1/10 in 25 ms, which is added once.
         let updates = |it: &mut Prague<TcpNewReno>, from: Nanos| {
             let mut shares = vec![it.share()];
             for trip in 0..15 {

@@ -1,28 +1,28 @@
 //! Rate-limited increase (draft-ietf-ccwg-ratelimited-increase, which updates RFC 5681, RFC 9260
-//! and RFC 9438): the window of a sender that does not fully use it grows only as far as the
-//! maximum of the bytes in flight justifies.
+//! and RFC 9438). If a sender does not fully use its window, the growth of the window is limited by
+//! the maximum of the bytes in flight.
 
 use anabranch_transport::Nanos;
 
 use crate::careful_resume::CarefulResume;
 use crate::{AckSample, CongestionControl, Feedback, LossCause};
 
-/// Limits the growth of an algorithm's window by `maxFS`: to twice that in slow start, and to a
-/// segment more in congestion avoidance.
+/// Controller that limits the growth of another algorithm's window by `maxFS`: to twice this value
+/// in slow start, and to one segment more in congestion avoidance.
 ///
-/// The draft caps the window itself. Here the cap applies to growth only, because a window that was
-/// larger before would otherwise fall without congestion, which the draft leaves to RFC 7661.
+/// The draft caps the window itself. Here only growth is limited. A window that was already larger
+/// would otherwise decrease without congestion, which the draft leaves to RFC 7661.
 #[derive(Debug)]
 pub struct RateLimitedIncrease {
     inner: Box<dyn CongestionControl>,
     segment: u64,
-    /// The maximum FlightSize since the window was last decreased, initially the initial window;
-    /// bytes.
+    /// `maxFS`, bytes: maximum FlightSize since the window was last reduced, and initially the
+    /// initial window.
     max_flightsize: u64,
 }
 
 impl RateLimitedIncrease {
-    /// Wraps `inner`, a controller at the start of its path with segments of `segment` bytes.
+    /// Wraps `inner`, a controller at the start of its path, with segments of `segment` bytes.
     pub fn new(inner: Box<dyn CongestionControl>, segment: u64) -> Self {
         Self {
             max_flightsize: inner.cwnd(),
@@ -35,7 +35,7 @@ impl RateLimitedIncrease {
         self.max_flightsize = self.max_flightsize.max(flightsize);
     }
 
-    /// Resets `maxFS` if the window has fallen from `before`.
+    /// Resets `maxFS` if the window has been reduced from `before`.
     fn note_reduction(&mut self, before: f64) {
         if self.inner.cwnd_exact() < before {
             self.max_flightsize = 0;

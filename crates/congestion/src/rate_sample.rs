@@ -1,9 +1,9 @@
-//! Delivery-rate samples: each acknowledgement yields the rate at which the network delivered the
-//! data sent a round trip before (section on delivery rate samples of the BBR draft, from
+//! Delivery-rate samples. Each acknowledgement yields the rate at which the network delivered the
+//! data that was sent a round trip before (section on delivery rate samples of the BBR draft, from
 //! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! The delivery state at the time of sending is stored with each packet, and compared with the
-//! state at the time of its acknowledgement.
+//! The delivery state at the time of sending is stored with each packet, and is compared with the
+//! state when the packet is acknowledged.
 
 use std::collections::VecDeque;
 
@@ -11,52 +11,53 @@ use anabranch_transport::{Nanos, time};
 
 use crate::recovery::Transmission;
 
-/// Maximum number of unacknowledged packets; if there are more, the oldest are forgotten.
+/// Maximum number of unacknowledged packets that are tracked; the oldest beyond it are forgotten.
 const MAX_PACKETS: usize = 1 << 16;
 
-/// The delivery rate according to an acknowledgement (RS).
+/// Delivery rate that follows from one acknowledgement (RS).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RateSample {
-    /// Bytes per second; 0: the interval was too short.
+    /// Delivery rate, bytes per second; 0 if the interval was too short.
     pub rate: f64,
-    /// Bytes delivered since the latest packet that it acknowledges was sent.
+    /// Bytes delivered since the latest acknowledged packet was sent.
     pub delivered: u64,
-    /// Bytes delivered when that packet was sent.
+    /// Bytes delivered in total when that packet was sent.
     pub prior_delivered: u64,
-    /// Bytes delivered so far.
+    /// Bytes delivered in total so far.
     pub total_delivered: u64,
     /// Bytes in flight when that packet was sent, including the packet.
     pub tx_in_flight: u64,
-    /// Bytes considered lost since it was sent.
+    /// Bytes considered lost since that packet was sent.
     pub lost: u64,
-    /// Bytes newly acknowledged.
+    /// Bytes newly acknowledged by this acknowledgement.
     pub newly_acked: u64,
-    /// The application had no more data to send when that packet was sent: the path may carry more.
+    /// Whether the application had no more data to send when that packet was sent, so that the path
+    /// may carry more.
     pub app_limited: bool,
 }
 
 /// A packet that is considered lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// Size in bytes.
+    /// Size of the packet, bytes.
     pub size: u64,
-    /// Bytes in flight when it was sent, including the packet.
+    /// Bytes in flight when the packet was sent, including the packet.
     pub tx_in_flight: u64,
-    /// Bytes considered lost since it was sent, including the packet.
+    /// Bytes considered lost since the packet was sent, including the packet.
     pub lost: u64,
-    /// Bytes delivered so far.
+    /// Bytes delivered in total so far.
     pub total_delivered: u64,
-    /// The packet was sent when the application had no more data to send.
+    /// Whether the application had no more data to send when the packet was sent.
     pub app_limited: bool,
-    /// The packet directly follows the previously lost packet.
+    /// Whether the packet directly follows the packet that was lost before.
     pub adjacent: bool,
 }
 
-/// The state that is stored with a packet (P).
+/// State that is stored with a packet (P).
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     sent: Transmission,
-    /// Number of its first byte or chunk.
+    /// Number of the first byte or chunk in the packet.
     first: u64,
     size: u64,
     delivered: u64,
@@ -65,12 +66,12 @@ struct Packet {
     lost: u64,
     tx_in_flight: u64,
     app_limited: bool,
-    /// The packet was delivered, or is lost.
+    /// Whether the packet was delivered, or is considered lost.
     settled: bool,
 }
 
-/// Computes the samples of one path (C). Every transmission should be reported later as delivered
-/// or as lost.
+/// Computes the rate samples of one path (C). Every transmission should be reported later as
+/// delivered or as lost.
 #[derive(Clone, Debug, Default)]
 pub struct RateSampler {
     packets: VecDeque<Packet>,
@@ -78,7 +79,7 @@ pub struct RateSampler {
     delivered_at: Nanos,
     first_sent_at: Nanos,
     lost: u64,
-    /// Samples are application-limited until this many bytes are delivered; 0: they are not.
+    /// Number of delivered bytes up to which samples are application-limited; 0 if they are not.
     app_limited: u64,
     least_rtt: Option<Nanos>,
     newest: Option<Packet>,
@@ -87,8 +88,8 @@ pub struct RateSampler {
 }
 
 impl RateSampler {
-    /// A packet of `size` was sent: numbers from `first` to that of `sent`. `flight` already
-    /// includes it.
+    /// Records that a packet of `size` bytes was sent, which contains the numbers from `first` to
+    /// that of `sent`. `flight` includes the packet.
     pub fn on_sent(&mut self, sent: Transmission, first: u64, size: u64, flight: u64) {
         if flight <= size {
             (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);
@@ -125,8 +126,8 @@ impl RateSampler {
         Some(packet)
     }
 
-    /// A packet was delivered according to an acknowledgement at `now`, which is the first to
-    /// report it (UpdateRateSample).
+    /// Records that a packet was delivered; the acknowledgement that arrived at `now` is the first
+    /// to report it (UpdateRateSample).
     pub fn on_delivered(&mut self, now: Nanos, sent: Transmission) {
         let Some(packet) = self.settle(sent) else {
             return;
@@ -140,7 +141,7 @@ impl RateSampler {
         }
     }
 
-    /// A packet is considered lost.
+    /// Records that a packet is considered lost.
     pub fn on_lost(&mut self, sent: Transmission) -> Option<LostPacket> {
         let packet = self.settle(sent)?;
         self.lost += packet.size;
@@ -160,14 +161,14 @@ impl RateSampler {
         self.settle(sent);
     }
 
-    /// The application has no more data to send, or the controller limits its own rate, while
-    /// `flight` is in flight.
+    /// Records that the application has no more data to send, or that the controller limits its
+    /// rate, while `flight` bytes are in flight.
     pub fn on_app_limited(&mut self, flight: u64) {
         self.app_limited = (self.delivered + flight).max(1);
     }
 
-    /// An acknowledgement was fully processed (GenerateRateSample); `rtt` is the round-trip time
-    /// that it measured.
+    /// Returns the sample of an acknowledgement that was fully processed (GenerateRateSample).
+    /// `rtt` is the round-trip time that it measured.
     pub fn take_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
@@ -211,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Ten packets of 1000 bytes, one every 10 ms, each acknowledged 100 ms after it was sent:
+    /// Ten packets of 1000 bytes are sent, one every 10 ms, and each is acknowledged 100 ms later:
     /// 100,000 bytes per second.
     #[test]
     fn a_steady_flow_is_measured_at_its_rate() {
@@ -226,8 +227,8 @@ mod tests {
             let flight = 1000 * (number + 1).min(10);
             sampler.on_sent(sent(now, number), number, 1000, flight);
         }
-        // The first acknowledgement: one packet in 100 ms. The eleventh: ten packets since its
-        // packet was sent.
+        // At the first acknowledgement, one packet was delivered in 100 ms. At the eleventh, ten
+        // packets were delivered since its packet was sent.
         assert_eq!((samples[0].rate, samples[0].delivered), (10_000.0, 1000));
         let last = samples.last().unwrap();
         assert_eq!((last.rate, last.delivered), (100_000.0, 10_000));
@@ -235,8 +236,8 @@ mod tests {
         assert!(!last.app_limited);
     }
 
-    /// Acknowledgements that arrive in a bunch show the sending rate, not the rate of their
-    /// arrival.
+    /// If acknowledgements arrive in a bunch, the sample shows the sending rate, and not the rate
+    /// of their arrival.
     #[test]
     fn the_longer_of_the_two_intervals_counts() {
         let mut sampler = RateSampler::default();
@@ -250,8 +251,8 @@ mod tests {
         );
         (1..10).for_each(|number| sampler.on_delivered(301 * MS, sent(20 * number, number)));
         let sample = sampler.take_sample(None).unwrap();
-        // Nine more in 301 ms since the beginning, which is longer than the 180 ms in which they
-        // were sent.
+        // Nine more packets are acknowledged 301 ms after the start, which is longer than the 180
+        // ms in which they were sent.
         assert_eq!(sample.rate, 10_000.0 / 0.301);
         assert_eq!(sample.newly_acked, 9000);
     }
@@ -283,8 +284,8 @@ mod tests {
         assert_eq!(sampler.take_sample(None), None, "nothing new");
     }
 
-    /// Packets of three chunks each. A packet that is lost after a gap, or lost again, is not
-    /// adjacent.
+    /// Packets have three chunks each. A packet that is lost after a gap, or that is lost again, is
+    /// not adjacent.
     #[test]
     fn only_the_next_packet_is_adjacent() {
         let mut sampler = RateSampler::default();
@@ -298,8 +299,8 @@ mod tests {
         assert_eq!(told, [false, true, false, false, false]);
     }
 
-    /// Samples are limited until more bytes have been delivered than were in flight; a sample with
-    /// exactly that number still is.
+    /// Samples are application-limited until more bytes have been delivered than were in flight. A
+    /// sample at exactly this number is still limited.
     #[test]
     fn the_application_limits_until_more_has_arrived_than_flew_then() {
         let mut sampler = RateSampler::default();

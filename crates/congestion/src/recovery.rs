@@ -1,9 +1,9 @@
-//! Common parts of the loss recoveries of SCTP and TCP: rules that use times and a transmission
-//! order, but no headers.
+//! Common parts of the loss recovery of SCTP and TCP: rules that use times and transmission order,
+//! but no headers.
 //!
-//! A sender numbers its data: SCTP its chunks, TCP its bytes. A number here is one of those,
-//! counted from the first and without wrapping. The sender keeps track of the chunks or segments in
-//! flight.
+//! A sender numbers its data: SCTP its chunks, TCP its bytes. A number in this module is that of a
+//! chunk or byte, counted from the first one, without wrapping. The sender keeps track of the
+//! chunks or segments in flight.
 
 pub mod prr;
 pub mod rack;

@@ -1,7 +1,7 @@
-//! Registry of the algorithms for SCTP and TCP, by name.
+//! Registry of the congestion control algorithms for SCTP and TCP, by name.
 //!
-//! A new algorithm is one new file, which declares an [`Algorithm`], and one line in [`KINDS`]. A
-//! program adds its own algorithm with [`add`], or passes it to a configuration directly.
+//! To add an algorithm, write one file that declares an [`Algorithm`], and add one line to
+//! [`KINDS`]. A program adds algorithms with [`add`], or passes them to a configuration directly.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use crate::{
     sctp_newreno, tcp_newreno, vegas, veno, westwood,
 };
 
-/// All algorithms; the algorithms of the protocols precede algorithms that build on them.
+/// All algorithms of this project. Those of the protocols are before those that build on them.
 pub const KINDS: &[&Algorithm] = &[
     &sctp_newreno::ALGORITHM,
     &tcp_newreno::ALGORITHM,
@@ -34,7 +34,7 @@ pub const KINDS: &[&Algorithm] = &[
     &prague::ALGORITHM,
 ];
 
-/// The algorithms added by programs: a list that only grows, so that readers need no lock.
+/// Algorithms added by programs, in a linked list that only grows, so that readers need no lock.
 static ADDED: OnceLock<Box<Added>> = OnceLock::new();
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Added {
     next: OnceLock<Box<Added>>,
 }
 
-/// The added algorithms, without those that are replaced by a later one of the same name.
+/// The added algorithms, without those that a later one with the same name replaces.
 fn added() -> Vec<&'static Algorithm> {
     let mut all: Vec<&'static Algorithm> = Vec::new();
     let mut place = &ADDED;
@@ -55,18 +55,20 @@ fn added() -> Vec<&'static Algorithm> {
     all
 }
 
-/// Adds a program's own algorithm for the whole process: specs and command lines that are read from
-/// now on can name it. It replaces one of the same name. Adding the same algorithm again has no
-/// effect.
+/// Adds an algorithm of a program for the whole process. Specs and command lines that are read
+/// later can name it. It replaces an algorithm with the same name. Adding the same algorithm again
+/// has no effect.
 pub fn add(algorithm: &'static Algorithm) {
-    // The list only grows, and a program may add its algorithm before each run.
+    // Entries are never removed, and a program may add its algorithm before each run, so duplicates
+    // are not added.
     if added().iter().any(|known| std::ptr::eq(*known, algorithm)) {
         return;
     }
     let next = OnceLock::new();
     let mut last = Box::new(Added { algorithm, next });
     let mut place = &ADDED;
-    // Another thread may have added an algorithm at the same time: append after the new entry.
+    // If another thread has added an algorithm at the same time, the new entry is appended after
+    // that one.
     while let Err(refused) = place.set(last) {
         last = refused;
         match place.get() {
@@ -76,7 +78,7 @@ pub fn add(algorithm: &'static Algorithm) {
     }
 }
 
-/// The algorithms for a protocol, its own first.
+/// All algorithms for a protocol, with the protocol's own first.
 pub fn all(protocol: Protocol) -> Vec<&'static Algorithm> {
     let added = added();
     let standing = KINDS
@@ -90,13 +92,13 @@ pub fn all(protocol: Protocol) -> Vec<&'static Algorithm> {
         .collect()
 }
 
-/// The algorithm with this name for a protocol.
+/// The algorithm named `name` for a protocol.
 pub fn by_name(protocol: Protocol, name: &str) -> Option<&'static Algorithm> {
     all(protocol).into_iter().find(|known| known.name == name)
 }
 
-/// The names of the algorithms of any protocol that have one of these properties; those with the
-/// first property precede.
+/// Names of the algorithms of any protocol that have one of these properties. Those with the first
+/// property are first.
 fn with_any(properties: &[Property]) -> Vec<&'static str> {
     let algorithms = || [Protocol::Sctp, Protocol::Tcp].into_iter().flat_map(all);
     let mut names: Vec<&str> = Vec::new();
@@ -110,7 +112,7 @@ fn with_any(properties: &[Property]) -> Vec<&'static str> {
     names
 }
 
-/// Declares the lists of algorithms that settings require, or with which they have no effect.
+/// Declares the lists of algorithms that settings require, or with which settings have no effect.
 macro_rules! lists {
     ($($(#[$doc:meta])+ $name:ident: $($property:ident)|+;)+) => {$(
         $(#[$doc])+
@@ -121,19 +123,19 @@ macro_rules! lists {
 }
 
 lists! {
-    /// Algorithms that compute a rate for the pacer.
+    /// Algorithms that compute a pacing rate.
     paces_itself: PacesItself;
     /// Algorithms that need rate samples.
     needs_rate_samples: NeedsRateSamples;
-    /// Algorithms to whose window the protocol's rules do not apply.
+    /// Algorithms that determine the window without the protocol's rules.
     own_window: OwnWindow;
-    /// Algorithms that end slow start by their own rule.
+    /// Algorithms with a separate rule for the end of slow start.
     own_slow_start_exit: OwnSlowStartExit | OwnWindow;
-    /// Algorithms that do not count bytes for the increase in congestion avoidance.
+    /// Algorithms that do not use the byte counter for the increase in congestion avoidance.
     own_increase: OwnIncrease | OwnWindow;
-    /// Algorithms whose rule for a loss includes the minimum window.
+    /// Algorithms whose response to a loss includes a separate minimum window.
     own_floor: OwnFloor | OwnWindow;
-    /// Algorithms with their own rule for a window that is not fully used.
+    /// Algorithms with a separate rule for a window that is not fully used.
     own_unused_window: OwnWindow | OwnUnusedWindow;
 }
 
@@ -145,13 +147,13 @@ fn choices(protocol: Protocol) -> Vec<Choice> {
     all(protocol).into_iter().map(choice).collect()
 }
 
-/// The setting `congestion` of SCTP.
+/// Value kind of the setting `congestion` of SCTP.
 pub const SCTP: Kind = Kind::Registered(|| choices(Protocol::Sctp));
-/// The setting `congestion` of TCP.
+/// Value kind of the setting `congestion` of TCP.
 pub const TCP: Kind = Kind::Registered(|| choices(Protocol::Tcp));
 
 impl Value for &'static Algorithm {
-    /// Each protocol's declaration names the applicable kind: [`SCTP`] or [`TCP`].
+    /// A placeholder: the declaration of each protocol specifies [`SCTP`] or [`TCP`].
     const KIND: Kind = Kind::Registered(|| choices(Protocol::Sctp));
 
     fn from_datum(datum: &Datum) -> Option<Self> {
@@ -165,7 +167,7 @@ impl Value for &'static Algorithm {
 
     #[inline]
     fn plainly_fits(&self, kind: &Kind) -> bool {
-        // A program may use an algorithm that is not in the registry.
+        // Accepted even if it is not in the registry, because a program may use its own algorithm.
         matches!(kind, Kind::Registered(_))
     }
 }
@@ -221,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Checks that the properties match the behaviour of the controllers.
+    /// Checks that the declared properties match the behaviour of the controllers.
     #[test]
     fn properties_are_those_of_the_controllers() {
         for algorithm in KINDS {
@@ -254,7 +256,7 @@ mod tests {
         assert_eq!(own_floor(), floors);
     }
 
-    /// A random event of a flow, often with few or no bytes in flight.
+    /// Calls the controller with a random event, often with few or no bytes in flight.
     fn happen(control: &mut dyn CongestionControl, now: Nanos, draw: &mut impl FnMut(u64) -> u64) {
         let flight = [0, 1, draw(3_000), draw(100_000)][draw(4) as usize];
         let acked = 1 + draw(20_000);
@@ -292,7 +294,8 @@ mod tests {
         }
     }
 
-    /// The window and the pacing rate are never 0, because the sender would then never send again.
+    /// The window and the pacing rate must never be 0, because the sender would then never send
+    /// again.
     #[test]
     fn no_window_and_no_pace_ever_closes() {
         for protocol in [Protocol::Sctp, Protocol::Tcp] {

@@ -1,10 +1,10 @@
-//! Round trips counted without sequence numbers, for delay-based algorithms.
+//! Counting of round trips without sequence numbers, for delay-based algorithms.
 
 use anabranch_transport::Nanos;
 
 use crate::AckSample;
 
-/// Determines the end of round trips: a round ends when all data sent before its beginning is
+/// Detects the end of round trips. A round ends when all data that was sent before its start is
 /// acknowledged or considered lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundCounter {
@@ -13,13 +13,13 @@ pub struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// `bytes` were sent.
+    /// Records that `bytes` bytes were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 
-    /// Whether this acknowledgement ends a round. The next round begins with it; the first begins
-    /// with the first acknowledgement.
+    /// Returns whether this acknowledgement ends a round. The next round starts with this
+    /// acknowledgement; the first round starts with the first acknowledgement.
     pub fn ended(&mut self, ack: &AckSample) -> bool {
         let settled = self.sent.saturating_sub(ack.flightsize_after);
         let first = self.end == 0;
@@ -31,7 +31,7 @@ impl RoundCounter {
     }
 }
 
-/// The round-trip times of a path: the minimum so far, and those of the current round.
+/// Round-trip times of a path: the minimum and maximum so far, and those of the current round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundDelays {
     rounds: RoundCounter,
@@ -40,10 +40,10 @@ pub struct RoundDelays {
     current: RoundRtts,
 }
 
-/// The round-trip times measured in a round.
+/// Round-trip times that were measured in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundRtts {
-    /// The minimum.
+    /// Minimum, nanoseconds.
     pub least: Option<Nanos>,
     /// Number of measurements.
     pub count: u32,
@@ -57,20 +57,20 @@ impl RoundRtts {
         self.sum = self.sum.saturating_add(rtt);
     }
 
-    /// Mean of the recorded round-trip times.
+    /// Mean of the round-trip times, nanoseconds; `None` without measurements.
     pub fn mean(&self) -> Option<Nanos> {
         self.sum.checked_div(u64::from(self.count))
     }
 }
 
 impl RoundDelays {
-    /// `bytes` were sent.
+    /// Records that `bytes` bytes were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.rounds.on_sent(bytes);
     }
 
-    /// Processes the measurement of an acknowledgement. Returns the delays of the round that it
-    /// ends, if it ends one.
+    /// Processes the round-trip time that an acknowledgement measured. Returns the round-trip times
+    /// of the round that it ends, if it ends one.
     pub fn on_ack(&mut self, ack: &AckSample) -> Option<RoundRtts> {
         if let Some(rtt) = ack.latest_rtt {
             self.least_ever = Some(self.least_ever.map_or(rtt, |least| least.min(rtt)));
@@ -82,31 +82,31 @@ impl RoundDelays {
             .then(|| std::mem::take(&mut self.current))
     }
 
-    /// The delays of the current round so far.
+    /// Round-trip times of the current round so far.
     pub fn current(&self) -> &RoundRtts {
         &self.current
     }
 
-    /// The minimum round-trip time of the path so far: the time without queueing.
+    /// Minimum round-trip time of the path so far, nanoseconds, which is the time without queueing.
     pub fn least(&self) -> Option<Nanos> {
         self.least_ever
     }
 
-    /// The maximum round-trip time of the path so far.
+    /// Maximum round-trip time of the path so far, nanoseconds.
     pub fn most(&self) -> Option<Nanos> {
         self.most_ever
     }
 
-    /// The queued data, in the unit of `window`: `window x (rtt - least) / rtt`, with the minimum
-    /// `rtt` of a round. Vegas calls it Diff, Veno N.
+    /// Amount of queued data, in the unit of `window`: `window x (rtt - least) / rtt`, with the
+    /// minimum round-trip time `rtt` of a round. This is Diff of Vegas, and N of Veno.
     pub fn backlog(&self, window: f64, seen: &RoundRtts) -> Option<f64> {
         let (rtt, least) = (seen.least?, self.least_ever?);
         Some(window * (rtt - least) as f64 / rtt.max(1) as f64)
     }
 }
 
-/// A bulk flow for tests: each acknowledgement is for one segment of 1000 bytes, and releases as
-/// many as the window permits.
+/// A bulk flow for tests. Each acknowledgement is for one segment of 1000 bytes, and as many
+/// segments are sent as the window permits.
 #[cfg(test)]
 pub(crate) mod bulk {
     use super::*;
@@ -116,7 +116,7 @@ pub(crate) mod bulk {
     pub(crate) struct Bulk<C> {
         pub control: C,
         flight: u64,
-        /// Data in flight at the beginning of the round.
+        /// Bytes in flight at the start of the round.
         due: u64,
     }
 
@@ -134,7 +134,7 @@ pub(crate) mod bulk {
         }
 
         fn fill(&mut self) {
-            // SCTP may exceed cwnd by less than a packet (RFC 9260 §6.1 B).
+            // SCTP may exceed cwnd by less than one packet (RFC 9260 §6.1 B).
             while self.flight < self.control.cwnd() {
                 self.flight += 1000;
                 self.control.on_sent(0, 1000, self.flight);
@@ -157,7 +157,7 @@ pub(crate) mod bulk {
             self.fill();
         }
 
-        /// A round with this round-trip time; returns the window afterwards.
+        /// Runs a round with this round-trip time. Returns the window after it.
         pub fn round(&mut self, milliseconds: u64) -> u64 {
             (0..self.due / 1000).for_each(|_| self.ack(milliseconds));
             self.control.cwnd()
@@ -178,7 +178,8 @@ mod tests {
         }
     }
 
-    /// Four packets, then two for each acknowledgement: rounds of 4 and 8 packets.
+    /// Four packets are sent, and then two for each acknowledgement, so the rounds have 4 and 8
+    /// packets.
     #[test]
     fn a_round_ends_when_what_was_in_flight_at_its_beginning_is_settled() {
         let mut rounds = RoundCounter::default();
@@ -192,7 +193,8 @@ mod tests {
             rounds.on_sent(2000);
             flight += 2000;
         }
-        // The 4 in flight, then the 6 that were sent before the fourth acknowledgement.
+        // The first round ends after the 4 packets in flight, and the second after the 6 that were
+        // sent before the fourth acknowledgement.
         assert_eq!(ends, [3, 9]);
     }
 
@@ -214,7 +216,7 @@ mod tests {
             (delays.least(), delays.most()),
             (Some(100 * MS), Some(150 * MS))
         );
-        // 20 x 25 / 125.
+        // The backlog is 20 x 25 / 125.
         assert_eq!(delays.backlog(20.0, &seen), Some(4.0));
         assert_eq!(delays.current(), &RoundRtts::default());
     }

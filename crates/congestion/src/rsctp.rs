@@ -1,10 +1,10 @@
 //! RSCTP (Y.-K. Ho and Q.-H. Cheng, "An Adaptive SCTP Congestion Control Scheme Based on Receiver
-//! Available Bandwidth Estimation", 2008): a loss at a sending rate below the bandwidth measured by
-//! the receiver is attributed to the radio link, not to congestion.
+//! Available Bandwidth Estimation", 2008). If the sending rate is below the bandwidth that the
+//! receiver has measured, a loss is attributed to the radio link and not to congestion.
 //!
-//! The receiver's estimate arrives as [`Feedback`]; without one (because the peer does not support
-//! RSCTP, or has not answered yet) the algorithm behaves like `Base`. If the paper contradicts
-//! itself or does not specify a detail, [`RsctpParameters`] has an option.
+//! The receiver's estimate arrives as [`Feedback`]. Without an estimate the algorithm behaves like
+//! `Base`, for example because the peer does not support RSCTP or has not yet sent a report. For
+//! details that the paper contradicts or does not specify, [`RsctpParameters`] has options.
 
 pub mod receiver_estimate;
 
@@ -14,7 +14,7 @@ use anabranch_transport::{Nanos, time};
 use crate::algorithm::{Algorithm, Needs, Property, Protocol};
 use crate::{AckSample, CongestionControl, Feedback, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `rsctp`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "rsctp",
     about: "cwnd grows as with `sctp`; a loss below the bandwidth that the receiver reports is attributed to the radio and \
@@ -25,17 +25,17 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };
 
-/// The cause to which a loss is attributed (ho2008 §3.5).
+/// Cause to which a loss is attributed (ho2008 §3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossAttribution {
-    /// The sending rate is above the receiver's bandwidth.
+    /// Congestion: the sending rate is above the bandwidth that the receiver measured.
     Congestion,
-    /// The sending rate is below it: a loss of the radio link.
+    /// Loss on the radio link: the sending rate is below the bandwidth that the receiver measured.
     Wireless,
 }
 
 impl LossAttribution {
-    /// The value that the probe `loss_verdict` records; 0 without a verdict.
+    /// Value that the probe `loss_verdict` records; 0 if the cause is unknown.
     pub fn code(verdict: Option<Self>) -> f64 {
         match verdict {
             None => 0.0,
@@ -44,11 +44,11 @@ impl LossAttribution {
         }
     }
 
-    /// Compares the sending rate `cwnd / srtt` with the bandwidth reported by the receiver, in
+    /// Compares the sending rate `cwnd / srtt` with the bandwidth that the receiver reported, in
     /// bytes and bytes per second. `None` if either is unknown.
     pub fn of(cwnd: f64, srtt: Option<Nanos>, bandwidth: Option<f64>) -> Option<Self> {
         let (srtt, bandwidth) = (srtt.filter(|&srtt| srtt > 0)?, bandwidth?);
-        // Avoids the division in cwnd / srtt > bandwidth.
+        // Equivalent to cwnd / srtt > bandwidth, but without the division.
         Some(if cwnd > bandwidth * time::seconds(srtt) {
             LossAttribution::Congestion
         } else {
@@ -57,28 +57,28 @@ impl LossAttribution {
     }
 }
 
-/// The unit of the window in `cwnd - beta sqrt(cwnd)`, which the paper does not specify.
+/// Unit of the window in `cwnd - beta sqrt(cwnd)`, which the paper does not specify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecreaseUnit {
-    /// Segments, as in the definition of binomial algorithms: `k + l = 1` is TCP-friendly only if
+    /// Segments, as binomial algorithms are defined. They are TCP-friendly with `k + l = 1` only if
     /// the increase (one segment per round trip) and the decrease use the same unit.
     Segments,
-    /// Bytes, as in the variables of ns-2's module. 30,000 bytes are then reduced by 35: a loss
-    /// attributed to the radio link has hardly any effect, and neither has beta, which is the
-    /// result of the paper's §4.2.
+    /// Bytes, as in the variables of the ns-2 module. A window of 30,000 bytes is then reduced by
+    /// only 35 bytes. A loss that is attributed to the radio link has hardly any effect, and
+    /// neither has beta, which is the result of §4.2 of the paper.
     Bytes,
 }
 spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");
 
-/// When `ssthresh = estimate x RTT` is set. According to Fig. 3-7 it is set whenever there is no
-/// loss; according to §3.5.1 losses set ssthresh to half the window, which the next acknowledgement
-/// would then revert.
+/// Time at which `ssthresh = estimate x RTT` is set. According to the paper's figure 3-7 it is set
+/// whenever there is no loss. According to §3.5.1 losses set ssthresh to half the window, which the
+/// next acknowledgement would then revert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsthreshRule {
-    /// With each report, unless data was lost since the previous report: only a new estimate
-    /// carries information, and the value set by a loss is kept until an interval without loss.
+    /// With each report, unless data was lost since the previous report. Only a new estimate has
+    /// information, and the value that a loss set is kept until an interval without loss.
     EachReport,
-    /// With each acknowledgement outside of recovery, literally as in Fig. 3-7.
+    /// With each acknowledgement outside of recovery, literally as in the paper's figure 3-7.
     EachAck,
     /// Never: only losses set ssthresh, as in standard SCTP.
     Never,
@@ -86,11 +86,12 @@ pub enum SsthreshRule {
 spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",
     SsthreshRule::Never = "never");
 
-/// The minimum ssthresh after congestion. §3.5.1 and Fig. 2-1 say two MTU, Fig. 3-7 says one.
+/// Minimum ssthresh after congestion. It is two MTUs in the paper's §3.5.1 and figure 2-1, and one
+/// MTU in figure 3-7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionFloor {
     /// As in the profile ("RSCTP processes standard congestion control of SCTP"), so that RSCTP and
-    /// SCTP under the same profile differ only in the verdict.
+    /// SCTP with the same profile differ only in the attribution of losses.
     Profile,
     /// One unit.
     One,
@@ -100,18 +101,19 @@ pub enum CongestionFloor {
 spelled!(CongestionFloor: CongestionFloor::Profile = "profile", CongestionFloor::One = "one",
     CongestionFloor::Two = "two");
 
-/// The parameters of [`Rsctp`].
+/// Parameters of [`Rsctp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RsctpParameters {
-    /// Beta of `cwnd - beta sqrt(cwnd)`, above 0 and at most 1; 0.2 in the paper.
+    /// Beta of `cwnd - beta sqrt(cwnd)`, above 0 and at most 1; the paper uses 0.2.
     pub beta: f64,
-    /// The unit of that formula.
+    /// Unit of the window in this formula.
     pub unit: DecreaseUnit,
-    /// When the estimate sets ssthresh.
+    /// Times at which the estimate sets ssthresh.
     pub ssthresh: SsthreshRule,
-    /// The minimum ssthresh after congestion.
+    /// Minimum ssthresh after congestion.
     pub floor: CongestionFloor,
-    /// A report on a path that carries no new data sets its cwnd to `estimate x RTT` (§3.2).
+    /// Whether a report about a path that carries no new data sets its cwnd to `estimate x RTT`
+    /// (§3.2).
     pub secondary_cwnd: bool,
 }
 
@@ -127,25 +129,25 @@ impl Default for RsctpParameters {
     }
 }
 
-/// RSCTP with the growth of `Base`.
+/// Controller of RSCTP, with the growth of `Base`. Its response to a loss depends on the cause:
 ///
-/// - congestion, or no estimate: the decrease of `Base`;
-/// - wireless: `cwnd - beta sqrt(cwnd)`, also at a timeout, and never below one unit; ssthresh is
-///   unchanged.
+/// - congestion, or no estimate: the reduction of `Base`;
+/// - wireless: `cwnd - beta sqrt(cwnd)`, also at a timeout, but not below one unit; ssthresh does
+///   not change.
 #[derive(Clone, Debug)]
 pub struct Rsctp<Base> {
     base: Base,
     parameters: RsctpParameters,
-    /// cwnd of an unused path: a report never sets a smaller value.
+    /// Initial cwnd; a report never sets a smaller value on an unused path.
     initial_cwnd: f64,
-    /// Bytes per second.
+    /// Bandwidth that the receiver reported, bytes per second.
     bandwidth: Option<f64>,
     srtt: Option<Nanos>,
     lost_since_report: bool,
 }
 
 impl<Base: WindowControl> Rsctp<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base, parameters: RsctpParameters) -> Self {
         Self {
             initial_cwnd: base.cwnd_exact(),
@@ -157,12 +159,12 @@ impl<Base: WindowControl> Rsctp<Base> {
         }
     }
 
-    /// The cause to which a loss would now be attributed; `None` if a measurement is missing.
+    /// Cause to which a loss would be attributed now; `None` if a measurement is missing.
     pub fn judge(&self) -> Option<LossAttribution> {
         LossAttribution::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
     }
 
-    /// `estimate x RTT`, bytes.
+    /// `estimate x RTT`, in bytes.
     fn carried(&self) -> Option<f64> {
         Some(self.bandwidth? * time::seconds(self.srtt?))
     }
@@ -182,7 +184,7 @@ impl<Base: WindowControl> Rsctp<Base> {
             DecreaseUnit::Bytes => 1.0,
         };
         let left = cwnd - self.parameters.beta * (cwnd / unit).sqrt() * unit;
-        // A window below one segment still permits one; and a loss must not increase the window.
+        // The window permits at least one segment, but a loss must not increase a smaller window.
         self.base.set_cwnd(left.max(segment.min(cwnd)));
     }
 
@@ -224,7 +226,7 @@ impl<Base: WindowControl> CongestionControl for Rsctp<Base> {
         }
     }
 
-    /// A router sets marks because of congestion, so the receiver's estimate is ignored.
+    /// Routers set marks because of congestion, so the receiver's estimate is ignored.
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
         self.lost_since_report = true;
         let before = self.cwnd_exact();
@@ -244,7 +246,8 @@ impl<Base: WindowControl> CongestionControl for Rsctp<Base> {
 
     fn on_heartbeat_lost(&mut self, _: Nanos) {
         self.lost_since_report = true;
-        // Fig. 3-7 has no branch for it under congestion.
+        // Under congestion there is no response, because the paper's figure 3-7 has no branch for
+        // this case.
         if self.judge() == Some(LossAttribution::Wireless) {
             self.decrease_for_wireless();
         }

@@ -1,6 +1,6 @@
-//! SCTP's standard congestion control: slow start, congestion avoidance by `partial_bytes_acked`,
-//! halving on loss (RFC 9260 §7.2). The differences between the RFCs of 2000, 2007 and 2022 and the
-//! module of ns-2.35 are parameters.
+//! SCTP's standard congestion control (RFC 9260 §7.2): slow start, congestion avoidance by
+//! `partial_bytes_acked`, and halving at a loss. The differences between the RFCs of 2000, 2007 and
+//! 2022 and the module of ns-2.35 can be selected by parameters.
 
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
@@ -8,7 +8,7 @@ use anabranch_transport::Nanos;
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `sctp`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "sctp",
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
@@ -18,57 +18,61 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| base,
 };
 
-/// Treatment of `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
+/// Treatment of `partial_bytes_acked` when the counter has reached cwnd while the window was not
+/// fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfilledCredit {
-    /// The counter continues to grow and is used for increases as soon as the window is full again
-    /// (RFC 2960 §7.2.2, RFC 4960 §7.2.2).
+    /// The counter continues to grow, and increases the window as soon as it is full again (RFC
+    /// 2960 §7.2.2, RFC 4960 §7.2.2).
     Keep,
-    /// The counter is limited to cwnd, which is sufficient for one increase (RFC 9260 §7.2.2).
+    /// The counter is limited to cwnd, so that it suffices for one increase (RFC 9260 §7.2.2).
     Cap,
-    /// An acknowledgement that found the window not full does not increase the counter (the module
-    /// of ns-2.35).
+    /// The counter is not increased by an acknowledgement that arrives while the window is not full
+    /// (the module of ns-2.35).
     Discard,
 }
 spelled!(UnfilledCredit: UnfilledCredit::Keep = "keep", UnfilledCredit::Cap = "cap",
     UnfilledCredit::Discard = "discard");
 
-/// The parameters of [`SctpNewReno`]. All sizes in bytes as counted by the sender's profile.
+/// Parameters of [`SctpNewReno`]. All sizes are in bytes as the sender's profile counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SctpParameters {
-    /// MTU or PMDCS in the RFCs: the unit of every increase, and of the window after a timeout.
+    /// Unit of every increase, and of the window after a timeout: the MTU or PMDCS of the RFCs,
+    /// bytes.
     pub unit: u64,
-    /// Initial cwnd (RFC 9260 §7.2.1).
+    /// Initial cwnd, bytes (RFC 9260 §7.2.1).
     pub initial_cwnd: u64,
-    /// Initial ssthresh; may be arbitrarily high.
+    /// Initial ssthresh, bytes; may be arbitrarily high.
     pub initial_ssthresh: u64,
-    /// Minimum of ssthresh in units: 2 in RFC 2960 §7.2.3, 4 since RFC 4960. Also the minimum
-    /// window after idle decay.
+    /// Minimum of ssthresh in units: 2 in RFC 2960 §7.2.3, and 4 since RFC 4960. It is also the
+    /// minimum of the window after idle decay.
     pub floor_units: u64,
-    /// cwnd == ssthresh is still slow start (RFC 9260 §7.2.1; TCP leaves it to the implementation).
+    /// Whether cwnd == ssthresh still counts as slow start (RFC 9260 §7.2.1; for TCP the
+    /// implementation may choose).
     pub slow_start_at_ssthresh: bool,
-    /// Maximum growth of cwnd by one acknowledgement in slow start, in units: L of RFC 9260 §7.2.1,
-    /// at least 1. After a timeout it is one until slow start has ended (RFC 3465 §2.3).
+    /// Maximum growth of cwnd per acknowledgement in slow start, in units: L of RFC 9260 §7.2.1, at
+    /// least 1. After a timeout the limit is 1 until slow start has ended (RFC 3465 §2.3).
     pub abc_limit: u64,
-    /// cwnd grows only if the bytes in flight were at least cwnd before the acknowledgement (RFC
-    /// 9260 §7.2.1, §7.2.2).
+    /// Whether cwnd grows only if at least cwnd bytes were in flight before the acknowledgement
+    /// (RFC 9260 §7.2.1, §7.2.2).
     pub growth_needs_full_cwnd: bool,
-    /// cwnd grows only if the cumulative point advanced (RFC 9260 §7.2.1).
+    /// Whether cwnd grows only if the cumulative TSN advanced (RFC 9260 §7.2.1).
     pub growth_needs_cumulative_advance: bool,
-    /// Treatment of credit earned while the window was not full.
+    /// Treatment of `partial_bytes_acked` while the window is not full.
     pub pba_when_underused: UnfilledCredit,
-    /// A timeout at a window of one unit or less does not change ssthresh (the module of ns-2.35);
-    /// according to the RFCs it is set again.
+    /// Whether a timeout at a window of at most one unit leaves ssthresh unchanged (the module of
+    /// ns-2.35). According to the RFCs it is set again.
     pub repeated_timeout_keeps_ssthresh: bool,
-    /// Idle decay acts only above this many units, and may then raise a smaller window to the floor
-    /// (the module of ns-2.35, 2 units). `None`: decay never raises the window.
+    /// Number of units above which idle decay acts; it may then raise a smaller window to the
+    /// minimum (the module of ns-2.35, 2 units). `None`: idle decay never raises the window.
     pub idle_decay_above_units: Option<u64>,
-    /// ssthresh is set to cwnd before idle decay first reduces the window (RFC 9260 §7.2.1).
+    /// Whether ssthresh is set to cwnd before idle decay first reduces the window (RFC 9260
+    /// §7.2.1).
     pub idle_decay_sets_ssthresh: bool,
 }
 
 impl Default for SctpParameters {
-    /// RFC 9260 over IPv4 and an MTU of 1500: PMDCS 1468.
+    /// Parameters of RFC 9260 over IPv4 with an MTU of 1500: PMDCS is 1468.
     fn default() -> Self {
         Self {
             unit: 1468,
@@ -87,21 +91,21 @@ impl Default for SctpParameters {
     }
 }
 
-/// The controller of RFC 9260 §7.2 for one path.
+/// Controller of RFC 9260 §7.2 for one path.
 #[derive(Clone, Debug)]
 pub struct SctpNewReno {
     parameters: SctpParameters,
     cwnd: u64,
     ssthresh: u64,
     partial_bytes_acked: u64,
-    /// Idle decay has reduced the window since data was last sent.
+    /// Whether idle decay has reduced the window since data was last sent.
     decayed: bool,
-    /// The last loss was detected by a timeout, and slow start has not ended yet.
+    /// Whether the last loss was detected by a timeout, and slow start has not ended since.
     timed_out: bool,
 }
 
 impl SctpNewReno {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(parameters: SctpParameters) -> Self {
         Self {
             parameters,
@@ -113,7 +117,7 @@ impl SctpNewReno {
         }
     }
 
-    /// Called before idle decay reduces the window.
+    /// Sets ssthresh before idle decay first reduces the window, if this is enabled.
     fn before_decay(&mut self) {
         let first = !std::mem::replace(&mut self.decayed, true);
         if first && self.parameters.idle_decay_sets_ssthresh {
@@ -125,7 +129,7 @@ impl SctpNewReno {
         self.parameters.floor_units * self.parameters.unit
     }
 
-    /// Maximum growth of cwnd by one acknowledgement in slow start, bytes.
+    /// Maximum growth of cwnd per acknowledgement in slow start, bytes.
     fn most_growth(&self) -> u64 {
         let limit = if self.timed_out {
             1
@@ -203,7 +207,7 @@ impl CongestionControl for SctpNewReno {
 
     fn on_idle(&mut self, _now: Nanos, idle_for: Nanos, rto: Nanos) {
         let floor = self.floor();
-        // 64 halvings reduce any window to its minimum; more iterations would only cost time.
+        // 64 halvings reduce any window to its minimum, so more iterations have no effect.
         for _ in 0..(idle_for / rto.max(1)).min(64) {
             match self.parameters.idle_decay_above_units {
                 Some(units) if self.cwnd > units * self.parameters.unit => {
@@ -264,7 +268,7 @@ impl WindowControl for SctpNewReno {
 
     fn set_cwnd(&mut self, cwnd: f64) {
         self.cwnd = cwnd as u64;
-        // Algorithms that replace congestion avoidance call this function instead.
+        // Algorithms that replace congestion avoidance call this function.
         self.timed_out &= self.in_slow_start();
     }
 

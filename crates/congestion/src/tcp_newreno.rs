@@ -1,10 +1,10 @@
-//! TCP's slow start, congestion avoidance and halving (RFC 5681), with options for the differences
-//! between implementations.
+//! TCP's standard congestion control (RFC 5681): slow start, congestion avoidance and halving, with
+//! options for the differences between implementations.
 //!
-//! The window is stored in segments, as a fraction, because TCP's congestion avoidance adds `1 /
-//! cwnd` of a segment for each acknowledgement, and papers print these fractions (4, 4.25, 4.485,
-//! 4.708, ...). Whether a sender may use a fraction is a switch. Loss detection, and the inflation
-//! of the window during NewReno recovery (RFC 6582), are the tasks of the sender.
+//! The window is stored as a fractional number of segments. TCP's congestion avoidance adds `1 /
+//! cwnd` segment per acknowledgement, and papers print these fractions (4, 4.25, 4.485, 4.708,
+//! ...). A switch determines whether a sender may use a fraction of a segment. The sender detects
+//! losses, and inflates the window during NewReno recovery (RFC 6582).
 
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use crate::algorithm::{Algorithm, Needs, Protocol};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `newreno`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     about: "slow start, congestion avoidance and halving (RFC 5681)",
@@ -22,75 +22,76 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| base,
 };
 
-/// Growth of the window in congestion avoidance (RFC 5681 §3.1).
+/// Rule for the growth of the window (RFC 5681 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// Each acknowledgement of new data adds one segment in slow start, `1 / cwnd` of a segment
+    /// Each acknowledgement of new data adds one segment in slow start, and `1 / cwnd` segment
     /// afterwards (equation 3).
     PerAck,
-    /// Byte counting: slow start adds the acknowledged bytes, at most one segment (equation 2);
-    /// congestion avoidance adds a segment each time `cwnd` bytes were acknowledged.
+    /// Byte counting: slow start adds the acknowledged bytes, at most one segment (equation 2).
+    /// Congestion avoidance adds a segment whenever `cwnd` bytes have been acknowledged.
     PerByte,
 }
 spelled!(Growth: Growth::PerAck = "per_ack", Growth::PerByte = "per_byte");
 
-/// The quantity that is halved when a loss is detected.
+/// Quantity that is halved when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HalvingBasis {
-    /// The outstanding bytes, as in RFC 5681 §3.1 (equation 4).
+    /// Outstanding bytes, as in RFC 5681 §3.1 (equation 4).
     FlightSize,
-    /// The window: the minimum of `cwnd` and the peer's window, independent of the outstanding
-    /// bytes. The caller of [`CongestionControl::on_loss`] must then pass the peer's window instead
-    /// of the flight size. BSD and ns-2 do so.
+    /// Window: the minimum of `cwnd` and the peer's window, whatever the number of outstanding
+    /// bytes. The caller of [`CongestionControl::on_loss`] must then pass the peer's window in
+    /// place of the flight size. BSD and ns-2 use this quantity.
     Window,
 }
 spelled!(HalvingBasis: HalvingBasis::FlightSize = "flightsize", HalvingBasis::Window = "window");
 
-/// The options of a [`TcpNewReno`]. Windows are in segments.
+/// Options of [`TcpNewReno`]. Windows are in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpNewRenoConfig {
-    /// Sender's maximum segment size (SMSS), bytes; at least 1.
+    /// Sender maximum segment size (SMSS), bytes; at least 1.
     pub segment: u64,
     /// Initial window (RFC 5681 §3.1, RFC 6928), at least 1.
     pub initial_window: f64,
     /// Initial slow-start threshold; infinity for "arbitrarily high".
     pub initial_ssthresh: f64,
-    /// Window after an idle period of more than one retransmission timeout (RFC 5681 §4.1); `None`:
-    /// unchanged.
+    /// Window after an idle time of more than one retransmission timeout (RFC 5681 §4.1); `None`:
+    /// the window does not change.
     pub restart_window: Option<f64>,
-    /// Growth of the window.
+    /// Rule for the growth of the window.
     pub growth: Growth,
-    /// The quantity that a loss halves.
+    /// Quantity that a loss halves.
     pub halving_basis: HalvingBasis,
-    /// Halve in whole segments, rounding down: 9 becomes 4.
+    /// Whether windows are halved to whole segments, rounded down: 9 becomes 4.
     pub integer_halving: bool,
-    /// After a fast retransmit `cwnd` is at least `ssthresh` and thus two segments (RFC 5681 §3.2,
-    /// RFC 6675 §5). Off: it is half the window even if that is less.
+    /// Whether `cwnd` after a fast retransmit is at least `ssthresh`, and therefore at least two
+    /// segments (RFC 5681 §3.2, RFC 6675 §5). If not set, it is half the window even if that is
+    /// less.
     pub cwnd_floor: bool,
-    /// Only whole segments of the window count: `cwnd()` is rounded down to a multiple of the
-    /// segment.
+    /// Whether only whole segments of the window count, so that `cwnd()` is rounded down to a
+    /// multiple of the segment.
     pub whole_segments: bool,
 }
 
-/// TCP's standard congestion control (RFC 5681), shared by Tahoe's descendants Reno, NewReno and
-/// SACK.
+/// TCP's standard congestion control (RFC 5681), which Reno, NewReno and SACK share.
 #[derive(Clone, Debug)]
 pub struct TcpNewReno {
     config: TcpNewRenoConfig,
-    /// Segments.
+    /// Window, segments.
     window: f64,
-    /// Segments; an integer or infinity if `integer_halving` or `whole_segments` is on.
+    /// Slow-start threshold, segments; an integer or infinity if `integer_halving` or
+    /// `whole_segments` is set.
     threshold: f64,
     partial_bytes_acked: u64,
 }
 
-/// Minimum of `ssthresh` (RFC 5681 §3.1, equation 4).
+/// Minimum of `ssthresh`, segments (RFC 5681 §3.1, equation 4).
 const MIN_THRESHOLD: f64 = 2.0;
-/// The loss window (RFC 5681 §3.1).
+/// Loss window, segments (RFC 5681 §3.1).
 const LOSS_WINDOW: f64 = 1.0;
 
 impl TcpNewReno {
-    /// A controller for a new connection.
+    /// Creates a controller for a new connection.
     pub fn new(config: TcpNewRenoConfig) -> Self {
         let window = config.initial_window.max(LOSS_WINDOW);
         Self {
@@ -123,7 +124,7 @@ impl TcpNewReno {
         }
     }
 
-    /// Half of the basis, segments.
+    /// Half of the quantity that a loss halves, segments.
     fn half(&self, flightsize: u64) -> f64 {
         let flight = flightsize as f64 / self.segment();
         let basis = match self.config.halving_basis {
@@ -290,8 +291,8 @@ mod tests {
         control.cwnd_exact() / SEGMENT as f64
     }
 
-    /// Section V-B of Alamgir, Atiquzzaman and Ivancic (2002): 9 falls to 4, then 4.25, 4.485,
-    /// 4.708, 4.921, 5.124.
+    /// Section V-B of Alamgir, Atiquzzaman and Ivancic (2002): the window falls from 9 to 4, and
+    /// then grows to 4.25, 4.485, 4.708, 4.921 and 5.124.
     #[test]
     fn the_papers_window_after_the_loss_of_segment_8() {
         let mut control = TcpNewReno::new(config());

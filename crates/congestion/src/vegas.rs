@@ -1,11 +1,11 @@
 //! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
-//! Internet", JSAC 1995): adjusts the window so that a few segments are queued, as estimated from
-//! the round-trip time.
+//! Internet", JSAC 1995): adjusts the window so that a few segments are queued, according to the
+//! round-trip time.
 //!
-//! The paper's Diff is `cwnd (RTT - BaseRTT) / RTT`, in segments. Once per round trip the window
-//! grows by a segment if Diff is below alpha and shrinks by one if it is above beta. Slow start
-//! doubles the window every other round trip and ends if Diff is above gamma. Losses are handled by
-//! the base.
+//! Diff of the paper is `cwnd (RTT - BaseRTT) / RTT`, in segments. Once per round trip the window
+//! grows by a segment if Diff is below alpha, and shrinks by a segment if it is above beta. Slow
+//! start doubles the window every other round trip, and ends if Diff is above gamma. The response
+//! to losses is that of the base.
 
 use anabranch_transport::Nanos;
 
@@ -13,7 +13,7 @@ use crate::algorithm::{Algorithm, Needs, Property};
 use crate::round_counter::{RoundDelays, RoundRtts};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `vegas`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "vegas",
     about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
@@ -23,26 +23,27 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Vegas::new(base)),
 };
 
-/// The window grows if fewer segments than this are queued.
+/// Alpha: number of queued segments below which the window grows.
 const ALPHA: f64 = 2.0;
-/// The window shrinks if more segments than this are queued.
+/// Beta: number of queued segments above which the window shrinks.
 const BETA: f64 = 4.0;
-/// Slow start ends if more segments than this are queued.
+/// Gamma: number of queued segments above which slow start ends.
 const GAMMA: f64 = 1.0;
-/// Minimum window of congestion avoidance, segments.
+/// Minimum window in congestion avoidance, segments.
 const MIN_WINDOW: f64 = 2.0;
 
-/// Vegas with the slow start and the losses of `Base`.
+/// Controller of Vegas, with the slow start and the response to losses of `Base`.
 #[derive(Clone, Debug)]
 pub struct Vegas<Base> {
     base: Base,
     delays: RoundDelays,
-    /// Slow start keeps its window in this round, for comparison.
+    /// Whether slow start keeps its window in this round, so that the round-trip time can be
+    /// compared.
     holds: bool,
 }
 
 impl<Base: WindowControl> Vegas<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -51,7 +52,7 @@ impl<Base: WindowControl> Vegas<Base> {
         }
     }
 
-    /// Processes the delays of a completed round trip.
+    /// Adjusts the window at the end of a round trip with these round-trip times.
     fn turn(&mut self, seen: &RoundRtts, full: bool) {
         let unit = self.base.unit().max(1) as f64;
         let window = self.base.cwnd_exact();
@@ -73,7 +74,7 @@ impl<Base: WindowControl> Vegas<Base> {
         }
     }
 
-    /// Prevents slow start from doubling the window that has just been reduced.
+    /// Prevents slow start from increasing the window that was just reduced.
     fn keep_out_of_slow_start(&mut self) {
         if self.base.in_slow_start() {
             self.base.set_ssthresh(self.base.cwnd_exact() - 1.0);
@@ -134,7 +135,8 @@ mod tests {
         })))
     }
 
-    /// 20 segments at 100 ms: at 105 ms 0.95 are queued, at 115 ms 2.6, at 130 ms 4.6.
+    /// With 20 segments at 100 ms: at 105 ms 0.95 segments are queued, at 115 ms 2.6, and at 130 ms
+    /// 4.6.
     #[test]
     fn two_to_four_segments_stay_in_queues() {
         let mut it = control(20_000, 1);
@@ -145,8 +147,8 @@ mod tests {
         assert_eq!(it.control.base.partial_bytes_acked(), 0);
     }
 
-    /// Slow start grows every other round, and ends with a reduction by an eighth when 1.9 of 21
-    /// segments are queued.
+    /// Slow start grows every other round, and ends when 1.9 of 21 segments are queued; the window
+    /// is then reduced by an eighth.
     #[test]
     fn slow_start_doubles_every_other_round_and_ends_by_delay() {
         let mut it = control(3000, 1_000_000);

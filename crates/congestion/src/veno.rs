@@ -1,10 +1,10 @@
 //! Veno (C. Fu and S. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access
 //! Networks", JSAC 2003): a loss while few segments are queued is attributed to the radio link, and
-//! reduces the window by a fifth instead of half.
+//! reduces the window by a fifth and not by half.
 //!
-//! `N = cwnd (RTT - BaseRTT) / RTT`, in segments, is Vegas' estimate of the queued segments. If N
-//! is at least 3, the window grows by a segment every other round trip, and a loss halves it. Slow
-//! start and timeouts are those of the base.
+//! `N = cwnd (RTT - BaseRTT) / RTT`, in segments, is Vegas's estimate of the number of queued
+//! segments. If N is at least 3, the window grows by a segment every other round trip, and a loss
+//! halves it. Slow start and timeouts are those of the base.
 
 use anabranch_transport::Nanos;
 
@@ -13,7 +13,7 @@ use crate::fractional_window::FractionalWindow;
 use crate::round_counter::RoundDelays;
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `veno`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "veno",
     about: "a loss with short queues costs a fifth of cwnd, not half (Fu and Liew 2003)",
@@ -23,24 +23,24 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, _| Box::new(Veno::new(base)),
 };
 
-/// The path is congested if at least this many segments are queued.
+/// Beta: number of queued segments from which on the path counts as congested.
 const BETA: f64 = 3.0;
-/// Factor of the window at a loss on a path that is not congested.
+/// Factor by which a loss reduces the window on a path that is not congested.
 const RANDOM_LOSS_LEAVES: f64 = 0.8;
 
-/// Veno with the growth of `Base`.
+/// Controller of Veno, with the growth of `Base`.
 #[derive(Clone, Debug)]
 pub struct Veno<Base> {
     base: Base,
     delays: RoundDelays,
-    /// N of the last round, segments.
+    /// N of the last round, segments; `None` before the first measurement.
     backlog: Option<f64>,
-    /// Accumulated growth below one byte.
+    /// Growth that has not been applied yet, because windows are whole bytes.
     credit: FractionalWindow,
 }
 
 impl<Base: WindowControl> Veno<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base) -> Self {
         Self {
             base,
@@ -50,8 +50,8 @@ impl<Base: WindowControl> Veno<Base> {
         }
     }
 
-    /// Whether fewer than beta segments were queued in the last round trip; `false` before the
-    /// first measurement.
+    /// Whether fewer than beta segments were queued in the last round trip; false before the first
+    /// measurement.
     fn is_uncongested(&self) -> bool {
         self.backlog.is_some_and(|backlog| backlog < BETA)
     }
@@ -118,7 +118,8 @@ mod tests {
         })))
     }
 
-    /// At 100 ms without queues: at 110 ms 1.9 of 21 segments are queued, at 130 ms 4.8.
+    /// The round trip is 100 ms without queues. At 110 ms 1.9 of 21 segments are queued, and at 130
+    /// ms 4.8.
     #[test]
     fn a_loss_costs_a_fifth_where_queues_are_short_and_half_where_they_are_long() {
         let mut it = control();
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(it.control.cwnd(), window / 2);
     }
 
-    /// Long queues: half of the growth of the base.
+    /// If queues are long, the window grows half as fast as that of the base.
     #[test]
     fn growth_halves_where_queues_are_long() {
         let mut it = control();

@@ -1,6 +1,6 @@
-//! Westwood+ (Grieco and Mascolo, CCR 2004; after Mascolo et al., Mobicom 2001): windows grow by
-//! the rules of the base, and a loss sets them to the estimated capacity of the path instead of
-//! halving them.
+//! Westwood+ (Grieco and Mascolo, CCR 2004; after Mascolo et al., Mobicom 2001): the window grows
+//! by the rules of the base. A loss does not halve it, but sets it to the estimated capacity of the
+//! path.
 
 use anabranch_transport::{Nanos, time};
 
@@ -9,7 +9,7 @@ use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
 use crate::{AckSample, CongestionControl, LossCause, WindowControl};
 
-/// The algorithm as specs name it.
+/// Declaration of the algorithm `westwood`.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     about: "cwnd grows as by default; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
@@ -19,11 +19,11 @@ pub static ALGORITHM: Algorithm = Algorithm {
     make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };
 
-/// The faster recovery of Westwood with the growth of `Base`.
+/// Controller of Westwood, with the growth of `Base`. Its response to a loss (faster recovery)
+/// depends on the detection:
 ///
-/// - missing reports or duplicates: `ssthresh = rate x RTTmin`, and cwnd is reduced to it if it is
-///   larger;
-/// - timeout: the same ssthresh, and the loss window of `Base`.
+/// - fast retransmit: `ssthresh = rate x RTTmin`, and cwnd is reduced to ssthresh if it is larger;
+/// - timeout: the same ssthresh, and cwnd is the loss window of `Base`.
 ///
 /// ssthresh is never below the minimum of `Base`. Before the first estimate the response to a loss
 /// is that of `Base`.
@@ -35,7 +35,7 @@ pub struct Westwood<Base> {
 }
 
 impl<Base: WindowControl> Westwood<Base> {
-    /// A controller for a new path.
+    /// Creates a controller for a new path.
     pub fn new(base: Base, rate: RateParameters) -> Self {
         Self {
             base,
@@ -44,7 +44,7 @@ impl<Base: WindowControl> Westwood<Base> {
         }
     }
 
-    /// `rate x RTTmin`, bytes.
+    /// `rate x RTTmin`, in bytes.
     fn carried(&self) -> Option<f64> {
         Some(self.rate.rate()? * time::seconds(self.rtt_min?))
     }

@@ -1,10 +1,10 @@
-//! The rate estimates of the TCP Westwood family: the sampling, and the filter that smooths the
-//! samples.
+//! Rate estimates of the TCP Westwood family, each of which consists of a sampling method and a
+//! filter that smooths the samples.
 //!
-//! The papers differ in both, and later papers that cite them often do not say which variant they
-//! use, so both are separate options: [`Sampling`] computes `s_k` from the acknowledgements `(t_j,
-//! d_j)` (time, bytes acknowledged), [`Filter`] computes the estimate `b_k` from the samples.
-//! [`PRESETS`] names the combinations that were published.
+//! The papers differ in both, and later papers that cite them often do not state which variant they
+//! use, so both can be selected. [`Sampling`] computes `s_k` from the acknowledgements `(t_j, d_j)`
+//! (time, bytes acknowledged), and [`Filter`] computes the estimate `b_k` from the samples.
+//! [`PRESETS`] contains the published combinations.
 //!
 //! - Mobicom 2001: S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang, "TCP Westwood: Bandwidth
 //!   Estimation for Enhanced Transport over Wireless Links".
@@ -29,7 +29,7 @@ use crate::estimator::PathEstimator;
 use filter::FilterState;
 use sampling::Sampler;
 
-/// A sampling method and a filter.
+/// Parameters of a rate estimate: a sampling method and a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateParameters {
     /// Name in specs and reports.
@@ -88,12 +88,12 @@ impl Default for RateParameters {
 }
 
 impl RateParameters {
-    /// The RE of ISCC 2002.
+    /// RE of ISCC 2002.
     pub const RE: Self = PRESETS[0].0;
-    /// The estimate of Westwood+.
+    /// Estimate of Westwood+.
     pub const WESTWOOD_PLUS: Self = PRESETS[3].0;
 
-    /// The preset with this name; see [`PRESETS`].
+    /// The preset named `name`; see [`PRESETS`].
     pub fn by_name(name: &str) -> Option<Self> {
         PRESETS
             .iter()
@@ -102,7 +102,7 @@ impl RateParameters {
     }
 }
 
-/// The names and descriptions of [`PRESETS`], for settings.
+/// Names and descriptions of [`PRESETS`], for settings.
 fn choices() -> Vec<Choice> {
     let choice = |(parameters, about): &(RateParameters, &'static str)| Choice {
         name: parameters.name,
@@ -123,7 +123,7 @@ impl Value for RateParameters {
     }
 }
 
-/// The rate estimator of one path.
+/// Rate estimator of one path.
 #[derive(Clone, Debug)]
 pub struct WestwoodRate {
     name: &'static str,
@@ -132,7 +132,7 @@ pub struct WestwoodRate {
 }
 
 impl WestwoodRate {
-    /// An estimator for a new path.
+    /// Creates an estimator for a new path.
     pub fn new(parameters: RateParameters) -> Self {
         Self {
             name: parameters.name,
@@ -141,7 +141,7 @@ impl WestwoodRate {
         }
     }
 
-    /// Adds virtual samples for the idle time that ends at `until`, because a real sample follows
+    /// Adds virtual samples for an idle time that ends at `until`, because a real sample follows,
     /// or a loss is about to be classified.
     fn fill_idle_time(&mut self, until: Nanos) {
         while let Some(at) = self.filter.virtual_sample_before(until) {

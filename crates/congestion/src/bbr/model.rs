@@ -1,4 +1,4 @@
-//! BBR's model of the path: bandwidth, minimum round-trip time, aggregation, and bounds on the
+//! BBR's model of the path: bandwidth, minimum round-trip time, ACK aggregation, and bounds on the
 //! bytes in flight.
 
 use anabranch_transport::{Nanos, time};
@@ -9,7 +9,7 @@ use crate::rate_sample::{LostPacket, RateSample};
 
 /// Factor of the short-term bounds after a round trip with a loss (Beta).
 pub(super) const BETA: f64 = 0.7;
-/// Fraction that is left for other flows (Headroom).
+/// Fraction of the path that is left unused for other flows (Headroom).
 const HEADROOM: f64 = 0.15;
 /// MinRTTFilterLen.
 const MIN_RTT_SPAN: Nanos = 10 * time::SECOND;
@@ -17,12 +17,12 @@ const MIN_RTT_SPAN: Nanos = 10 * time::SECOND;
 const PROBE_RTT_INTERVAL: Nanos = 5 * time::SECOND;
 /// Half of ExtraAckedFilterLen, in rounds.
 const EXTRA_ACKED_HALF: u64 = 5;
-/// Growth of the bandwidth that indicates that the path is not yet full.
+/// Growth of the bandwidth per round that shows that the path is not yet full.
 const GROWTH: f64 = 1.25;
-/// Number of rounds without such growth after which the path is full.
+/// Number of rounds without such growth after which the path counts as full.
 const FULL_ROUNDS: u32 = 3;
 
-/// The maximum rate of the previous and of the current probing cycle (BBR.max_bw).
+/// Maximum delivery rate of the previous and of the current probing cycle (BBR.max_bw).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBandwidth {
     before: f64,
@@ -49,11 +49,11 @@ impl MaxBandwidth {
     }
 }
 
-/// The minimum round-trip time, and the time of its last measurement.
+/// Minimum round-trip time, and the time of its last measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
     least: Option<(Nanos, Nanos)>,
-    /// Minimum of the last 5 s, and the time of its measurement.
+    /// Minimum round-trip time of the last 5 s, and the time of its measurement.
     pub probe: Option<(Nanos, Nanos)>,
     pub expired: bool,
 }
@@ -86,7 +86,7 @@ impl MinRtt {
         self.least.map(|(least, _)| least)
     }
 
-    /// The path was drained at `now`: the next probe is due after an interval.
+    /// Records that the path was drained at `now`, so that the next probe is due after an interval.
     pub fn probed(&mut self, now: Nanos) {
         self.expired = false;
         if let Some((_, at)) = &mut self.probe {
@@ -95,7 +95,7 @@ impl MinRtt {
     }
 }
 
-/// Whether the path is full, which means that the bandwidth no longer grows.
+/// Detection of a full path: the bandwidth no longer grows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullBandwidth {
     pub reached: bool,
@@ -126,12 +126,13 @@ impl FullBandwidth {
     }
 }
 
-/// Bytes acknowledged at once in excess of the bandwidth (BBR.extra_acked).
+/// Maximum number of bytes acknowledged in a burst beyond the bandwidth (BBR.extra_acked).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ExtraAcked {
     pub since: Nanos,
     delivered: f64,
-    /// The maximum of the previous rounds, and of the current ones, with the first of them.
+    /// Maximum of the previous rounds, and of the current rounds, with the number of the first
+    /// current round.
     before: f64,
     current: f64,
     round: u64,
@@ -167,7 +168,8 @@ impl ExtraAcked {
     }
 }
 
-/// Bounds from the losses since the last probe, and the bytes delivered in the current round trip.
+/// Bounds that follow from losses since the last probe, and the bytes delivered in the current
+/// round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShortTerm {
     pub bw: f64,
@@ -175,7 +177,7 @@ pub(super) struct ShortTerm {
     bw_latest: f64,
     pub inflight_latest: f64,
     pub loss_in_round: bool,
-    /// Number of contiguous ranges of lost data in the round.
+    /// Number of contiguous ranges of lost data in the current round.
     pub runs: u32,
     pub loss_round_start: bool,
     loss_round_delivered: u64,
@@ -238,7 +240,7 @@ impl ShortTerm {
     }
 }
 
-/// The bound found by probes, and the state to restore after a spurious loss.
+/// Bound that probes have found, and the state that is restored after a spurious loss.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LongTerm {
     pub inflight: f64,
@@ -260,7 +262,7 @@ impl Default for LongTerm {
     }
 }
 
-/// InflightAtLoss: the bytes in flight at which the losses exceeded the threshold.
+/// InflightAtLoss: number of bytes in flight at which the losses exceeded the threshold.
 fn inflight_at_loss(lost: &LostPacket, threshold: f64) -> f64 {
     let before = lost.tx_in_flight.saturating_sub(lost.size) as f64;
     let lost_before = lost.lost.saturating_sub(lost.size) as f64;
@@ -268,7 +270,7 @@ fn inflight_at_loss(lost: &LostPacket, threshold: f64) -> f64 {
 }
 
 impl<Base: WindowControl> Bbr<Base> {
-    /// AdaptLowerBoundsFromCongestion, once a round.
+    /// AdaptLowerBoundsFromCongestion, called once per round.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.short.loss_round_start {
             return;

@@ -4,12 +4,12 @@ use anabranch_transport::{Nanos, time};
 
 use super::{Bbr, BbrParameters, Sample, WindowControl};
 
-/// Number of contiguous ranges of lost data in a round trip that ends Startup
+/// Number of contiguous ranges of lost data in a round trip at which Startup ends
 /// (BBRStartupFullLossCnt).
 const STARTUP_RUNS: u32 = 6;
-/// Rounds after which Drain ends.
+/// Number of rounds after which Drain ends at the latest.
 const DRAIN_ROUNDS: u64 = 3;
-/// Maximum number of round trips between probes, from the growth of a Reno flow.
+/// Maximum number of round trips between two probes, which a Reno flow would need for its growth.
 const MAX_RENO_ROUNDS: f64 = 63.0;
 /// ProbeRTTDuration.
 const PROBE_RTT_SPAN: Nanos = 200 * time::MILLISECOND;
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// The acknowledgements of the probe (BBR.ack_phase).
+/// Phase of the acknowledgements of a probe (BBR.ack_phase).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Acks {
     #[default]
@@ -67,12 +67,12 @@ enum Acks {
     ProbeStopping,
 }
 
-/// State of the probing cycle.
+/// State of the bandwidth probing cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cycle {
     acks: Acks,
     drain_round: u64,
-    /// The start of the current phase, and the time until the next probe.
+    /// Start of the current phase, and time from then until the next probe, nanoseconds.
     stamp: Nanos,
     wait: Nanos,
     pub rounds_since_probe_up: u64,
@@ -80,7 +80,7 @@ pub(super) struct Cycle {
     up_acked: f64,
     up_acked_per_increase: f64,
     prev_probe_precautionary: bool,
-    /// A loss ended the probe: the next acknowledgement enters DOWN.
+    /// Whether a loss has ended the probe, so that the next acknowledgement enters DOWN.
     pub go_down: bool,
 }
 
@@ -91,8 +91,8 @@ pub(super) struct ProbeRtt {
     round_done: bool,
 }
 
-/// A pseudo-random number below `range`, computed from `from` (splitmix64). The callers pass the
-/// bytes delivered so far, so that a run can be repeated.
+/// Pseudo-random number below `range`, computed from `from` by splitmix64. Callers pass the number
+/// of bytes delivered so far, so that a run can be repeated.
 fn drawn(from: u64, range: u64) -> u64 {
     let mut mixed = from.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -191,7 +191,7 @@ impl<Base: WindowControl> Bbr<Base> {
             State::ProbeDown if self.is_time_to_cruise(sample) => {
                 self.state = State::ProbeCruise;
             }
-            // After one round of REFILL.
+            // REFILL ends after one round.
             State::ProbeRefill if self.round_start => {
                 self.long.probe_sample = true;
                 self.start_up(sample);
@@ -250,7 +250,7 @@ impl<Base: WindowControl> Bbr<Base> {
         }
     }
 
-    /// AdaptLongTermModel. Returns whether it has changed the state.
+    /// AdaptLongTermModel. Returns whether the state has changed.
     fn adapt_long_term(&mut self, sample: &Sample) -> bool {
         if self.cycle.acks == Acks::ProbeStarting && self.round_start {
             self.cycle.acks = Acks::ProbeFeedback;
@@ -342,7 +342,7 @@ impl<Base: WindowControl> Bbr<Base> {
         }
     }
 
-    /// The loss that ended a probe was spurious: resumes the probe.
+    /// Resumes the probe, because the loss that ended it was spurious.
     pub(super) fn return_to_probing(&mut self) {
         match self.long.undo_state.take() {
             Some(State::Startup) if self.state != State::Startup => {

@@ -1,4 +1,4 @@
-//! BBR over a simulated bottleneck.
+//! Tests of BBR version 3 over a simulated bottleneck.
 
 use super::*;
 use crate::bottleneck::{Line, SEGMENT};
@@ -22,8 +22,8 @@ fn bottleneck(flows: usize, room: usize) -> Line<Bbr<SctpNewReno>, State> {
     Line::new(flows, room, bbr, |control| control.state)
 }
 
-/// Test cases of the draft: the exit from Startup at a plateau, Drain by the bytes in flight, and
-/// DOWN before CRUISE.
+/// Test cases of the draft: Startup ends when the bandwidth stops growing, Drain ends by the bytes
+/// in flight, and DOWN precedes CRUISE.
 #[test]
 fn the_path_is_filled_drained_and_probed() {
     let mut line = bottleneck(1, 1000);
@@ -36,10 +36,10 @@ fn the_path_is_filled_drained_and_probed() {
     assert!((40 * MS..=42 * MS).contains(&least), "{least}");
     let states = &line.flows[0].states;
     assert_eq!(states[..2], [State::Startup, State::Drain]);
-    // DOWN may last for only one acknowledgement, because Drain has emptied the queue.
+    // DOWN may last only for one acknowledgement, because Drain has emptied the queue.
     let cruise = states.iter().position(|&state| state == State::ProbeCruise);
     assert!(matches!(cruise, Some(2 | 3)), "{states:?}");
-    // The wait is 2 to 3 s, or as many rounds as Reno would need.
+    // The time between two probes is 2 to 3 s, or as many rounds as Reno would need.
     line.run_until(6 * SECOND);
     let states = &line.flows[0].states;
     let refill = states
@@ -48,19 +48,20 @@ fn the_path_is_filled_drained_and_probed() {
         .unwrap();
     assert_eq!(states[refill + 1], State::ProbeUp);
     assert_eq!(states[refill + 2], State::ProbeDown);
-    // The link is fully used, and the mean queue is nearly empty.
+    // The link is fully used, and the queue is nearly empty on average.
     let delivered = line.delivered_in(4 * SECOND)[0];
     assert!(delivered > 4800, "{delivered} of 5000");
     let control = &line.flows[0].control;
     assert!(control.cwnd < 3.0 * 51_000.0, "{}", control.cwnd);
 }
 
-/// Five seconds after the minimum round-trip time was measured, the flow halves its window for 200
-/// ms.
+/// Five seconds after the last measurement of the minimum round-trip time, the flow halves its
+/// window for 200 ms.
 #[test]
 fn the_least_round_trip_is_probed_for_every_five_seconds() {
     let mut line = bottleneck(1, 1000);
-    // A queue built by another flow would hide it; the flow's own queue is full at the start.
+    // A queue from another flow would hide the minimum; this flow's own queue is full only at the
+    // start.
     line.run_until(4 * SECOND);
     let count = |line: &Line<Bbr<SctpNewReno>, State>| {
         let states = &line.flows[0].states;
@@ -87,8 +88,9 @@ fn a_random_loss_of_one_percent_costs_little() {
     line.loss = 100;
     line.run_until(5 * SECOND);
     let delivered = line.delivered_in(20 * SECOND)[0];
-    // Reno has 12 of 50 segments in flight here (Mathis). A round trip with a loss bounds the bytes
-    // in flight to the bytes that it delivered, until the next probe.
+    // With these losses a Reno flow has 12 of 50 segments in flight (formula of Mathis). After a
+    // round trip with a loss, BBR limits the bytes in flight to the bytes delivered in it, until
+    // the next probe.
     assert!(delivered > 21_000, "{delivered} of 25000");
 }
 
@@ -108,7 +110,7 @@ fn two_flows_share_a_line() {
     }
 }
 
-/// Test case of the draft: an idle flow has drained the queue, so that ProbeRTT is not needed.
+/// Test case of the draft: a flow that was idle needs no ProbeRTT, because the queue has drained.
 #[test]
 fn a_pause_is_as_good_as_a_probe_for_the_round_trip() {
     let mut line = bottleneck(1, 1000);
@@ -128,8 +130,8 @@ fn a_pause_is_as_good_as_a_probe_for_the_round_trip() {
 
 #[test]
 fn too_many_losses_bound_what_is_in_flight() {
-    // 100 in flight, of which 3 are lost while 2 % are tolerated: the bound is at the first loss
-    // above the threshold.
+    // 3 of 100 segments in flight are lost, and 2 % are tolerated, so the bound is at the first
+    // loss above the threshold.
     let mut control = bbr();
     control.long.probe_sample = true;
     control.full_bw.reached = true;
@@ -144,7 +146,8 @@ fn too_many_losses_bound_what_is_in_flight() {
             adjacent: false,
         });
     }
-    // 99,000 before it and 2000 lost before: (0.02 x 99,000 - 2000) / 0.98 = -20.4.
+    // 99,000 bytes were in flight before the packet, of which 2000 were lost: (0.02 x
+    // 99,000 - 2000) / 0.98 = -20.4.
     assert!(
         (control.long.inflight - 98_979.6).abs() < 0.1,
         "{}",
@@ -163,8 +166,8 @@ fn a_timeout_leaves_one_segment_and_a_spurious_one_gives_all_back() {
     assert_eq!(control.cwnd(), before);
 }
 
-/// Loss rates of 2 % and 5 % of the bytes in flight, with the threshold of the draft and with a
-/// larger one, which lets more bytes be in flight before a loss bounds them.
+/// Losses of 2 % and 5 % of the bytes in flight, with the threshold of the draft and with a larger
+/// one, which permits more bytes in flight before a loss bounds them.
 #[test]
 fn the_threshold_decides_which_losses_end_a_probe() {
     let lost = |control: &mut Bbr<SctpNewReno>, size: u64| {
@@ -192,8 +195,8 @@ fn the_threshold_decides_which_losses_end_a_probe() {
         let inflight = lost(&mut control, size);
         assert_eq!(inflight < f64::INFINITY, bounded, "{threshold} {size}");
         if bounded {
-            // The bytes before the packet, and those after which the rate is the threshold (draft,
-            // InflightAtLoss).
+            // The bound consists of the bytes before the packet, and of those at which the loss
+            // rate reaches the threshold (draft, InflightAtLoss).
             let before = (100_000 - size) as f64;
             let expected = before + threshold * before / (1.0 - threshold);
             assert!((inflight - expected).abs() < 1.0, "{inflight} {expected}");
@@ -201,7 +204,7 @@ fn the_threshold_decides_which_losses_end_a_probe() {
     }
 }
 
-/// The gains are those of the parameters, and the others are fixed.
+/// The gains can be set by parameters; all other factors are constant.
 #[test]
 fn gains_are_parameters() {
     let parameters = BbrParameters {
@@ -222,7 +225,7 @@ fn gains_are_parameters() {
         let gains = (state.pacing_gain(&parameters), state.cwnd_gain(&parameters));
         assert_eq!(gains, (pacing, cwnd), "{state:?}");
     }
-    // The first pace is the gain times the initial window in the nominal round trip of 1 ms.
+    // The initial pacing rate is the gain times the initial window per nominal round trip of 1 ms.
     let rate = with(parameters).pacing_rate().expect("a rate");
     assert_eq!(rate, 3.0 * (10 * SEGMENT) as f64 / 0.001);
 }

@@ -1,4 +1,4 @@
-//! BBR version 1 over a simulated bottleneck, and its rules computed by hand.
+//! Tests of BBR version 1 over a simulated bottleneck, with values computed by hand.
 
 use super::*;
 use crate::bottleneck::{Line, SEGMENT};
@@ -33,13 +33,13 @@ fn the_pipe_is_filled_and_drained() {
     line.run_until(3 * SECOND);
     let delivered = line.delivered_in(4 * SECOND)[0];
     assert!(delivered > 4900, "{delivered} of 5000");
-    // cwnd_gain 2 of 50 segments, and three quanta of two segments.
+    // The window is cwnd_gain = 2 times 50 segments, plus three quanta of two segments.
     let cwnd = line.flows[0].control.cwnd;
     assert!((cwnd / 107_000.0 - 1.0).abs() < 0.05, "{cwnd}");
 }
 
-/// The gain is above 1 in one phase, below 1 in one phase, and 1 in six phases, each of at least a
-/// round trip.
+/// The gain is above 1 in one phase, below 1 in one phase, and 1 in six phases. Each phase takes at
+/// least a round trip.
 #[test]
 fn the_gain_cycle_has_eight_phases() {
     let mut control = bbr1();
@@ -60,8 +60,8 @@ fn the_gain_cycle_has_eight_phases() {
     assert_eq!(gains, [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
 }
 
-/// Ten seconds after the minimum round-trip time was measured, the window is four segments for 200
-/// ms.
+/// Ten seconds after the last measurement of the minimum round-trip time, the window is four
+/// segments for 200 ms.
 #[test]
 fn the_least_round_trip_is_probed_for_every_ten_seconds() {
     let mut line = bottleneck(1, 1000);
@@ -79,7 +79,7 @@ fn the_least_round_trip_is_probed_for_every_ten_seconds() {
     assert_eq!(least, 4 * SEGMENT);
 }
 
-/// Unlike in version 3, a loss does not bound the model: the window equals the bytes in flight for
+/// A loss does not bound the model, unlike in version 3: the window equals the bytes in flight for
 /// one round trip, and then grows back to its target.
 #[test]
 fn a_loss_costs_one_round_of_packet_conservation() {

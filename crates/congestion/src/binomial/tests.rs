@@ -1,4 +1,4 @@
-//! Windows computed by hand, in units of 1000 bytes.
+//! Tests with windows computed by hand, in units of 1000 bytes.
 
 use super::*;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
@@ -74,7 +74,8 @@ fn wrong_numbers_are_reported() {
     assert_eq!(parameters(0.0, 1.0), BinomialParameters::AIMD);
 }
 
-/// From 16 units: 16 - 0.5 x 4 = 14 (SQRT), 15.5 (IIAD), 8 (AIMD); never below two units.
+/// From 16 units the window is reduced to 16 - 0.5 x 4 = 14 (SQRT), 15.5 (IIAD) and 8 (AIMD), and
+/// never below two units.
 #[test]
 fn the_fall_follows_l() {
     for (parameters, start, left) in [
@@ -100,8 +101,9 @@ fn the_fall_follows_l() {
     }
 }
 
-/// At 16 units a window of acknowledgements adds 1/4 unit (SQRT), 1/16 (IIAD), 1 (AIMD), 1/65536 (k
-/// = 4): the last needs 66 windows for a byte, and no fraction may be lost.
+/// At 16 units, acknowledgements of one window add 1/4 unit (SQRT), 1/16 (IIAD), 1 (AIMD) and
+/// 1/65536 (k = 4). In the last case 66 windows are needed for one byte, so fractions must not be
+/// lost.
 #[test]
 fn the_rise_follows_k_and_keeps_fractions_of_a_byte() {
     for (k, windows, cwnd) in [
@@ -126,7 +128,7 @@ fn slow_start_is_the_base_s() {
     assert_eq!(binomial.cwnd(), 5000);
 }
 
-/// AIMD with 1 and 1/2 equals the base for every sequence of events.
+/// AIMD with alpha 1 and beta 1/2 equals the base for every sequence of events.
 #[test]
 fn aimd_is_the_base() {
     for seed in 1..=20u64 {
@@ -157,7 +159,7 @@ fn aimd_is_the_base() {
     }
 }
 
-/// TCP grows with each acknowledgement: sixteen of them add about 1/4 of a segment under SQRT.
+/// TCP grows with each acknowledgement: with SQRT, sixteen acknowledgements add about 1/4 segment.
 #[test]
 fn tcp_rises_alike() {
     let base = TcpNewReno::new(TcpNewRenoConfig {

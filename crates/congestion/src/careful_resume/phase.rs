@@ -1,25 +1,26 @@
-//! Phases of Careful Resume (RFC 9959), and the triggers of their transitions with the names of
+//! Phases of Careful Resume (RFC 9959), and triggers of phase changes, with the names of
 //! draft-ietf-tsvwg-careful-resume-qlog.
 
 use anabranch_transport::Nanos;
 
-/// A phase of a flow.
+/// Phase of a flow with Careful Resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The initial data is sent as usual while the path is compared with the saved parameters.
+    /// The initial data is sent as usual, while the path is compared with the saved parameters.
     Reconnaissance,
-    /// The window has jumped; unvalidated packets are sent, paced over the current RTT.
+    /// The window has jumped, and unvalidated packets are sent, paced over the current RTT.
     Unvalidated,
-    /// All unvalidated packets are sent, and their acknowledgements are awaited.
+    /// All unvalidated packets are sent, and their acknowledgements have not all arrived.
     Validating,
-    /// Congestion was detected after the jump; the window does not grow until the path is drained.
+    /// Congestion was detected after the jump, and the window does not grow until the path is
+    /// drained.
     SafeRetreat,
-    /// Careful Resume is not in use: normal congestion control, and observation of the path.
+    /// Careful Resume is not in use: the controller works as usual, and the path is observed.
     Normal,
 }
 
 impl Phase {
-    /// Every phase, in the order of [`Phase::code`].
+    /// All phases, in the order of [`Phase::code`].
     pub const ALL: [Self; 5] = [
         Self::Normal,
         Self::Reconnaissance,
@@ -28,8 +29,8 @@ impl Phase {
         Self::SafeRetreat,
     ];
 
-    /// The number in series files: 0 normal, 1 reconnaissance, 2 unvalidated, 3 validating, 4 safe
-    /// retreat.
+    /// Number of the phase in series files: 0 normal, 1 reconnaissance, 2 unvalidated, 3
+    /// validating, 4 safe retreat.
     pub const fn code(self) -> u8 {
         match self {
             Self::Normal => 0,
@@ -40,7 +41,7 @@ impl Phase {
         }
     }
 
-    /// The name in qlog and in reports.
+    /// Name of the phase in qlog and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -52,42 +53,42 @@ impl Phase {
     }
 }
 
-/// The reason of a change of phase.
+/// Reason for a change of phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// The path is confirmed, and more data is queued than the window permits.
+    /// The path is confirmed, and more data is queued than the window permits to send.
     CongestionWindowLimited,
-    /// The window after the jump is fully used.
+    /// The window after the jump has been fully used.
     LastUnvalidatedPacketSent,
     /// An unvalidated packet was acknowledged.
     FirstUnvalidatedPacketAcknowledged,
-    /// The Unvalidated Phase lasted longer than a round trip.
+    /// The Unvalidated Phase has lasted longer than a round trip.
     RttExceeded,
-    /// The sender did not use the jump.
+    /// The sender had too little data to use the jump.
     RateLimited,
     /// All unvalidated packets were acknowledged.
     LastUnvalidatedPacketAcknowledged,
-    /// The RTT differs from that of the saved path.
+    /// The RTT differs from the saved RTT.
     RttNotValidated,
-    /// The RTT fell below half of the saved RTT after the jump.
+    /// After the jump the RTT fell below half of the saved RTT.
     PathChanged,
     /// A packet was lost.
     PacketLoss,
     /// The peer reported an ECN mark.
     EcnCe,
-    /// The retreat has ended.
+    /// The Safe Retreat Phase has ended.
     ExitRecovery,
-    /// The retransmission timer expired. Not in the qlog draft.
+    /// The retransmission timer expired. This trigger is not in the qlog draft.
     PersistentCongestion,
-    /// The lifetime of the saved parameters has ended. Not in the qlog draft.
+    /// The lifetime of the saved parameters has expired. This trigger is not in the qlog draft.
     Expired,
-    /// The jump would not increase the window. Not in the qlog draft.
+    /// The jump would not increase the window. This trigger is not in the qlog draft.
     NoLargerWindow,
 }
 
 impl Trigger {
-    /// The name in qlog.
+    /// Name of the trigger in qlog.
     pub const fn name(self) -> &'static str {
         match self {
             Self::CongestionWindowLimited => "congestion_window_limited",
@@ -108,18 +109,18 @@ impl Trigger {
     }
 }
 
-/// A change of phase, with the state after it.
+/// A change of phase, with the state after the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// The time of the transition.
+    /// Time of the change, nanoseconds.
     pub at: Nanos,
-    /// The phase before it.
+    /// Phase before the change.
     pub from: Phase,
-    /// The phase after it.
+    /// Phase after the change.
     pub to: Phase,
-    /// Reason.
+    /// Reason for the change.
     pub trigger: Trigger,
-    /// The congestion window, bytes.
+    /// Congestion window, bytes.
     pub cwnd: u64,
     /// PipeSize, bytes.
     pub pipe_size: u64,

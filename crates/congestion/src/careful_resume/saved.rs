@@ -9,24 +9,24 @@ use anabranch_transport::Nanos;
 pub struct SavedParameters {
     /// `saved_cwnd`: bytes that the path delivered in `rtt`.
     pub cwnd: u64,
-    /// `saved_rtt`: the minimum round-trip time.
+    /// `saved_rtt`: minimum round-trip time, nanoseconds.
     pub rtt: Nanos,
-    /// End of the lifetime of the set, in the driver's time.
+    /// End of the lifetime, nanoseconds in the driver's time.
     pub expires: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     parameters: SavedParameters,
-    /// Whether a flow uses the set.
+    /// Whether a flow is using the parameters.
     in_use: bool,
 }
 
-/// The saved parameters of a sender, one set for each remote endpoint. The store is owned by a
-/// driver, which also chooses the key that identifies a path, for example the pair of addresses.
+/// Store of the saved parameters of a sender, with one set for each remote endpoint. The driver
+/// owns the store, and chooses the key that identifies a path, for example a pair of addresses.
 ///
-/// 1. [`take`](Self::take) when a flow begins, 2. [`release`](Self::release) when it has ended. In
-///    between no other flow gets the set.
+/// 1. A flow should call [`take`](Self::take) when it begins and [`release`](Self::release) when it
+///    has ended. Between these calls no other flow gets the set.
 #[derive(Clone, Debug)]
 pub struct SavedPaths<Key> {
     entries: BTreeMap<Key, Entry>,
@@ -34,7 +34,7 @@ pub struct SavedPaths<Key> {
 }
 
 impl<Key: Ord + Clone> SavedPaths<Key> {
-    /// An empty store for at most `limit` paths, at least one.
+    /// Creates an empty store for at most `limit` paths, but at least one.
     pub fn new(limit: usize) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -42,8 +42,8 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         }
     }
 
-    /// The parameters for a new flow at `now`; `None` if there are none, if they have expired (in
-    /// which case they are deleted), or if another flow uses them.
+    /// Parameters for a new flow at `now`. `None` if there are none, if they have expired (then
+    /// they are deleted), or if another flow is using them.
     pub fn take(&mut self, now: Nanos, key: &Key) -> Option<SavedParameters> {
         let entry = self.entries.get_mut(key)?;
         if now >= entry.parameters.expires {
@@ -54,8 +54,8 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         free.then_some(entry.parameters)
     }
 
-    /// A flow that [took](Self::take) the set has ended, so others can use it. Deletes the set if
-    /// the flow found that it was wrong.
+    /// Releases the set that a flow has [taken](Self::take), because the flow has ended. If the
+    /// flow found the set to be wrong (`refuted`), the set is deleted.
     pub fn release(&mut self, key: &Key, refuted: bool) {
         if refuted {
             self.entries.remove(key);
@@ -64,7 +64,7 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         }
     }
 
-    /// Saves the measurements of a flow and replaces the previous set. If the store is full, the
+    /// Saves the observations of a flow, which replace the previous set. If the store is full, the
     /// set that expires first is deleted.
     pub fn save(&mut self, key: Key, parameters: SavedParameters) {
         if let Some(entry) = self.entries.get_mut(&key) {
@@ -82,12 +82,13 @@ impl<Key: Ord + Clone> SavedPaths<Key> {
         self.entries.insert(key, Entry { parameters, in_use });
     }
 
-    /// Deletes all sets, after a change of the configuration of the host or of its network.
+    /// Deletes all sets; to be called when the configuration of the host or of its network has
+    /// changed.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 
-    /// All sets with their keys, to be stored.
+    /// All sets with their keys, for storage.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &SavedParameters)> {
         self.entries.iter().map(|(key, it)| (key, &it.parameters))
     }

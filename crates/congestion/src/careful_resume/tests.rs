@@ -1,5 +1,5 @@
-//! The examples of RFC 9959 (Examples of the Careful Resume Phases), packet by packet, and
-//! properties.
+//! Tests of the examples of RFC 9959 (Examples of the Careful Resume Phases), packet by packet, and
+//! of properties.
 
 use super::*;
 use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
@@ -30,7 +30,7 @@ fn saved(packets: u64) -> SavedParameters {
     }
 }
 
-/// A sender of packets that are acknowledged one by one.
+/// A sender whose packets are acknowledged one by one.
 struct Flow {
     control: CarefulResume,
     now: Nanos,
@@ -51,7 +51,8 @@ impl Flow {
         }
     }
 
-    /// Sends as many packets as the window permits, at most `most`; returns their number.
+    /// Sends as many packets as the window permits, at most `most`. Returns the number of packets
+    /// sent.
     fn send(&mut self, most: u64) -> u64 {
         let mut sent = 0;
         while sent < most && self.flight + SEGMENT <= self.control.cwnd() {
@@ -82,8 +83,8 @@ impl Flow {
         self.ack_with(false);
     }
 
-    /// The initial window is sent and acknowledged a round trip later, with two new packets for
-    /// each acknowledgement, as in slow start. The last acknowledgement confirms the path.
+    /// Sends the initial window, which is acknowledged a round trip later. For each acknowledgement
+    /// two new packets are sent, as in slow start. The last acknowledgement confirms the path.
     fn reconnoitre(&mut self) {
         assert_eq!(self.send(u64::MAX), 10);
         self.now += self.rtt;
@@ -105,8 +106,8 @@ impl Flow {
     }
 }
 
-/// "Example with No Loss": 300 packets saved, a jump to 150, validated by the last unvalidated
-/// packet.
+/// "Example with No Loss": the saved window is 300 packets, so the window jumps to 150. The
+/// acknowledgement of the last unvalidated packet validates the jump.
 #[test]
 fn a_jump_is_validated() {
     let mut flow = Flow::new(saved(300));
@@ -114,7 +115,7 @@ fn a_jump_is_validated() {
     assert_eq!(flow.control.phase(), Phase::Unvalidated);
     assert_eq!(flow.trigger(), Trigger::CongestionWindowLimited);
     assert_eq!(flow.packets(), (150, 18));
-    // 132 packets are sent; the last one fills the window.
+    // 132 packets are sent, of which the last one fills the window.
     assert_eq!(flow.send(131), 131);
     assert_eq!(flow.control.phase(), Phase::Unvalidated);
     assert_eq!(flow.send(u64::MAX), 1);
@@ -122,7 +123,7 @@ fn a_jump_is_validated() {
     assert_eq!(flow.trigger(), Trigger::LastUnvalidatedPacketSent);
     assert_eq!(flow.packets(), (150, 18));
     flow.now += flow.rtt;
-    // The window grows by slow start while the 150 packets are acknowledged.
+    // While the 150 packets are acknowledged, the window grows by slow start.
     for acked in 1..150 {
         flow.ack();
         assert_eq!(flow.control.phase(), Phase::Validating);
@@ -163,7 +164,8 @@ fn a_rate_limited_sender_keeps_what_it_used() {
     assert_eq!(flow.control.phase(), Phase::Normal);
 }
 
-/// A sender without data after the jump returns to PipeSize and not to the window of the jump.
+/// If a sender has no data after the jump, the window returns to PipeSize, and does not keep the
+/// value of the jump.
 #[test]
 fn an_unused_jump_is_taken_back() {
     let mut flow = Flow::new(saved(300));
@@ -176,8 +178,8 @@ fn an_unused_jump_is_taken_back() {
     assert_eq!(flow.packets().0, 19);
 }
 
-/// "Example with Loss detected in the Reconnaissance Phase": normal congestion control, no jump
-/// later.
+/// "Example with Loss detected in the Reconnaissance Phase": congestion control continues as usual,
+/// and there is no jump later.
 #[test]
 fn a_loss_before_the_jump_ends_the_use() {
     for cause in [LossCause::FastRetransmit, LossCause::Timeout] {
@@ -197,8 +199,8 @@ fn a_loss_before_the_jump_ends_the_use() {
     }
 }
 
-/// "Example with Loss detected in the Validating Phase": a window of PipeSize / 2 without growth
-/// until the last unvalidated packet is acknowledged, then ssthresh PipeSize * Beta.
+/// "Example with Loss detected in the Validating Phase": the window is PipeSize / 2 and does not
+/// grow until the last unvalidated packet is acknowledged; then ssthresh is PipeSize * Beta.
 #[test]
 fn a_loss_after_the_jump_leads_to_a_safe_retreat() {
     let mut flow = Flow::new(saved(300));
@@ -215,7 +217,7 @@ fn a_loss_after_the_jump_leads_to_a_safe_retreat() {
     assert_eq!(flow.control.phase(), Phase::SafeRetreat);
     assert_eq!(flow.packets(), (35, 70));
     assert!(flow.control.is_refuted());
-    // A window that is restored by an undo does not count either.
+    // An undo must not restore a larger window either.
     flow.control.on_undo(200_000.0, 200_000);
     assert_eq!(flow.packets().0, 35);
     for acked in 1..98 {
@@ -248,7 +250,7 @@ fn marks_and_changed_paths_lead_to_a_retreat_too() {
     assert_eq!(flow.control.phase(), Phase::SafeRetreat);
 }
 
-/// A timeout ends the use and deletes the saved set.
+/// A timeout ends the use, and the saved set is deleted.
 #[test]
 fn a_timeout_after_the_jump_ends_the_use() {
     let mut flow = Flow::new(saved(300));
@@ -261,7 +263,8 @@ fn a_timeout_after_the_jump_ends_the_use() {
     assert!(flow.control.is_refuted());
 }
 
-/// The bounds of the RTT are exclusive below, and ten times the saved one is still accepted.
+/// The lower bound of the RTT is exclusive, and an RTT of ten times the saved RTT is still
+/// accepted.
 #[test]
 fn the_round_trip_confirms_the_path() {
     for (rtt, jumps) in [
@@ -298,7 +301,8 @@ fn expired_sets_and_small_jumps_are_not_used() {
     assert_eq!(flow.packets().0, 30);
 }
 
-/// All unvalidated packets are paced over the current RTT; afterwards the inner controller decides.
+/// Until all unvalidated packets are sent, packets are paced over the current RTT; afterwards the
+/// inner controller decides.
 #[test]
 fn the_jump_is_paced() {
     let mut flow = Flow::new(saved(300));
@@ -310,8 +314,8 @@ fn the_jump_is_paced() {
     assert_eq!(flow.control.pacing_rate(), None);
 }
 
-/// Observation: bytes delivered in the minimum RTT; a rate-limited round can only raise it, and
-/// less than four initial windows are not saved.
+/// Observation: the bytes delivered in the minimum RTT. A rate-limited round can only raise the
+/// value, and a value of less than four initial windows is not saved.
 #[test]
 fn the_capacity_is_observed() {
     let mut control = CarefulResume::new(reno(), SEGMENT, ResumeParameters::default());
@@ -344,7 +348,7 @@ fn a_set_has_one_user_at_a_time() {
     store.save(1, saved(300));
     assert_eq!(store.take(0, &1), Some(saved(300)));
     assert_eq!(store.take(0, &1), None, "another flow uses it");
-    // The flow saves its measurements while it runs: the set remains reserved for it.
+    // The flow saves its observations while it runs, and the set remains reserved for it.
     store.save(1, saved(200));
     assert_eq!(store.take(0, &1), None);
     store.release(&1, false);
@@ -368,7 +372,7 @@ fn a_set_has_one_user_at_a_time() {
     assert_eq!(keys, [1, 3], "the first to expire makes way");
 }
 
-/// SplitMix64; only the upper half is used.
+/// SplitMix64 generator, of which only the upper half is used.
 struct Random(u64);
 
 impl Random {
@@ -381,8 +385,9 @@ impl Random {
     }
 }
 
-/// Random losses, marks, round-trip times and pauses: the jump is never above half of the saved
-/// window, unvalidated packets are always paced, and a retreat never increases the window.
+/// Under random losses, marks, round-trip times and pauses, the window never jumps above half of
+/// the saved window, unvalidated packets are always paced, and a retreat never increases the
+/// window.
 #[test]
 fn invariants_hold_under_random_events() {
     for seed in 0..2000 {

@@ -2,7 +2,7 @@ use super::*;
 use crate::coupled_paths::CoupledPath;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
-/// Units of 1468 bytes.
+/// A controller with units of 1468 bytes.
 fn controller(cwnd: f64, ssthresh: f64) -> CmtRp<SctpNewReno> {
     let mut base = SctpNewReno::new(SctpParameters::default());
     base.set_cwnd(cwnd);
@@ -30,7 +30,7 @@ fn ack(bytes: u64, flight: u64) -> AckSample {
     }
 }
 
-/// Three quarters of the sum of ssthresh: 1468 x 3/4 = 1101.
+/// The path has three quarters of the sum of ssthresh, so it grows by 1468 x 3/4 = 1101.
 #[test]
 fn it_grows_by_its_share_of_the_thresholds() {
     let mut slow_start = controller(15_000.0, 30_000.0);
@@ -52,7 +52,8 @@ fn a_loss_takes_half_of_all_windows_from_the_path_that_lost() {
     large.on_coupled_paths(&all);
     large.on_loss(0, LossCause::FastRetransmit, 0);
     assert_eq!((large.cwnd(), large.ssthresh()), (8_000, 8_000));
-    // The result would be negative: it is a quarter of four units instead, which is one.
+    // The result of the formula would be negative, so the minimum applies: a quarter of four units,
+    // which is one unit.
     let mut small = controller(4_000.0, 10_000.0);
     small.on_coupled_paths(&all);
     small.on_loss(0, LossCause::FastRetransmit, 0);

@@ -1,4 +1,4 @@
-//! Windows computed by hand from RFC 9438, in segments of 1000 bytes.
+//! Tests with windows computed by hand from RFC 9438, in segments of 1000 bytes.
 
 use super::*;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
@@ -32,7 +32,8 @@ fn ack(now: Nanos, bytes: u64, cwnd: u64) -> AckSample {
     }
 }
 
-/// Runs `round_counter` rounds, acknowledged segment by segment; returns the window in segments.
+/// Runs `rounds` rounds, in which each segment is acknowledged separately. Returns the window in
+/// segments.
 fn run(control: &mut Control, rounds: u64, rtt: Nanos) -> f64 {
     for round in 1..=rounds {
         let window = control.cwnd();
@@ -67,7 +68,8 @@ fn a_loss_leaves_seven_tenths() {
     let mut it = control(100_000, 50_000);
     it.on_loss(0, LossCause::FastRetransmit, 100_000);
     assert_eq!((it.cwnd(), it.ssthresh()), (70_000, 70_000));
-    // A loss before the window was back at 100: the plateau is 70 x 0.85 (fast convergence).
+    // If a loss occurs before the window is back at 100, the plateau is 70 x 0.85 (fast
+    // convergence).
     it.on_loss(0, LossCause::FastRetransmit, 70_000);
     assert_eq!((it.cwnd(), it.plateau), (49_000, Some(59.5)));
     it.on_loss(0, LossCause::Timeout, 49_000);
@@ -83,8 +85,9 @@ fn a_loss_reduces_the_flight_but_leaves_two_segments() {
     assert_eq!(it.cwnd(), 2000);
 }
 
-/// From 700 with a plateau of 1000: K = cbrt(300 / 0.4) = 9.0856 s. Reno's window would grow by 70
-/// segments in 13 s. The window aims at W(t + RTT), and lags by less than two round trips.
+/// From 700 segments with a plateau of 1000, K = cbrt(300 / 0.4) = 9.0856 s. In 13 s Reno's window
+/// would grow by 70 segments. The target is W(t + RTT), which the window follows with a delay of
+/// less than two round trips.
 #[test]
 fn the_window_follows_the_cubic_function() {
     let mut it = control(1_000_000, 1);
@@ -99,8 +102,8 @@ fn the_window_follows_the_cubic_function() {
     }
 }
 
-/// With 20 segments at 10 ms Reno grows faster: 0.53 segments per round trip up to the old window,
-/// then 1.
+/// With 20 segments at 10 ms Reno grows faster: by 0.53 segments per round trip up to the old
+/// window, and then by 1.
 #[test]
 fn a_small_window_grows_as_renos() {
     let mut it = control(20_000, 1);
@@ -114,7 +117,8 @@ fn a_small_window_grows_as_renos() {
     assert!((after - before - 5.0).abs() < 0.3, "{before} {after}");
 }
 
-/// While the window is not fully used it does not grow and its time does not advance.
+/// While the window is not fully used, it does not grow, and the time of the cubic function does
+/// not advance.
 #[test]
 fn time_without_use_does_not_count() {
     let mut it = control(100_000, 1);
@@ -135,7 +139,8 @@ fn time_without_use_does_not_count() {
     assert_eq!(aged, 100 * MS, "a minute of silence is left out");
 }
 
-/// After a timeout the plateau is the end of slow start, so that growth begins immediately (§4.8).
+/// After a timeout the plateau is the window at the end of slow start, so the window begins to grow
+/// immediately (§4.8).
 #[test]
 fn a_timeout_begins_a_stage_without_a_plateau_above() {
     let mut it = control(100_000, 1);
@@ -152,7 +157,7 @@ fn a_timeout_begins_a_stage_without_a_plateau_above() {
     assert_eq!((epoch.k, epoch.plateau), (0.0, 70.0));
 }
 
-/// The average window with one loss in `1 / p` segments and rounds of 100 ms, compared with RFC
+/// The average window with one loss in `1 / p` segments and rounds of 100 ms should be that of RFC
 /// 9438 Table 1 (C = 0.4).
 #[test]
 fn the_average_window_is_that_of_the_table() {

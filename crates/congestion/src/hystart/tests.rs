@@ -1,4 +1,4 @@
-//! Rounds of nine packets of 1000 bytes, each acknowledged individually.
+//! Tests with rounds of nine packets of 1000 bytes, each of which is acknowledged separately.
 
 use super::*;
 use crate::CongestionControl;
@@ -41,7 +41,7 @@ impl Rig {
         self.hystart.on_sent(1000);
     }
 
-    /// A round with this round-trip time; returns the growth of the window.
+    /// Runs a round with this round-trip time. Returns the growth of the window.
     fn round(&mut self, milliseconds: u64) -> u64 {
         let before = self.base.cwnd();
         (0..9).for_each(|_| self.ack(milliseconds));
@@ -49,14 +49,15 @@ impl Rig {
     }
 }
 
-/// 100 ms / 8 = 12.5 ms: 112 ms are below the threshold, 113 ms above. From the eighth sample on
-/// the growth is a quarter.
+/// The threshold is 100 ms + 100 ms / 8 = 112.5 ms, so 112 ms are below and 113 ms above. From the
+/// eighth sample on the window grows by a quarter of the usual growth.
 #[test]
 fn a_longer_round_begins_conservative_slow_start_and_five_rounds_end_it() {
     let mut rig = Rig::new(100);
     assert_eq!(rig.round(100), 9000);
     assert_eq!(rig.round(112), 9000);
-    // 112 + 14: the eighth sample begins it, and one acknowledgement follows.
+    // 126 ms is above 112 + 14 ms: the eighth sample starts conservative slow start, and one
+    // acknowledgement follows.
     assert_eq!(rig.round(126), 8250);
     assert!(rig.hystart.conservative.is_some());
     for _ in 0..3 {
@@ -85,8 +86,8 @@ fn a_shorter_round_resumes_slow_start() {
     );
 }
 
-/// One eighth of 20 ms is 2.5 ms, but the minimum threshold is 4 ms; one eighth of 400 ms is 50 ms,
-/// but the maximum is 16 ms.
+/// One eighth of 20 ms is 2.5 ms, below the minimum threshold of 4 ms. One eighth of 400 ms is 50
+/// ms, above the maximum of 16 ms.
 #[test]
 fn the_threshold_has_bounds() {
     for (before, quiet, sign) in [(20, 23, 24), (400, 415, 416)] {
@@ -100,7 +101,8 @@ fn the_threshold_has_bounds() {
     }
 }
 
-/// One sample per round trip, as in RFC 6298, is not sufficient: eight samples are needed.
+/// Eight samples per round are required, so the single sample per round trip of RFC 6298 is not
+/// sufficient.
 #[test]
 fn seven_samples_say_nothing() {
     let mut rig = Rig::new(100);

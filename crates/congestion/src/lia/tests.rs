@@ -4,7 +4,7 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 
 const CWND: f64 = 14_680.0;
 
-/// The growth of a path of ten units, in congestion avoidance, during forty of its round trips.
+/// Growth of a path of ten units in congestion avoidance, during forty of its round trips.
 fn growth(coupled: Option<CoupledPaths>) -> u64 {
     let mut base = SctpNewReno::new(SctpParameters::default());
     base.set_cwnd(CWND);
@@ -41,7 +41,7 @@ fn coupled(paths: &[(f64, f64)]) -> CoupledPaths {
 fn two_equal_paths_grow_a_quarter_as_fast_each() {
     let alone = growth(None);
     assert_eq!(alone, 40 * 1468);
-    // RFC 6356 §3 with alpha = 1/2: each path grows by alpha / 2 segments per round trip, at its
+    // By RFC 6356 §3 with alpha = 1/2, each path grows by alpha / 2 segments per round trip at its
     // current window.
     let mut window = CWND;
     for _ in 0..40 {
@@ -60,7 +60,7 @@ fn two_equal_paths_grow_a_quarter_as_fast_each() {
 
 #[test]
 fn alone_it_grows_as_the_protocol_and_never_faster() {
-    // Exact up to one byte, because of rounding.
+    // The result is exact to one byte, because of rounding.
     let alone = growth(Some(coupled(&[(CWND, 0.1)])));
     assert!(growth(None) - alone <= 1, "{alone}");
     assert_eq!(

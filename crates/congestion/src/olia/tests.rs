@@ -5,7 +5,7 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 const UNIT: f64 = 1_468.0;
 const CWND: f64 = 14_680.0;
 
-/// A path with a window, a round-trip time, and bytes between its losses.
+/// A path with the given window, round-trip time, and number of bytes between losses.
 fn member(cwnd: f64, rtt: f64, between_losses: u64) -> CoupledPath {
     CoupledPath {
         cwnd,
@@ -15,7 +15,7 @@ fn member(cwnd: f64, rtt: f64, between_losses: u64) -> CoupledPath {
     }
 }
 
-/// The first member is the controller's own path.
+/// State of several paths, of which the first is the path of the controller.
 fn coupled(members: &[CoupledPath]) -> CoupledPaths {
     CoupledPaths::of(members[0], members.iter().copied())
 }
@@ -28,8 +28,8 @@ fn olia(cwnd: f64) -> Olia<SctpNewReno> {
     Olia::new(base)
 }
 
-/// Growth of a path in congestion avoidance during forty of its round trips, with a constant state
-/// of the paths.
+/// Growth of a path in congestion avoidance during forty of its round trips, while the state of the
+/// paths stays constant.
 fn growth(coupled: Option<CoupledPaths>) -> i64 {
     growth_in(40, coupled)
 }
@@ -60,13 +60,14 @@ fn equal_paths_grow_a_quarter_as_fast_each() {
     assert_eq!(growth(Some(coupled(&[member(CWND, 0.1, 0)]))), alone);
     let both = growth(Some(coupled(&[member(CWND, 0.1, 7), member(CWND, 0.1, 7)])));
     assert!((both - alone / 4).abs() <= 1, "{both}");
-    // The fraction is proportional to the rate: w / rtt of 1 and 4 give a fifth.
+    // The fraction is proportional to the rate: if w / rtt of the paths are 1 and 4, the fraction
+    // of the first is one fifth.
     let slow = growth(Some(coupled(&[member(CWND, 0.4, 7), member(CWND, 0.1, 7)])));
     assert!((slow - alone / 25).abs() <= 1, "{slow}");
 }
 
-/// Two paths with equal round-trip times: the better has 2 units, the worse 6. Fractions are 1/16
-/// and 9/16, alpha is 1/2.
+/// Two paths have equal round-trip times; the better one has a window of 2 units, and the worse one
+/// has 6. The fractions are 1/16 and 9/16, and alpha is 1/2.
 #[test]
 fn the_best_path_gets_what_the_largest_window_gives() {
     let better = member(2.0 * UNIT, 0.1, 200_000);
@@ -78,12 +79,12 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     });
     assert!((up - (1.0 / 16.0 + 0.5)).abs() < 1e-12, "{up}");
     assert!((down - (9.0 / 16.0 - 0.5)).abs() < 1e-12, "{down}");
-    // If the best path has the largest window, no window is moved.
+    // If the best path already has the largest window, no window is moved.
     let best = member(6.0 * UNIT, 0.1, 200_000);
     let other = member(2.0 * UNIT, 0.1, 100_000);
     assert_eq!(coupled(&[best, other]).collected, 0);
-    // Bytes between losses are weighted by the square of the round-trip time: at twice the time a
-    // path needs four times as many.
+    // The number of bytes between losses is divided by the square of the round-trip time: a path
+    // with twice the time needs four times as many bytes.
     let far = member(2.0 * UNIT, 0.2, 300_000);
     assert_eq!(coupled(&[far, worse]).collected, 0);
     assert_eq!(
@@ -92,14 +93,14 @@ fn the_best_path_gets_what_the_largest_window_gives() {
     );
 }
 
-/// A fraction of 1/4 minus 1/2: the window shrinks by a quarter of a unit per round trip, but not
-/// below one unit.
+/// The growth is a fraction of 1/4 minus 1/2: the window shrinks by a quarter of a unit per round
+/// trip, but not below one unit.
 #[test]
 fn the_largest_window_shrinks_to_no_less_than_a_unit() {
     let own = member(CWND, 0.1, 1_000);
     let best = member(CWND - 1.0, 0.1, 500_000);
     let coupled = coupled(&[own, best]);
-    // Rounded down to bytes each time.
+    // The result is rounded down to whole bytes in each step.
     let shrunk = growth_in(10, Some(coupled));
     assert!((-3_690..=-3_670).contains(&shrunk), "{shrunk}");
     let mut least = olia(UNIT + 100.0);

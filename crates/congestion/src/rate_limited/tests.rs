@@ -1,5 +1,5 @@
-//! The example of draft-ietf-ccwg-ratelimited-increase (An Example Using cwnd Represented in
-//! Bytes), and the rules at a reduction and in congestion avoidance.
+//! Tests of the example of draft-ietf-ccwg-ratelimited-increase (An Example Using cwnd Represented
+//! in Bytes), and of the rules at a reduction and in congestion avoidance.
 
 use super::*;
 use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
@@ -28,8 +28,8 @@ impl Sender {
         }
     }
 
-    /// Sends `packets` and processes their acknowledgements; returns the window after each of
-    /// these.
+    /// Sends `packets` packets and processes their acknowledgements. Returns the window after each
+    /// acknowledgement.
     fn round(&mut self, packets: u64) -> Vec<u64> {
         for _ in 0..packets {
             self.flight += 1000;
@@ -65,8 +65,8 @@ fn the_example_of_the_draft() {
     assert_eq!(sender.round(20), fourth);
 }
 
-/// After a loss maxFS is computed from the next flight on: with 3,000 bytes in flight a window of
-/// 5,000 bytes does not grow in congestion avoidance, with 5,000 bytes it grows by one segment.
+/// After a loss, maxFS is computed from the next flight on. In congestion avoidance a window of
+/// 5,000 bytes does not grow with 3,000 bytes in flight, and grows by one segment with 5,000 bytes.
 #[test]
 fn a_reduction_resets_the_largest_flight() {
     let mut sender = Sender::new();

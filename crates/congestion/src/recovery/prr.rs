@@ -1,23 +1,23 @@
 //! Proportional rate reduction (RFC 6937): in fast recovery the sender sends in proportion to the
-//! delivered data, by the ratio of the reduced window to the bytes in flight.
+//! delivered data. The ratio is that of the reduced window to the bytes in flight.
 //!
-//! Without it a sender whose window was halved is silent until half of the data in flight has left
-//! the network, or many losses release one large burst.
+//! Without it, a sender whose window was halved sends nothing until half of the data in flight has
+//! left the network; or, after many losses, it sends one large burst.
 
-/// State of a recovery. If less is in flight than the reduced window permits, the bound is that of
-/// slow start (PRR-SSRB, RFC 6937 §3.1).
+/// State of one recovery. If fewer bytes are in flight than the reduced window permits, growth is
+/// bounded as in slow start (PRR-SSRB, RFC 6937 §3.1).
 ///
 /// All numbers are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
-    /// Bytes in flight at the beginning of the recovery (RecoverFS), at least 1.
+    /// Bytes in flight at the start of the recovery (RecoverFS), at least 1.
     at_start: u64,
     delivered: u64,
     out: u64,
 }
 
 impl Prr {
-    /// A recovery begins with `flight` bytes in flight.
+    /// Starts a recovery with `flight` bytes in flight.
     pub fn new(flight: u64) -> Self {
         Self {
             at_start: flight.max(1),
@@ -26,9 +26,9 @@ impl Prr {
         }
     }
 
-    /// An acknowledgement reports that `delivered` more bytes have arrived, while `pipe` is in
-    /// flight and the window is reduced to `target`. Returns the number of bytes that may be sent
-    /// (sndcnt), in segments of `segment` bytes.
+    /// Processes an acknowledgement that reports `delivered` more bytes as received, while `pipe`
+    /// bytes are in flight and the reduced window is `target`. Returns the number of bytes that may
+    /// be sent (sndcnt), which allows for segments of `segment` bytes.
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, target: u64, segment: u64) -> u64 {
         self.delivered += delivered;
         if pipe > target {
@@ -40,7 +40,7 @@ impl Prr {
         limit.min(target - pipe)
     }
 
-    /// `bytes` were sent, including retransmissions.
+    /// Records that `bytes` bytes were sent, including retransmissions.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
@@ -50,8 +50,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// The example of RFC 6937 §4: 20 segments in flight, the first lost, and a window that is
-    /// reduced to 10 (Reno): one segment for every second acknowledgement.
+    /// Example of RFC 6937 §4: of 20 segments in flight the first is lost, and the window is
+    /// reduced to 10 (Reno), so one segment is sent for every second acknowledgement.
     #[test]
     fn half_of_what_arrives_goes() {
         let mut prr = Prr::new(20);
@@ -64,16 +64,17 @@ mod tests {
             pipe += due;
             sent.push(due);
         }
-        // ceil(delivered / 2) - out: a segment at each odd acknowledgement, until the bytes in
-        // flight equal the window.
+        // By ceil(delivered / 2) - out, a segment is sent at each odd acknowledgement, until the
+        // bytes in flight equal the window.
         assert_eq!(sent[..8], [1, 0, 1, 0, 1, 0, 1, 0]);
         assert_eq!(pipe, 10);
         // At the end of the recovery the bytes in flight equal the window.
         assert_eq!(sent.iter().sum::<u64>(), 10);
     }
 
-    /// The second example of RFC 6937 §4: of 20 in flight 15 are lost at once, and the window is
-    /// reduced to 10: the bytes in flight grow as in slow start, two segments per acknowledgement.
+    /// Second example of RFC 6937 §4: of 20 segments in flight 15 are lost, and the window is
+    /// reduced to 10. The bytes in flight grow as in slow start, by two segments per
+    /// acknowledgement.
     #[test]
     fn many_losses_are_recovered_from_as_in_slow_start() {
         let mut prr = Prr::new(20);

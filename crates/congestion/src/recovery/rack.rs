@@ -1,58 +1,59 @@
 //! RACK (RFC 8985 §6): data is lost if data that was sent sufficiently later has been delivered.
 //!
-//! Losses are detected by time and not by a count of duplicate acknowledgements. The loss of a
-//! retransmission is therefore detected like any other, and reordered data is given some time to
-//! arrive. The sender keeps the data in flight in transmission order, and calls [`Rack::judge`] for
-//! each.
+//! Losses are detected by time, and not by the number of duplicate acknowledgements. The loss of a
+//! retransmission is therefore detected like any other loss, and reordered data has some time to
+//! arrive. The sender keeps the data in flight in the order of transmission, and calls
+//! [`Rack::judge`] for each segment.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
 use super::windowed_min::WindowedMin;
 
-/// Number of segments reported above a gap from which on the reordering window is 0, until
+/// Number of segments reported above a gap from which on the reordering window is 0, as long as no
 /// reordering was seen (DupThresh).
 pub const DUPLICATE_THRESHOLD: u32 = 3;
 /// Number of recoveries after which a widened window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
-/// Minimum time for which a minimum round-trip time is valid.
+/// Minimum time for which a minimum round-trip time is valid, nanoseconds.
 const MIN_RTT_SPAN: Nanos = 300 * SECOND;
 
-/// One transmission of a chunk or segment. Ordered by transmission time (RACK_sent_after).
+/// One transmission of a chunk or segment. Transmissions are ordered by time (RACK_sent_after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transmission {
-    /// Transmission time.
+    /// Transmission time, nanoseconds.
     pub sent_at: Nanos,
-    /// A number that orders transmissions of the same time: the higher counts as sent later.
+    /// Number that orders transmissions at the same time: the one with the higher number counts as
+    /// sent later.
     pub number: u64,
 }
 
-/// The decision about data in flight.
+/// Decision about data that is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RackDecision {
-    /// No data sent later has been delivered: unknown.
+    /// It is unknown whether the data is lost, because no data sent later has been delivered.
     Unknown,
-    /// Lost unless it is delivered by this time.
+    /// The data is lost unless it is delivered by this time, nanoseconds.
     LostAt(Nanos),
-    /// Lost.
+    /// The data is lost.
     Lost,
 }
 
 /// State of RACK for one path.
 #[derive(Clone, Debug)]
 pub struct Rack {
-    /// The latest transmission among the delivered data (RACK.xmit_ts, RACK.end_seq), and its
+    /// Latest transmission among the delivered data (RACK.xmit_ts, RACK.end_seq), and its
     /// round-trip time (RACK.rtt).
     newest: Option<Transmission>,
     rtt: Nanos,
     least_rtt: WindowedMin,
-    /// The highest delivered number (RACK.fack).
+    /// Highest delivered number (RACK.fack).
     highest: u64,
     reordered: bool,
-    /// RACK.reo_wnd_mult, and the remaining recoveries for which it is valid.
+    /// RACK.reo_wnd_mult, and the number of further recoveries for which it is valid.
     multiplier: u32,
     persistence: u32,
-    /// The number that ends the round in which a duplicate was reported (RACK.dsack_round).
+    /// Number that ends the round in which a duplicate was reported (RACK.dsack_round).
     round: Option<u64>,
 }
 
@@ -72,12 +73,13 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// `sent` was delivered according to an acknowledgement at `now`, which is the first to report
-    /// it; `again`: it was a retransmission (steps 1 to 3).
+    /// Records that `sent` was delivered; the acknowledgement that arrived at `now` is the first to
+    /// report it (steps 1 to 3). `again`: it was a retransmission.
     pub fn on_delivered(&mut self, now: Nanos, sent: Transmission, again: bool) {
         let rtt = now.saturating_sub(sent.sent_at);
         if again {
-            // Faster than any round trip: the acknowledgement is for an earlier transmission.
+            // The time is shorter than any round trip, so the acknowledgement is for an earlier
+            // transmission.
             if self.least_rtt.least().is_none_or(|least| rtt < least) {
                 return;
             }
@@ -92,9 +94,9 @@ impl Rack {
         }
     }
 
-    /// The receiver reports a duplicate, at a time when everything below `acknowledged` is
-    /// acknowledged and `next` is the number of the next new data: the retransmission was spurious.
-    /// Widens the window once per round (step 4).
+    /// Records that the receiver reports a duplicate, so that a retransmission was spurious. All
+    /// data below `acknowledged` is acknowledged, and `next` is the number of the next new data.
+    /// The reordering window is widened at most once per round (step 4).
     pub fn on_duplicate(&mut self, acknowledged: u64, next: u64) {
         if self.round.is_none_or(|round| acknowledged >= round) {
             self.round = Some(next);
@@ -103,13 +105,14 @@ impl Rack {
         }
     }
 
-    /// A timeout was spurious: data sent before it is still on its way, even if data sent later was
-    /// delivered. The state of the data in flight is unknown until more of it is delivered.
+    /// Records that a timeout was spurious: data that was sent before the timeout is still in
+    /// flight, even if data sent later was delivered. The state of the data in flight is unknown
+    /// until more of it is delivered.
     pub fn on_spurious_timeout(&mut self) {
         self.newest = None;
     }
 
-    /// A recovery, fast or after a timeout, has ended.
+    /// Records the end of a recovery, either a fast recovery or one after a timeout.
     pub fn on_recovery_end(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);
         if self.persistence == 0 {
@@ -117,8 +120,9 @@ impl Rack {
         }
     }
 
-    /// The reordering window (step 4): how much later than data sent after it a segment may arrive.
-    /// `reported` segments were reported above the cumulative point.
+    /// Reordering window (step 4), nanoseconds: time by which a segment may arrive later than data
+    /// that was sent after it. `reported` is the number of segments reported above the cumulative
+    /// acknowledgement.
     pub fn window(&self, recovering: bool, reported: u32, srtt: Option<Nanos>) -> Nanos {
         if !self.reordered && (recovering || reported >= DUPLICATE_THRESHOLD) {
             return 0;
@@ -128,7 +132,7 @@ impl Rack {
         window.min(srtt.unwrap_or(window))
     }
 
-    /// Decides about data in flight since `sent`, with a reordering window (step 5).
+    /// Decides about data that was sent at `sent`, with the given reordering window (step 5).
     pub fn judge(&self, now: Nanos, sent: Transmission, window: Nanos) -> RackDecision {
         match self.newest {
             Some(newest) if sent < newest => {
@@ -143,13 +147,13 @@ impl Rack {
         }
     }
 
-    /// The time at which data sent at `sent_at` is overdue, independent of deliveries: such data is
+    /// Time at which data sent at `sent_at` is overdue, whatever has been delivered. Such data is
     /// lost at a retransmission timeout (§6.3).
     pub fn overdue_at(&self, sent_at: Nanos, window: Nanos) -> Nanos {
         sent_at.saturating_add(self.rtt).saturating_add(window)
     }
 
-    /// Whether data was delivered out of order.
+    /// Whether any data was delivered out of order.
     pub fn has_seen_reordering(&self) -> bool {
         self.reordered
     }
@@ -160,8 +164,8 @@ mod tests {
     use super::*;
     use anabranch_transport::time::MILLISECOND as MS;
 
-    /// A retransmission is delivered before the original data, which is therefore not lost. After a
-    /// further delivery of original data RACK works as usual.
+    /// A retransmission is delivered before the original data, which is therefore not considered
+    /// lost. After more of the original data is delivered, RACK works as usual.
     #[test]
     fn after_a_spurious_timeout_what_went_again_reports_nothing() {
         let sent = |at: u64, number| Transmission {
@@ -186,7 +190,8 @@ mod tests {
         }
     }
 
-    /// Four segments 1 ms apart, round trip 100 ms; segment 1 is not delivered.
+    /// Four segments are sent 1 ms apart, with a round trip of 100 ms, and segment 1 is not
+    /// delivered.
     #[test]
     fn a_segment_sent_before_a_delivered_one_is_lost_after_a_quarter_of_the_rtt() {
         let mut rack = Rack::default();
@@ -196,7 +201,7 @@ mod tests {
         rack.on_delivered(102 * MS, sent(2, 2), false);
         let window = rack.window(false, 1, Some(100 * MS));
         assert_eq!(window, 25 * MS);
-        // 1 + 100 + 25.
+        // The time is 1 ms + 100 ms + a quarter of 100 ms.
         assert_eq!(
             rack.judge(102 * MS, sent(1, 1), window),
             RackDecision::LostAt(126 * MS)
@@ -206,7 +211,7 @@ mod tests {
             rack.judge(200 * MS, sent(3, 3), window),
             RackDecision::Unknown
         );
-        // With three segments reported, or in a recovery, the window is 0.
+        // If three segments are reported, or in a recovery, the window is 0.
         assert_eq!(rack.window(false, 3, Some(100 * MS)), 0);
         assert_eq!(rack.window(true, 0, Some(100 * MS)), 0);
         assert_eq!(rack.judge(102 * MS, sent(1, 1), 0), RackDecision::Lost);
@@ -224,8 +229,8 @@ mod tests {
     fn a_retransmission_that_is_answered_too_soon_says_nothing() {
         let mut rack = Rack::default();
         rack.on_delivered(100 * MS, sent(0, 0), false);
-        // Retransmitted at 110 ms, acknowledged at 120 ms: the acknowledgement is for the first
-        // transmission.
+        // The segment was retransmitted at 110 ms and acknowledged at 120 ms, so the
+        // acknowledgement is for the first transmission.
         rack.on_delivered(120 * MS, sent(110, 1), true);
         assert_eq!(rack.judge(120 * MS, sent(105, 2), 0), RackDecision::Unknown);
         rack.on_delivered(215 * MS, sent(112, 1), true);

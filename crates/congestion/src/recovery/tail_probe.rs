@@ -1,29 +1,30 @@
-//! Tail loss probe (RFC 8985 §7): the loss of the last segments triggers no acknowledgement, so the
-//! sender sends a probe that does.
+//! Tail loss probe (RFC 8985 §7): if the last segments are lost, no acknowledgement arrives, so the
+//! sender sends a probe that triggers one.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
-/// A probe that was sent and is not yet acknowledged.
+/// A probe that is not yet acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
-    /// One above the highest number sent by then (TLP.end_seq).
+    /// Highest number sent before or with the probe, plus one (TLP.end_seq).
     end: u64,
-    /// The probe is a retransmission of the last data (TLP.is_retrans), and not new data.
+    /// Whether the probe is a retransmission of the last data (TLP.is_retrans), and not new data.
     again: bool,
 }
 
-/// The probe timer of one path, and the probe.
+/// Probe timer of one path, and the probe in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailProbe {
     deadline: Option<Nanos>,
     probe: Option<Probe>,
-    /// No round-trip time was measured since the last probe.
+    /// Whether no round-trip time was measured since the last probe.
     unmeasured: bool,
 }
 
-/// The time from the last transmission or acknowledgement to a probe (TLP_calc_PTO). `alone`: one
-/// segment is in flight, whose acknowledgement the peer may delay by `most_delay`.
+/// Time from the last transmission or acknowledgement to a probe (TLP_calc_PTO), nanoseconds.
+/// `alone`: only one segment is in flight, whose acknowledgement the peer may delay by up to
+/// `most_delay`.
 pub fn timeout(srtt: Option<Nanos>, alone: bool, most_delay: Nanos) -> Nanos {
     match srtt {
         Some(srtt) if alone => srtt.saturating_mul(2).saturating_add(most_delay),
@@ -33,8 +34,8 @@ pub fn timeout(srtt: Option<Nanos>, alone: bool, most_delay: Nanos) -> Nanos {
 }
 
 impl TailProbe {
-    /// Sets the timer to `after` from now, but not later than the retransmission timer, which
-    /// expires at `expiry`.
+    /// Sets the timer to `now + after`, but at the latest to `expiry`, at which the retransmission
+    /// timer expires.
     pub fn arm(&mut self, now: Nanos, after: Nanos, expiry: Nanos) {
         self.deadline = Some(now.saturating_add(after).min(expiry));
     }
@@ -44,12 +45,12 @@ impl TailProbe {
         self.deadline = None;
     }
 
-    /// The time at which the timer expires.
+    /// Time at which the timer expires; `None` if it is stopped.
     pub fn deadline(&self) -> Option<Nanos> {
         self.deadline
     }
 
-    /// Whether the timer has expired; in that case it is stopped.
+    /// Whether the timer has expired; if so, it is stopped.
     pub fn take_due(&mut self, now: Nanos) -> bool {
         let due = self.deadline.is_some_and(|at| at <= now);
         if due {
@@ -58,33 +59,34 @@ impl TailProbe {
         due
     }
 
-    /// Whether a probe may be sent: no other is in flight, and a round-trip time was measured since
-    /// the last one.
+    /// Whether a probe may be sent: no other probe is in flight, and a round-trip time was measured
+    /// since the last probe.
     pub fn may_go(&self) -> bool {
         self.probe.is_none() && !self.unmeasured
     }
 
-    /// A probe was sent; `end` is one above the highest number sent by then.
+    /// Records that a probe was sent; `end` is the highest number sent so far plus one.
     pub fn on_sent(&mut self, end: u64, again: bool) {
         self.probe = Some(Probe { end, again });
         self.unmeasured = true;
     }
 
-    /// Whether the probe in flight is a retransmission of this number, the last that was sent.
+    /// Whether the probe in flight is a retransmission of this number, which is the last that was
+    /// sent.
     pub fn is_probe(&self, number: u64) -> bool {
         self.probe
             .is_some_and(|probe| probe.again && probe.end == number + 1)
     }
 
-    /// A round-trip time was measured.
+    /// Records that a round-trip time was measured.
     pub fn on_measured(&mut self) {
         self.unmeasured = false;
     }
 
-    /// Everything below `acknowledged` is acknowledged (TLP_process_ack). `repeated`: the receiver
-    /// reports the retransmitted data as a duplicate; `bare`: the acknowledgement contains no new
-    /// information. Returns whether the probe has repaired a loss, in which case the window should
-    /// be reduced.
+    /// Records that all data below `acknowledged` is acknowledged (TLP_process_ack). `repeated`:
+    /// the receiver reports the retransmitted data as a duplicate; `bare`: the acknowledgement has
+    /// no new information. Returns whether the probe has repaired a loss, in which case the window
+    /// should be reduced.
     pub fn on_ack(&mut self, acknowledged: u64, repeated: bool, bare: bool) -> bool {
         let Some(probe) = self.probe.filter(|probe| acknowledged >= probe.end) else {
             return false;
@@ -96,7 +98,7 @@ impl TailProbe {
         repaired
     }
 
-    /// A retransmission timeout: the probe is cancelled.
+    /// Cancels the probe, because of a retransmission timeout.
     pub fn on_timeout(&mut self) {
         *self = Self::default();
     }
@@ -140,14 +142,15 @@ mod tests {
             tail.on_measured();
             tail
         };
-        // The receiver received both.
+        // The receiver has received both the original data and the probe.
         let mut tail = probed();
         assert!(!tail.on_ack(8, true, true) && tail.may_go());
-        // There is one acknowledgement for each segment, so no segment was lost.
+        // There is one acknowledgement for each of the two segments, so none was lost.
         let mut tail = probed();
         assert!(!tail.on_ack(8, false, false) && !tail.may_go());
         assert!(!tail.on_ack(8, false, true) && tail.may_go());
-        // Later data is acknowledged, and no duplicate was reported.
+        // Later data is acknowledged, and no duplicate was reported, so the probe has repaired a
+        // loss.
         let mut tail = probed();
         assert!(!tail.on_ack(8, false, false));
         assert!(tail.on_ack(9, false, false) && tail.may_go());

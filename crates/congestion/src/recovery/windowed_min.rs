@@ -1,8 +1,8 @@
-//! Windowed minimum filter.
+//! Minimum filter over a time window.
 
 use anabranch_transport::Nanos;
 
-/// The minimum over the last one to two spans.
+/// Minimum of the measurements in the last one to two spans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowedMin {
     span: Nanos,
@@ -12,7 +12,7 @@ pub(crate) struct WindowedMin {
 }
 
 impl WindowedMin {
-    /// A filter without a measurement.
+    /// Creates a filter without measurements.
     pub const fn new(span: Nanos) -> Self {
         Self {
             span,
@@ -22,7 +22,7 @@ impl WindowedMin {
         }
     }
 
-    /// `value` was measured at `now`.
+    /// Adds the measurement `value` at `now`.
     pub fn measure(&mut self, now: Nanos, value: Nanos) {
         let age = now.saturating_sub(self.since);
         if age >= self.span {
@@ -36,7 +36,7 @@ impl WindowedMin {
         self.current = self.current.min(value);
     }
 
-    /// The minimum, if there is a measurement.
+    /// Minimum of the measurements; `None` if there are none.
     pub fn least(&self) -> Option<Nanos> {
         let least = self.current.min(self.before);
         (least != Nanos::MAX).then_some(least)

@@ -1,4 +1,4 @@
-//! The receiver's measurements as an estimator: RSCTP's estimate, with the interface of the
+//! Estimator for the receiver's measurements: the estimate of RSCTP with the interface of the
 //! sender's estimators.
 
 use anabranch_transport::Nanos;
@@ -6,7 +6,8 @@ use anabranch_transport::Nanos;
 use crate::estimator::PathEstimator;
 use crate::{AckSample, Feedback};
 
-/// The receiver's reports on one path: the last bandwidth, and the loss rate, optionally smoothed.
+/// Reports of the receiver about one path: the last bandwidth, and the loss rate, which may be
+/// smoothed.
 #[derive(Clone, Debug)]
 pub struct ReceiverEstimate {
     loss_gain: f64,
@@ -15,8 +16,9 @@ pub struct ReceiverEstimate {
 }
 
 impl ReceiverEstimate {
-    /// An estimate before the first report. `loss_gain`, above 0 and at most 1, is the weight of a
-    /// new loss rate in the estimate; 1 uses each report unsmoothed, as in the paper.
+    /// Creates an estimator without reports. `loss_gain`, above 0 and at most 1, is the weight of a
+    /// new loss rate in the estimate. With 1 each report is used without smoothing, as in the
+    /// paper.
     pub fn new(loss_gain: f64) -> Self {
         Self {
             loss_gain,
@@ -30,8 +32,8 @@ impl ReceiverEstimate {
         self.loss_rate
     }
 
-    /// Forgets the losses, because losses before the path became active do not describe its current
-    /// state.
+    /// Forgets the loss rate, because losses before the path became active do not describe its
+    /// current state.
     pub fn forget_losses(&mut self) {
         self.loss_rate = None;
     }

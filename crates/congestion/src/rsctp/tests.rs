@@ -3,7 +3,7 @@ use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 const UNIT: u64 = 1_000;
-/// 100 kB/s at 200 ms: the capacity is 20 segments.
+/// At 100 kB/s and 200 ms the path holds 20 segments.
 const BANDWIDTH: f64 = 100_000.0;
 const RTT: Nanos = 200 * MILLISECOND;
 
@@ -58,13 +58,13 @@ fn without_an_estimate_it_is_plain_sctp() {
 
 #[test]
 fn a_wireless_loss_takes_beta_roots_of_the_window_in_segments_or_bytes() {
-    // 16 segments: 16 - 0.2 x 4 = 15.2
+    // In segments: 16 - 0.2 x 4 = 15.2.
     for cause in [LossCause::FastRetransmit, LossCause::Timeout] {
         let mut cc = measured(RsctpParameters::default(), 16);
         cc.on_loss(SECOND, cause, 16_000);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (15_200, 20_000), "{cause:?}");
     }
-    // 16,000 bytes: 16,000 - 0.2 x 126.49 = 15,974.7
+    // In bytes: 16,000 - 0.2 x 126.49 = 15,974.7.
     let mut cc = measured(
         RsctpParameters {
             unit: DecreaseUnit::Bytes,
@@ -160,7 +160,7 @@ fn a_path_without_data_gets_the_window_it_could_fill() {
     );
     cc.on_feedback(SECOND, &report(Some(10.0), false));
     assert_eq!(cc.cwnd(), 3_000, "not less than any new path may send");
-    // An exaggerated report has no more effect than the window that the peer advertises.
+    // An exaggerated report has no more effect than the receive window that the peer advertises.
     for boast in [1e12, f64::MAX, f64::INFINITY] {
         cc.on_feedback(SECOND, &report(Some(boast), false));
         assert_eq!(cc.cwnd(), 1 << 20);
@@ -176,7 +176,7 @@ fn a_path_without_data_gets_the_window_it_could_fill() {
     assert_eq!(off.cwnd(), 3_000);
 }
 
-/// Fig. 3-7: "or Heartbeat Ack loss" occurs only in the branch of wireless losses.
+/// In the paper's figure 3-7, "or Heartbeat Ack loss" occurs only in the branch of wireless losses.
 #[test]
 fn a_lost_heartbeat_shrinks_the_window_only_below_the_estimate() {
     let mut cc = measured(RsctpParameters::default(), 16);

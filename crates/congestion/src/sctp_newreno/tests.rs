@@ -1,8 +1,9 @@
-//! Traces computed by hand.
+//! Tests with traces computed by hand.
 
 use super::*;
 
-/// The GEO paper's segment: 1448 bytes of chunk, initial window 2, ssthresh 64 KiB, floor 2.
+/// Parameters of the GEO paper: chunks of 1448 bytes, an initial window of 2, ssthresh 64 KiB, and
+/// a minimum of 2.
 fn paper() -> SctpNewReno {
     SctpNewReno::new(SctpParameters {
         unit: 1448,
@@ -45,8 +46,8 @@ fn slow_start_grows_by_the_bytes_acknowledged_up_to_one_unit() {
     assert_eq!(cc.cwnd(), 5892);
 }
 
-/// RFC 9260 §7.2.1 with L = 2, and RFC 3465 §2.3: one unit after a timeout, until slow start is
-/// over.
+/// RFC 9260 §7.2.1 with L = 2, and RFC 3465 §2.3: after a timeout the limit is one unit, until slow
+/// start has ended.
 #[test]
 fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     let mut cc = SctpNewReno::new(SctpParameters {
@@ -68,8 +69,8 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
         cc.on_ack(&ack(2 * 1448, 6 * 1448));
         assert_eq!(cc.cwnd(), units * 1448);
     }
-    // Above ssthresh: congestion avoidance. The next loss sets the window to ssthresh, which is
-    // slow start.
+    // Above ssthresh the window is in congestion avoidance. The next loss sets the window to
+    // ssthresh, at which slow start begins.
     cc.on_ack(&ack(1448, 5 * 1448));
     assert_eq!(cc.cwnd(), 5 * 1448);
     cc.on_loss(0, LossCause::FastRetransmit, 5 * 1448);
@@ -78,8 +79,8 @@ fn slow_start_grows_by_as_many_units_as_the_limit_but_one_after_a_timeout() {
     assert_eq!(cc.cwnd(), 6 * 1448);
 }
 
-/// The slow start after a timeout also ends if another algorithm moves the window above ssthresh,
-/// and it also begins if the timeout has no other effect.
+/// The slow start after a timeout also ends if another algorithm sets the window above ssthresh. It
+/// also begins if the timeout has no other effect.
 #[test]
 fn the_limit_after_a_timeout_ends_with_its_slow_start() {
     let mut cc = SctpNewReno::new(SctpParameters {
@@ -121,7 +122,7 @@ fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recover
     assert_eq!(cc.cwnd(), 4344);
 }
 
-/// RFC 9260 §7.2.1 requires only a full window outside of fast recovery.
+/// RFC 9260 §7.2.1 requires only that the window is full outside of fast recovery.
 #[test]
 fn the_cumulative_point_may_stand_still_while_the_window_grows() {
     let mut cc = SctpNewReno::new(SctpParameters::default());
@@ -133,8 +134,8 @@ fn the_cumulative_point_may_stand_still_while_the_window_grows() {
     assert_eq!(cc.cwnd(), 4404 + 1468);
 }
 
-/// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six credits of
-/// 1448 -> 9412.
+/// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six increases of
+/// `partial_bytes_acked` by 1448 -> 9412.
 #[test]
 fn the_paper_s_windows_around_the_loss_of_segment_8() {
     let mut cc = paper();
@@ -221,7 +222,7 @@ fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
     });
     cc.on_idle(0, 2_500, 1_000);
     assert_eq!(cc.cwnd(), 10_000);
-    // RFC 9260 §7.2.1: slow start returns to the previous window.
+    // RFC 9260 §7.2.1: slow start then returns to the previous window.
     assert_eq!(cc.ssthresh(), 40_000);
     cc.on_idle(0, u64::MAX, 1);
     assert_eq!((cc.cwnd(), cc.ssthresh()), (5872, 40_000));

@@ -1,4 +1,4 @@
-//! Windows computed by hand: units of 1000 bytes, round trips of 100 ms.
+//! Tests with windows computed by hand, in units of 1000 bytes, with round trips of 100 ms.
 
 use anabranch_transport::time::MILLISECOND;
 
@@ -49,7 +49,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
     }
 }
 
-/// 8000 bytes in a round trip were acknowledged: 80,000 bytes/s x 100 ms.
+/// A controller for which 8000 bytes were acknowledged in a round trip: 80,000 bytes/s x 100 ms.
 fn seen_8000<Base: WindowControl>(base: Base) -> Westwood<Base> {
     let mut westwood = Westwood::new(base, RateParameters::WESTWOOD_PLUS);
     westwood.on_ack(&ack(0, 1000));

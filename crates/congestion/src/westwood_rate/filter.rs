@@ -3,51 +3,53 @@
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
-/// A filter, which computes an estimate `b_k` from samples `s_k` at times `t_k`; the first sample
-/// is the first estimate.
+/// A filter computes the estimates `b_k` from the samples `s_k` at the times `t_k`; the first
+/// sample is the first estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Filter {
-    /// `b_k = s_k`.
+    /// No filter: `b_k = s_k`.
     None,
-    /// `b_k = keep b_(k-1) + (1 - keep) s_k` (CCR 2004, keep 7/8).
+    /// Exponential average: `b_k = keep b_(k-1) + (1 - keep) s_k` (CCR 2004, keep 7/8).
     Ewma {
         /// Weight of the old estimate, 0 to 1.
         keep: f64,
     },
-    /// The low-pass filter of Mobicom 2001, discretised by the trapezoidal rule for unevenly spaced
+    /// Low-pass filter of Mobicom 2001, discretised by the trapezoidal rule for unevenly spaced
     /// samples: `b_k = ((2 tau / D - 1) b_(k-1) + s_k + s_(k-1)) / (2 tau / D + 1)` with `D = t_k -
     /// t_(k-1)`.
     LowPass {
-        /// `tau`, nanoseconds; 1 / tau is the cut-off frequency.
+        /// `tau`, nanoseconds; the cut-off frequency is 1 / tau.
         tau: Nanos,
-        /// When `tau / virtual_samples` has passed without an acknowledgement, a virtual sample is
-        /// taken, so that `D` stays below `tau / 2` (in the paper: at least 2). 0: none, and an
-        /// idle time does not change the estimate.
+        /// Number of virtual samples per `tau`: when `tau / virtual_samples` has passed without an
+        /// acknowledgement, a virtual sample is taken, so that `D` stays below `tau / 2` (in the
+        /// paper: at least 2). With 0 there are no virtual samples, and an idle time does not
+        /// change the estimate.
         virtual_samples: u32,
     },
-    /// `b_k = a b_(k-1) + (1 - a) s_k` with `a = (2 tau - D) / (2 tau + D)`, `tau = RTT + gain RTT
-    /// (U_max - U_k) / U_max`: stable samples are strongly smoothed, unstable ones little (ABSE).
-    /// The instability is `U_k = steadiness U_(k-1) + (1 - steadiness) |s_k - s_(k-1)|`, and
-    /// `U_max` the maximum of the last `memory` values.
+    /// Adaptive filter (ABSE): `b_k = a b_(k-1) + (1 - a) s_k` with `a = (2 tau - D) / (2 tau +
+    /// D)`, `tau = RTT + gain RTT (U_max - U_k) / U_max`. Stable samples are smoothed strongly, and
+    /// unstable ones only little. The instability is `U_k = steadiness U_(k-1) + (1 -
+    /// steadiness) |s_k - s_(k-1)|`, and `U_max` is the maximum of its last `memory` values.
     Adaptive {
-        /// `N`: 10 in the paper.
+        /// `N`; the paper uses 10.
         gain: f64,
-        /// Weight of the old instability, 0 to 1: 0.6 in the paper.
+        /// Weight of the old instability, 0 to 1; the paper uses 0.6.
         steadiness: f64,
-        /// Number of instability values in the maximum, at most 16: 10 in the paper.
+        /// Number of instability values of which the maximum is taken, at most 16; the paper
+        /// uses 10.
         memory: usize,
     },
 }
 
 impl Filter {
-    /// tau of 500 ms and two virtual samples per tau.
+    /// Filter of Mobicom 2001: tau is 500 ms, with two virtual samples per tau.
     pub const MOBICOM_2001: Self = Filter::LowPass {
         tau: 500 * MILLISECOND,
         virtual_samples: 2,
     };
-    /// A weight of 7/8 for the old estimate.
+    /// Filter of CCR 2004: the weight of the old estimate is 7/8.
     pub const CCR_2004: Self = Filter::Ewma { keep: 0.875 };
-    /// The parameters of Globecom 2002.
+    /// Filter of Globecom 2002.
     pub const ABSE: Self = Filter::Adaptive {
         gain: 10.0,
         steadiness: 0.6,
@@ -55,22 +57,22 @@ impl Filter {
     };
 }
 
-/// After this many consecutive virtual samples the influence of earlier ones is negligible:
-/// (3/5)^64 is 10^-14.
+/// Maximum number of consecutive virtual samples, after which earlier samples have a negligible
+/// influence: (3/5)^64 is 10^-14.
 const MAX_VIRTUAL: u32 = 64;
 /// Capacity of the ring of instability values.
 const MEMORY: usize = 16;
 
-/// The state of a [`Filter`].
+/// State of a [`Filter`].
 #[derive(Clone, Debug)]
 pub(super) struct FilterState {
     filter: Filter,
-    /// Time, sample and estimate of the last step.
+    /// Time, sample and estimate of the last step; `None` before the first.
     last: Option<(Nanos, f64, f64)>,
-    /// Virtual samples since the last real one.
+    /// Number of virtual samples since the last real one.
     idle_samples: u32,
     unsteadiness: f64,
-    /// A ring of the last instability values, and the index of the next.
+    /// Ring of the last instability values, and the index of the next one.
     recent: [f64; MEMORY],
     next: usize,
 }
@@ -91,7 +93,7 @@ impl FilterState {
         self.last.map(|(_, _, estimate)| estimate)
     }
 
-    /// The time of the next virtual sample, if it is due before `until`.
+    /// Time of the next virtual sample, if it is due before `until`.
     pub fn virtual_sample_before(&mut self, until: Nanos) -> Option<Nanos> {
         let Filter::LowPass {
             tau,
@@ -112,12 +114,12 @@ impl FilterState {
         Some(at)
     }
 
-    /// Ends the idle time.
+    /// Ends the idle time, because a real sample follows.
     pub fn heard(&mut self) {
         self.idle_samples = 0;
     }
 
-    /// Processes the sample of time `at`.
+    /// Processes the sample at the time `at`.
     pub fn take(&mut self, at: Nanos, sample: f64, srtt: Option<Nanos>) {
         let Some((before, last_sample, estimate)) = self.last else {
             self.last = Some((at, sample, sample));
@@ -130,8 +132,8 @@ impl FilterState {
             Filter::LowPass { tau, .. } => {
                 let ratio = 2.0 * tau as f64 / span;
                 if ratio < 1.0 {
-                    // The sampling is too coarse for the filter: the samples themselves are the low
-                    // frequencies.
+                    // The samples are too far apart for the filter, so they already contain only
+                    // low frequencies.
                     (sample + last_sample) / 2.0
                 } else {
                     ((ratio - 1.0) * estimate + sample + last_sample) / (ratio + 1.0)
@@ -159,7 +161,7 @@ impl FilterState {
         self.last = Some((at, sample, estimate));
     }
 
-    /// Stores the current instability and returns the maximum of the last `memory` values.
+    /// Stores the current instability. Returns the maximum of the last `memory` values.
     fn worst_unsteadiness(&mut self, memory: usize) -> f64 {
         let memory = memory.clamp(1, MEMORY);
         self.next %= memory;

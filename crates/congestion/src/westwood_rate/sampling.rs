@@ -1,4 +1,4 @@
-//! Sampling methods: rate samples from acknowledgements.
+//! Sampling methods, which compute rate samples from acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -6,53 +6,55 @@ use anabranch_transport::{Nanos, time};
 
 use crate::AckSample;
 
-/// The `T` of [`Sampling::Rate`].
+/// Interval `T` of [`Sampling::Rate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Interval {
-    /// A constant interval, nanoseconds; at least 1.
+    /// Constant interval, nanoseconds; at least 1.
     Fixed(Nanos),
-    /// The interval is this number of smoothed round-trip times. ISCC 2002 does not specify `T`;
-    /// one round trip counts one window.
+    /// Multiple of the smoothed round-trip time. ISCC 2002 does not specify `T`; with one round
+    /// trip, the bytes of one window are counted.
     RoundTrips(f64),
-    /// `T_k = RTT (VE - RE) / VE`, never below `least`, with `VE = flightsize / RTTmin`: the more
-    /// congestion, the longer (ABSE; at least 50 ms). The bytes in flight replace cwnd, because a
-    /// small receive buffer may prevent its full use.
+    /// `T_k = RTT (VE - RE) / VE`, but at least `least`, with `VE = flightsize / RTTmin`. The
+    /// interval is longer with more congestion (ABSE; at least 50 ms). The bytes in flight are used
+    /// in place of cwnd, because a small receive buffer may prevent full use of the window.
     Adaptive {
-        /// The minimum interval, nanoseconds.
+        /// Minimum interval, nanoseconds.
         least: Nanos,
     },
 }
 
-/// The method that takes a sample `s_k` at acknowledgement `k`.
+/// Method that computes a sample `s_k` at acknowledgement `k`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sampling {
-    /// `s_k = (sum of d_j with t_k - T < t_j <= t_k) / T`: the rate achieved (RE, ISCC 2002).
+    /// Achieved rate (RE, ISCC 2002): `s_k = (sum of d_j with t_k - T < t_j <= t_k) / T`.
     Rate {
-        /// `T`.
+        /// Interval `T`.
         interval: Interval,
     },
-    /// `s_k = d_k / (t_k - t_(k-1))`: the rate at which packets leave the bottleneck (BE, Mobicom
-    /// 2001). Bytes acknowledged at an instant that already has a sample count for the next sample.
+    /// Rate at which packets leave the bottleneck (BE, Mobicom 2001): `s_k = d_k / (t_k -
+    /// t_(k-1))`. Bytes acknowledged at an instant that already has a sample are added to the next
+    /// sample.
     Bandwidth,
-    /// `s_k = (bytes acknowledged since the last sample) / (time since it)`, at least a round trip
-    /// after the last sample (Westwood+, CCR 2004).
+    /// Rate per round trip (Westwood+, CCR 2004): `s_k = (bytes acknowledged since the last sample)
+    /// / (time since it)`, at least a round trip after the last sample.
     PerRoundTrip {
-        /// The minimum time between samples, nanoseconds.
+        /// Minimum time between samples, nanoseconds.
         least: Nanos,
     },
 }
 
-/// The state of a [`Sampling`] method: the acknowledgements of at most one interval.
+/// State of a [`Sampling`] method: the acknowledgements of at most one interval.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     sampling: Sampling,
-    /// Acknowledgements of the interval, oldest first, and their sum.
+    /// Acknowledgements in the interval, oldest first, and the sum of their bytes.
     recent: VecDeque<(Nanos, u64)>,
     sum: u64,
-    /// The interval of the last sample.
+    /// Interval of the last sample, nanoseconds.
     interval: Nanos,
     rtt_min: Option<Nanos>,
-    /// Bytes since `since`, for methods that measure between consecutive samples.
+    /// Start time and number of bytes of the current sample, for methods that measure between
+    /// consecutive samples.
     since: Option<Nanos>,
     bytes: u64,
 }
@@ -70,8 +72,8 @@ impl Sampler {
         }
     }
 
-    /// The sample at `ack`, bytes per second, if there is one; `estimate` is the current output of
-    /// the filter.
+    /// Sample at the acknowledgement `ack` in bytes per second, if there is one. `estimate` is the
+    /// current output of the filter.
     pub fn take(&mut self, ack: &AckSample, estimate: Option<f64>) -> Option<f64> {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
@@ -115,7 +117,7 @@ impl Sampler {
         })
     }
 
-    /// Bytes acknowledged in the interval that ends at `now`, divided by its length.
+    /// Number of bytes acknowledged in the interval that ends at `now`, divided by its length.
     fn over_interval(&mut self, now: Nanos) -> f64 {
         while let Some(&(at, bytes)) = self.recent.front() {
             if at.saturating_add(self.interval) > now {
@@ -127,8 +129,8 @@ impl Sampler {
         self.sum as f64 / time::seconds(self.interval)
     }
 
-    /// Bytes acknowledged since the last sample divided by the time since then, if that is at least
-    /// `least`. The first acknowledgement only starts the clock.
+    /// Number of bytes acknowledged since the last sample, divided by the time since then. `None`
+    /// if this time is shorter than `least`. The first acknowledgement only starts the measurement.
     fn over_time_since(&mut self, now: Nanos, least: Nanos) -> Option<f64> {
         let Some(since) = self.since else {
             self.since = Some(now);
@@ -143,7 +145,7 @@ impl Sampler {
         Some(std::mem::take(&mut self.bytes) as f64 / time::seconds(span))
     }
 
-    /// The sample at a time without an acknowledgement.
+    /// Sample at a time without an acknowledgement.
     pub fn idle_sample(&mut self, at: Nanos) -> f64 {
         match self.sampling {
             Sampling::Rate { .. } if self.interval > 0 => self.over_interval(at),

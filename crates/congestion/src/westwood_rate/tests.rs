@@ -1,4 +1,4 @@
-//! Estimates computed by hand.
+//! Tests with estimates computed by hand.
 
 use anabranch_transport::time::MILLISECOND;
 
@@ -39,7 +39,8 @@ fn near(found: Option<f64>, expected: f64) {
     );
 }
 
-/// Half a second apart, T = 1 s: the window contains the acknowledgements after t - T.
+/// Acknowledgements are half a second apart, and T = 1 s: the interval contains the
+/// acknowledgements after t - T.
 #[test]
 fn rate_counts_what_was_acknowledged_in_the_last_interval() {
     let interval = Interval::Fixed(1000 * MILLISECOND);
@@ -75,9 +76,9 @@ fn rate_over_round_trips_needs_a_round_trip_and_ignores_empty_acknowledgements()
     near(rate.rate(), 10_000.0);
 }
 
-/// VE = 10000 bytes / 100 ms = 100,000 bytes/s. First T = srtt = 200 ms: 10,000 / 0.2 = 50,000.
-/// Then T = 200 ms x (100,000 - 50,000) / 100,000 = 100 ms, which excludes the first
-/// acknowledgement, 150 ms ago.
+/// VE = 10000 bytes / 100 ms = 100,000 bytes/s. At first T = srtt = 200 ms, so the rate is 10,000 /
+/// 0.2 = 50,000. Then T = 200 ms x (100,000 - 50,000) / 100,000 = 100 ms, which excludes the first
+/// acknowledgement, because it is 150 ms old.
 #[test]
 fn the_adaptive_interval_shrinks_as_the_rate_nears_the_expected() {
     let sampling = Sampling::Rate {
@@ -90,14 +91,14 @@ fn the_adaptive_interval_shrinks_as_the_rate_nears_the_expected() {
     near(rate.rate(), 50_000.0);
     rate.on_ack(&ack(1150, 20_000, 200));
     near(rate.rate(), 200_000.0);
-    // Now above VE: the minimum interval, 50 ms.
+    // The rate is now above VE, so the minimum interval of 50 ms applies.
     rate.on_ack(&ack(1160, 1_000, 200));
     near(rate.rate(), 21_000.0 / 0.05);
 }
 
-/// BE of Mobicom 2001 with tau = 500 ms and a virtual sample after each 250 ms without an
-/// acknowledgement: (3 x 1000 + 2000 + 1000) / 5 = 1200; idle: (3 x 1200 + 0 + 2000) / 5 = 1120, (3
-/// x 1120) / 5 = 672; then 300 bytes in 750 ms: (3 x 672 + 400) / 5 = 483.2.
+/// BE of Mobicom 2001, with tau = 500 ms and a virtual sample after each 250 ms without an
+/// acknowledgement: (3 x 1000 + 2000 + 1000) / 5 = 1200. In the idle time: (3 x 1200 + 0 + 2000) /
+/// 5 = 1120 and (3 x 1120) / 5 = 672. Then 300 bytes in 750 ms: (3 x 672 + 400) / 5 = 483.2.
 #[test]
 fn bandwidth_passes_the_low_pass_filter_and_silence_pulls_it_down() {
     let mut rate = estimator(Sampling::Bandwidth, Filter::MOBICOM_2001);
@@ -139,7 +140,8 @@ fn a_long_silence_costs_little_and_leaves_nothing() {
     rate.advance(Nanos::MAX);
 }
 
-/// 200 bytes in 500 ms: 400; 600 in the next 500 ms: 7/8 x 400 + 1/8 x 1200 = 500.
+/// 200 bytes in 500 ms are 400 bytes/s; with 600 bytes in the next 500 ms the estimate is 7/8 x
+/// 400 + 1/8 x 1200 = 500.
 #[test]
 fn westwood_plus_takes_a_sample_each_round_trip() {
     let mut rate = WestwoodRate::new(RateParameters::WESTWOOD_PLUS);
@@ -155,8 +157,9 @@ fn westwood_plus_takes_a_sample_each_round_trip() {
     }
 }
 
-/// RTT 100 ms. Samples 1000, 3000, 3000 every 100 ms: U = 800 (the maximum): tau = RTT, a = 1/3:
-/// 2333.3; then U = 480: tau = 0.1 + 10 x 0.1 x 0.4 = 0.5 s, a = 0.9/1.1: 2454.5.
+/// The RTT is 100 ms. The samples are 1000, 3000 and 3000, every 100 ms. At first U = 800, which is
+/// the maximum, so tau = RTT, a = 1/3, and the estimate is 2333.3. Then U = 480, so tau = 0.1 + 10
+/// x 0.1 x 0.4 = 0.5 s, a = 0.9/1.1, and the estimate is 2454.5.
 #[test]
 fn the_adaptive_filter_follows_jumps_and_smooths_calm() {
     let interval = Interval::Fixed(100 * MILLISECOND);
@@ -171,7 +174,8 @@ fn the_adaptive_filter_follows_jumps_and_smooths_calm() {
     }
 }
 
-/// A constant flow of 50,000 bytes/s: every preset estimates it within 2 % after ten seconds.
+/// For a constant flow of 50,000 bytes/s, the estimate of every preset should be correct within 2 %
+/// after ten seconds.
 #[test]
 fn every_preset_finds_a_steady_rate() {
     for (parameters, about) in PRESETS {
