@@ -1,4 +1,5 @@
-//! Configuration of a connection.
+//! Configuration of one end of a connection: settings with their ranges, and the checks of their
+//! combinations.
 
 use anabranch_congestion::careful_resume::ResumeParameters;
 use anabranch_congestion::parameters::AlgorithmParameters;
@@ -21,47 +22,51 @@ const MAX_WINDOW: u64 = 1 << 30;
 const MAX_UNSCALED: u64 = 1 << 16;
 
 settings_with_bbr! {
-    /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
+    /// Configuration of one end. Every switch of [`Config::profile`] is a setting as well.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// Congestion control algorithm. A program can add its own.
+        /// Congestion control algorithm. A program can register further algorithms.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
-        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes
-        /// / (factor x cwnd / SRTT)`, unless the algorithm computes a rate itself. The factor
-        /// should be above 1, because otherwise the window is never filled; RFC 9002 suggests 1.25.
-        /// Off: packets are sent as soon as the window permits.
+        /// Spreads the packets over the round-trip time: after `bytes` have been sent, the next
+        /// packet follows after `bytes / (factor x cwnd / SRTT)`, unless the algorithm computes a
+        /// rate itself. The factor should be above 1, because the window is otherwise never filled;
+        /// RFC 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7",
             not with congestion in paces_itself;
-        /// With `pacing`, or an algorithm that computes a rate: bytes that may be sent at once
-        /// after a pause. 0: no burst; all packets are spaced. RFC 9002 allows an initial window.
+        /// With `pacing`, or with an algorithm that computes a rate: number of bytes that may be
+        /// sent at once after a pause. 0: no burst; all packets are spaced. RFC 9002 allows an
+        /// initial window.
         pacing_burst: u64 = 0, Kind::Bytes { least: 0, most: 1 << 30 }, "RFC 9002 §7.7", needs pacing or congestion in paces_itself;
-        /// Rate-limited increase: a window that the sender does not use grows to twice the largest
-        /// flight in slow start, and to one segment more than the largest flight in congestion
-        /// avoidance. Off: the window grows with each acknowledgement; RFC 5681 does not specify
-        /// this case.
+        /// Rate-limited increase: if the sender does not fill the window, the window grows at most
+        /// to twice the largest flight in slow start, and to one segment more than the largest
+        /// flight in congestion avoidance. Off: the window grows with each acknowledgement even if
+        /// it is not filled; RFC 5681 does not specify this case.
         rate_limited_increase: bool = false, Kind::Flag, "draft-ietf-ccwg-ratelimited-increase", not with congestion in own_window;
-        /// Find losses by time (RACK): a segment is lost once a segment sent later has arrived, and
-        /// a reordering window of a quarter of the minimum round-trip time has passed. Lost
-        /// retransmissions are found as well. Replaces `recovery` if the peer permits SACK. Always
-        /// on with `bbr`, which needs delivery or loss of each segment.
+        /// Detects losses by time (RACK): a segment is lost once a segment sent later has arrived,
+        /// and a reordering window of a quarter of the minimum round-trip time has passed. Lost
+        /// retransmissions are detected as well. RACK replaces the algorithm in `recovery` if the
+        /// peer permits SACK. Always on with `bbr`, which must know of each segment whether it was
+        /// delivered or lost.
         rack: bool = false, Kind::Flag, "RFC 8985 §6", needs sack;
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip
-        /// times, send new data, or the last segment again. Off: a lost tail is found by a timeout.
+        /// times, the sender transmits new data, or the last segment again. Off: a loss of the last
+        /// segments is detected only by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7", needs rack;
-        /// Proportional rate reduction: for each delivered byte, fast recovery sends the ratio of
-        /// the reduced window to the flight at the start of recovery. Off: the sender waits until
-        /// the flight has fallen below the reduced window.
+        /// Proportional rate reduction: fast recovery sends, for each delivered byte, a fraction of
+        /// a byte, which is the ratio of the reduced window to the flight at the start of recovery.
+        /// Off: the sender pauses until the flight has fallen below the reduced window.
         proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937", needs recovery = "rfc6675" or rack or congestion in needs_rate_samples,
             not with sack = false;
-        /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is
-        /// 20 B less, so that packets have the same size.
+        /// Maximum segment size (MSS) sent and received, bytes without headers. Over IPv6 the
+        /// default is 20 B less, because the header is 20 B longer and packets should have the same
+        /// size.
         mss: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
-        /// Receive buffer: the largest window offered. Without `window_scale`, or with a peer that
-        /// does not scale, at most 65535 B.
+        /// Receive buffer, and thus the largest window that is offered to the peer. Without
+        /// `window_scale`, or with a peer that does not scale, at most 65535 B.
         receive_buffer: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
-        /// Send buffer: bytes that [`Connection::write`] accepts and keeps until they are
+        /// Send buffer: number of bytes that [`Connection::write`] accepts and keeps until they are
         /// acknowledged.
         ///
         /// [`Connection::write`]: crate::Connection::write
@@ -70,18 +75,19 @@ settings_with_bbr! {
         time_wait: Nanos = 240 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "RFC 9293 §3.4.2";
     }
     beside {
-        /// Switches: choices in which RFCs and implementations differ.
+        /// Switches of the TCP variant: choices in which RFCs and implementations differ.
         profile: Profile = Profile::default();
-        /// Parameters of the congestion control algorithms, without those of `bbr` and `bbr1`,
-        /// which are settings.
+        /// Parameters of the congestion control algorithms. Those of `bbr` and `bbr1` are separate
+        /// settings and are not included.
         tuning: AlgorithmParameters = AlgorithmParameters::default();
-        /// Observe the path, and start from saved parameters if the driver
+        /// Observes the path, and starts from saved parameters if the driver
         /// [supplies](crate::Connection::resume) them (Careful Resume, RFC 9959).
         careful_resume: Option<ResumeParameters> = None;
-        /// Compute and verify checksums. A simulation that never corrupts packets can disable this.
+        /// Computes the checksums of segments sent, and verifies those of segments received. A
+        /// simulation that never corrupts packets can switch this off to save time.
         checksum: bool = true;
-        /// Offset of the tick edges of a coarse clock, less than `profile.rtt_granularity`. Ignored
-        /// if that is 0.
+        /// Time of the first tick edge of a coarse clock, as an offset from time 0; less than
+        /// `profile.rtt_granularity`. Ignored if the granularity is 0.
         clock_phase: Nanos = 0;
     }
 }
@@ -106,7 +112,8 @@ impl Config {
         self.check_window()
     }
 
-    /// Checks the settings that a congestion control requires, and those that require one.
+    /// Checks the settings that the selected congestion control requires, and the settings that
+    /// require a certain congestion control.
     fn check_control(&self) -> Result<(), SettingError> {
         let needs = self.control().needs(&self.profile, self.mss.max(1).into());
         let name = self.congestion.name;
@@ -138,8 +145,8 @@ impl Config {
         Ok(())
     }
 
-    /// A window above 16 bits requires window scaling (RFC 7323 §2), because the buffer beyond
-    /// 65,535 bytes would otherwise have no effect.
+    /// Checks that window scaling (RFC 7323 §2) is on if the receive buffer exceeds 16 bits,
+    /// because the part beyond 65,535 bytes would otherwise have no effect.
     fn check_window(&self) -> Result<(), SettingError> {
         if self.profile.window_scale || self.receive_bytes() <= MAX_UNSCALED {
             return Ok(());
@@ -162,7 +169,7 @@ impl Config {
     }
 
     /// Checks that each setting has an effect: the [settings that it needs](Self::check_partners)
-    /// are present, and no other setting does the same.
+    /// are present, and no other setting makes it redundant.
     ///
     /// # Errors
     /// The first setting without effect.
@@ -170,7 +177,8 @@ impl Config {
         self.check_partners()?;
         let own = Profile::by_name(self.profile.name).unwrap_or_default();
         let halving = (self.profile.integer_halving, own.integer_halving);
-        // A halved window is used only as ssthresh, and in whole segments.
+        // With both switches, a halved window is used only as ssthresh, which is rounded to whole
+        // segments anyway.
         if self.profile.whole_segments && self.profile.cwnd_floor && halving.0 != halving.1 {
             let setting = look_up(Profile::SWITCHES, "integer_halving");
             let why =
@@ -325,7 +333,8 @@ mod tests {
         }
     }
 
-    /// The halved window is then used only as ssthresh, in whole segments.
+    /// With `whole_segments` and `cwnd_floor`, the halved window is used only as ssthresh, in whole
+    /// segments.
     #[test]
     fn a_half_that_is_rounded_anyway_is_not_rounded_by_a_switch() {
         let check = |whole_segments, cwnd_floor, integer_halving| {

@@ -1,4 +1,5 @@
-//! One end of a TCP connection: the facade over its sender and receiver, and the driver interface.
+//! One end of a TCP connection: the public type that joins its sender and receiver, and the driver
+//! interface.
 
 pub(crate) mod accurate_ecn;
 mod ecn;
@@ -24,7 +25,7 @@ use crate::stats::Stats;
 use crate::time::or_never;
 use crate::tx::Sender;
 
-/// The two ports of a connection, from the viewpoint of this end.
+/// Port numbers of a connection, from the viewpoint of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Port of this end.
@@ -48,19 +49,20 @@ pub enum WriteError {
     Closed,
 }
 
-/// Options in effect because both SYNs carried them.
+/// Results of the negotiation: options that both SYNs carried.
 #[derive(Clone, Copy, Debug, Default)]
 struct Negotiated {
     sack: bool,
     timestamps: bool,
-    /// Segments carry timestamps or accurate ECN, and the fast paths do not apply.
+    /// Segments carry timestamps, or accurate ECN is in use, so the fast paths do not apply.
     no_fast_path: bool,
     /// Both ends scale their windows.
     scaled: bool,
-    /// Left shift of the windows that this end sends, and of those that it receives.
+    /// Left shift of the windows that this end advertises, and of the windows that the peer
+    /// advertises.
     local_shift: u8,
     peer_shift: u8,
-    /// Smaller of the maximum segment sizes of the two ends.
+    /// The smaller of the two ends' maximum segment sizes, bytes.
     mss: u16,
 }
 
@@ -69,10 +71,10 @@ struct Negotiated {
 pub struct Connection {
     config: Config,
     state: State,
-    /// `None` while listening.
+    /// Addresses of the two ends; `None` while listening.
     path: Option<Path>,
     ports: Ports,
-    /// Initial sequence numbers of the two directions.
+    /// Initial sequence numbers of this end and of the peer.
     isn: u32,
     peer_isn: u32,
     passive: bool,
@@ -80,23 +82,26 @@ pub struct Connection {
     ecn: ecn::Agreement,
     sender: Sender,
     receiver: Receiver,
-    /// `SND.WL1` and `SND.WL2` as offsets: the segment that last updated the peer's window.
+    /// `SND.WL1` and `SND.WL2` as offsets: sequence and acknowledgment number of the segment that
+    /// last updated the peer's window.
     window_from: (u64, u64),
-    /// Timestamp of the peer to echo, and the last acknowledgement sent (RFC 7323 §4.3).
+    /// Timestamp of the peer that the next segment echoes, and the last acknowledgment number sent
+    /// (RFC 7323 §4.3).
     recent_timestamp: Option<u32>,
     acknowledged_to: u64,
-    /// A SYN or SYN-ACK must be sent.
+    /// A SYN or SYN-ACK must be sent by the next poll.
     syn_owed: bool,
     syns_sent: u32,
-    /// A pending RST and its path.
+    /// RST that the next poll sends, and the path to send it on.
     reset: Option<(Path, Header)>,
-    /// A pending acknowledgement of the data before the last packet received.
+    /// Acknowledgement of earlier data that must be sent before the acknowledgement of the last
+    /// packet received.
     early_ack: Option<Header>,
     time_wait_until: Option<Nanos>,
     /// Earliest time of the next challenge ACK.
     next_challenge: Nanos,
-    /// No segment can be sent until the user writes or reads, a segment arrives, or a timer
-    /// expires.
+    /// Polls can be skipped: no segment can be sent until the user writes or reads, a segment
+    /// arrives, or a timer expires.
     quiet: bool,
     events: VecDeque<Event>,
     stats: Stats,
@@ -105,9 +110,9 @@ pub struct Connection {
 
 /// # Opening
 impl Connection {
-    /// Starts a connection to the peer at `path.remote`; the SYN is returned by the next poll.
-    /// `isn` is the initial sequence number, which must be hard to guess outside of simulations
-    /// (RFC 9293 §3.4.1).
+    /// Starts a connection to the peer at `path.remote`; the next poll returns the SYN. `isn` is
+    /// the initial sequence number, which must be hard to guess outside of simulations (RFC 9293
+    /// §3.4.1).
     pub fn connect(config: Config, path: Path, ports: Ports, isn: u32) -> Self {
         let mut connection = Self::new(config, State::SynSent, ports, isn);
         connection.path = Some(path);
@@ -115,7 +120,7 @@ impl Connection {
         connection
     }
 
-    /// Listens for a single connection on `local_port`.
+    /// Listens on `local_port` for a single connection.
     pub fn listen(config: Config, local_port: u16, isn: u32) -> Self {
         let mut connection = Self::new(
             config,
@@ -131,7 +136,7 @@ impl Connection {
     }
 
     /// Returns to LISTEN after a failed passive open (RFC 9293 §3.10.7.4, RST). Data written in the
-    /// meantime is lost; a pending RST is sent.
+    /// meantime is discarded; a pending RST is still sent.
     fn listen_again(&mut self) {
         let fresh = Self::listen(self.config.clone(), self.ports.local, self.isn);
         let old = std::mem::replace(self, fresh);
@@ -190,8 +195,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Appends `count` zeros, which use no memory and do not count toward the limit of the send
-    /// buffer. With `u64::MAX`, the connection becomes a source that never runs out of data.
+    /// Appends `count` zeros to the data to send; they use no memory and do not count toward the
+    /// limit of the send buffer. With `u64::MAX`, the connection becomes a source that never runs
+    /// out of data.
     ///
     /// # Errors
     /// The connection is closed.
@@ -220,7 +226,7 @@ impl Connection {
         self.sender.buffered()
     }
 
-    /// The next bytes in order, as a slice of the received datagram.
+    /// Returns the next received bytes in order, as a slice of the datagram that carried them.
     pub fn read(&mut self) -> Option<Bytes> {
         self.quiet = false;
         self.receiver.read()
@@ -232,13 +238,13 @@ impl Connection {
     }
 
     /// Makes this end a sink: data is counted ([`Stats::bytes_delivered`]) and dropped as soon as
-    /// it is in order, and the receive window is always open.
+    /// it is in order, so the receive window is always fully open.
     pub fn set_discard(&mut self, discard: bool) {
         self.receiver.set_discard(discard);
     }
 
-    /// Closes this end: all written data is sent, followed by a FIN (RFC 9293 §3.10.4). The peer
-    /// may continue to send.
+    /// Closes the sending direction of this end: a FIN follows after all written data (RFC 9293
+    /// §3.10.4). The peer may continue to send.
     pub fn close(&mut self) {
         self.quiet = false;
         match self.state {
@@ -259,7 +265,7 @@ impl Connection {
         }
     }
 
-    /// Closes this end and discards data that was written but never sent.
+    /// Closes this end like [`Self::close`], but discards data that was written and never sent.
     pub fn close_discarding_unsent(&mut self) {
         self.sender.discard_unsent();
         self.close();
@@ -293,7 +299,8 @@ impl Connection {
             && self.reset.is_none()
     }
 
-    /// Like [`Self::is_idle`], but exact and more expensive.
+    /// Like [`Self::is_idle`], but exact: `true` whenever no segment can be sent. This is more
+    /// expensive.
     fn has_nothing(&self) -> bool {
         let sends = self.state.sends() && self.sender.plan().is_some();
         let acknowledges = self.receiver.acks().is_due() && self.state.is_synchronized();
@@ -302,7 +309,7 @@ impl Connection {
         self.reset.is_none() && (!some || self.path.is_none())
     }
 
-    /// The oldest event since the last call.
+    /// Removes and returns the oldest event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -315,22 +322,22 @@ impl Connection {
         self.state
     }
 
-    /// The counters.
+    /// Counters of this end.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// The path in use; `None` while listening.
+    /// Addresses of the two ends; `None` while listening.
     pub fn path(&self) -> Option<Path> {
         self.path
     }
 
-    /// The ports in use; the remote port is 0 while listening.
+    /// Port numbers of the two ends; the remote port is 0 while listening.
     pub fn ports(&self) -> Ports {
         self.ports
     }
 
-    /// Congestion window before rounding, bytes.
+    /// Congestion window in bytes, before it is rounded to whole bytes or segments.
     pub fn cwnd(&self) -> f64 {
         self.sender.flow.control.cwnd_exact()
     }
@@ -352,7 +359,7 @@ impl Connection {
         self.sender.flow.control.ssthresh()
     }
 
-    /// Bytes outstanding.
+    /// Bytes sent and not acknowledged cumulatively.
     pub fn flightsize(&self) -> u64 {
         self.sender.flow.flightsize()
     }
@@ -362,12 +369,12 @@ impl Connection {
         self.sender.flow.mss
     }
 
-    /// Current retransmission timeout.
+    /// Current retransmission timeout, nanoseconds.
     pub fn rto(&self) -> Nanos {
         self.sender.rto.rto()
     }
 
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time in nanoseconds; `None` before the first measurement.
     pub fn srtt(&self) -> Option<Nanos> {
         self.sender.rto.srtt()
     }
@@ -377,8 +384,8 @@ impl Connection {
         self.sender.recovering()
     }
 
-    /// The trace that receives samples. The driver should replace it to enable probes, and drain it
-    /// after each `handle_*` call.
+    /// Trace to which this end adds its samples. The driver should set it to enable probes, and
+    /// drain it after each `handle_*` call.
     pub fn trace_mut(&mut self) -> &mut Trace {
         &mut self.trace
     }
@@ -386,7 +393,7 @@ impl Connection {
 
 /// # Closing
 impl Connection {
-    /// Ends the connection. From now on only RSTs are sent.
+    /// Ends the connection. From now on only RSTs are sent, in response to segments.
     fn shut(&mut self) {
         self.state = State::Closed;
         self.sender.stop();

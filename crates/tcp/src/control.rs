@@ -1,4 +1,4 @@
-//! The congestion controller selected by a configuration.
+//! Congestion control that a configuration selects, and creation of its controllers.
 
 use anabranch_congestion::careful_resume::{CarefulResume, ResumeParameters, SavedParameters};
 use anabranch_congestion::parameters::AlgorithmParameters;
@@ -8,8 +8,8 @@ use anabranch_congestion::{Algorithm, CongestionControl};
 
 use crate::profile::{Profile, RestartWindow};
 
-/// The selected algorithm. The controller itself is created after the handshake, because it depends
-/// on the negotiated segment size.
+/// Selected congestion control algorithm and the settings that it needs. The controller itself is
+/// created after the handshake, because it depends on the negotiated segment size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Congestion {
     pub algorithm: &'static Algorithm,
@@ -20,7 +20,8 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// A controller for segments of `mss` data bytes; windows are in segments.
+    /// Creates a controller for segments of `mss` data bytes; the initial window and ssthresh are
+    /// in segments.
     pub fn controller(
         &self,
         profile: &Profile,

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-/// A reported event.
+/// Event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The handshake is complete.
+    /// The handshake is complete, and data can be sent.
     Connected,
-    /// The peer has closed: no more data will arrive after the data that can be read now.
+    /// The peer has closed its direction: no data follows after the data that can be read now.
     PeerClosed,
-    /// Both ends have closed and all data was acknowledged.
+    /// Both ends have closed, and all data was acknowledged.
     Closed,
-    /// The connection failed.
+    /// The connection failed for this reason.
     Failed(Failure),
 }
 
@@ -20,17 +20,17 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The SYN was answered with a RST, because no listener exists.
+    /// The peer answered the SYN with a RST, because no socket listens on the port.
     Refused,
-    /// The peer sent a RST.
+    /// The peer sent a RST after the handshake.
     Reset,
-    /// Too many consecutive retransmissions (RFC 9293 §3.8.3).
+    /// The limit of consecutive retransmissions was reached (RFC 9293 §3.8.3).
     TimedOut,
     /// The local user called [`Connection::abort`](crate::Connection::abort).
     Aborted,
 }
 
-/// The reason as text.
+/// Formats the reason as text for messages.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

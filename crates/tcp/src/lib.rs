@@ -7,7 +7,7 @@
 //! [`Transport::poll_timeout`](anabranch_transport::Transport::poll_timeout). An application should
 //! read before the driver polls for segments, because those segments advertise the window.
 //!
-//! The TCP variant is selected by data: a [`Profile`] with its switches.
+//! Data, not code, selects the TCP variant: a [`Profile`] with its switches.
 #![forbid(unsafe_code)]
 
 mod config;

@@ -1,5 +1,6 @@
-//! TCP variants as data: every choice in which RFCs and implementations differ is a named switch
-//! with its clause and its reason, so that a spec can select a profile and change single switches.
+//! TCP variants as data. Every choice in which RFCs and implementations differ is a named switch
+//! with its RFC clause and its reason, so that a scenario can select a profile and change single
+//! switches.
 
 mod values;
 
@@ -12,104 +13,112 @@ use anabranch_settings::{Kind, switches};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
-/// Upper bound of an adaptive acknowledgement delay.
+/// Upper bound of the adaptive acknowledgement delay.
 pub(crate) const MAX_ADAPTIVE_DELAY: Nanos = 200 * MILLISECOND;
-/// Range of timeouts.
+/// Allowed range of all timeouts.
 const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
 switches! {
-    /// Loss recovery. `rfc6675`: with SACK. `sack1`: the pipe algorithm of 1996, as ns-2's Sack1.
-    /// `newreno`: RFC 6582; the other two use it, too, if the peer does not permit SACK.
+    /// Algorithm of loss recovery. `rfc6675`: uses SACK. `sack1`: the pipe algorithm of 1996 with
+    /// SACK, as in ns-2's Sack1. `newreno`: RFC 6582 without SACK; the other two algorithms fall
+    /// back to it if the peer does not permit SACK.
     recovery: RecoveryKind, "RFC 6675, RFC 6582", not with rack or congestion in needs_rate_samples or sack = false;
-    /// Negotiate selective acknowledgements.
+    /// Negotiates selective acknowledgements.
     sack: bool, "RFC 2018 §2";
-    /// Negotiate window scaling, for windows above 65535 bytes. Off in `sack1`: ns-2 counts windows
-    /// in segments, which the papers keep small.
+    /// Negotiates window scaling, for windows above 65535 bytes. Off in `sack1`, because ns-2
+    /// counts windows in segments and the papers keep them small.
     window_scale: bool, "RFC 7323 §2";
-    /// Negotiate timestamps: one measurement with each acknowledgement, at 12 bytes per segment.
+    /// Negotiates timestamps: each acknowledgement then measures a round-trip time, at a cost of 12
+    /// bytes per segment.
     timestamps: bool, "RFC 7323 §3";
-    /// Negotiate explicit congestion notification. Routers may then mark packets instead of
-    /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile: most
-    /// hosts, and ns-2, use ECN only on request.
+    /// Negotiates explicit congestion notification. Routers may then mark packets instead of
+    /// dropping them; a mark reduces cwnd without a retransmission. Off in every profile, because
+    /// most hosts, and ns-2, use ECN only on request.
     ecn: bool, "RFC 3168 §6.1";
-    /// With `ecn`: negotiate accurate feedback (AccECN). The receiver counts the marked packets and
-    /// bytes; the sender knows the share of marks, and each mark of a round trip. Falls back to
-    /// the feedback of RFC 3168, or to none, as the peer can. Without it a peer reports one mark
-    /// per round trip, and `dctcp` and `prague` need a receiver that also uses them.
+    /// With `ecn`: negotiates accurate feedback (AccECN). The receiver counts the marked packets
+    /// and bytes, so the sender knows the share of marks, and each mark of a round trip. If the
+    /// peer does not support AccECN, the connection uses the feedback of RFC 3168, or no ECN.
+    /// Without AccECN a peer reports only one mark per round trip, so `dctcp` and `prague` need a
+    /// receiver that also uses one of them and echoes each mark.
     accurate_ecn: bool, "RFC 9768 §3", needs ecn;
-    /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only
-    /// with `ecn` and a congestion control that counts marks (`dctcp`, `prague`).
+    /// Sends ECT(1) instead of ECT(0): the sender is scalable, and `dualpi2` puts its packets into
+    /// the low-delay queue. Only with `ecn` and a congestion control that counts marks (`dctcp`,
+    /// `prague`).
     l4s: bool, "RFC 9331 §4.1";
-    /// F-RTO: after a timeout, send new data when the first retransmitted segment is acknowledged.
-    /// If the next acknowledgement also advances, no segment was lost, and the window is restored.
-    /// Linux implements F-RTO.
+    /// F-RTO: after a timeout, the sender transmits new data when the first retransmitted segment
+    /// is acknowledged. If the next acknowledgement also advances, the timeout was spurious, and
+    /// the window is restored. Used by Linux.
     frto: bool, "RFC 5682 §2";
-    /// Eifel: with `timestamps`, an acknowledgement whose timestamp is older than the
-    /// retransmission shows that the original had arrived, and the window is restored. Linux
-    /// implements the Eifel algorithm.
+    /// Eifel: with `timestamps`, an acknowledgement that echoes a timestamp older than the
+    /// retransmission shows that the original segment had arrived, and the window is restored. Used
+    /// by Linux.
     eifel: bool, "RFC 3522, RFC 4015", needs timestamps;
-    /// With `sack`: report duplicate segments (D-SACK). If all retransmissions are reported as
-    /// duplicates, the sender restores its window. Linux implements D-SACK.
+    /// With `sack`: the receiver reports duplicate segments (D-SACK). If all retransmissions are
+    /// reported as duplicates, they were unnecessary, and the sender restores its window. Used by
+    /// Linux.
     dsack: bool, "RFC 2883, RFC 3708", needs sack;
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2", not with rack or congestion in needs_rate_samples;
-    /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is
-    /// reached. The ns-2 of the papers does not send it.
+    /// Sends new data on the first duplicate acknowledgements, before `duplicate_threshold` is
+    /// reached. Off in `sack1`, because the ns-2 of the papers does not do this.
     limited_transmit: bool, "RFC 3042", not with rack or congestion in needs_rate_samples or duplicate_threshold = 1;
-    /// Initial cwnd.
+    /// Initial congestion window.
     initial_window: InitialWindow, "RFC 5681 §3.1";
-    /// Initial ssthresh. RFC 5681: arbitrarily high. ns-2: the receiver's window.
+    /// Initial slow-start threshold. RFC 5681: arbitrarily high. ns-2: the window of the receiver.
     initial_ssthresh: InitialSsthresh, "RFC 5681 §3.1", not with congestion in own_window;
-    /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to
-    /// one segment.
+    /// A lost SYN sets ssthresh to two segments, as in ns-2. Off: a lost SYN only reduces the
+    /// initial window to one segment.
     lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1", not with congestion in own_window;
-    /// Unit of the increase of cwnd: each acknowledgement (`per_ack`), or the acknowledged bytes
+    /// Unit in which cwnd increases: per acknowledgement (`per_ack`), or per acknowledged byte
     /// (`per_byte`).
     growth as window_increase: Growth, "RFC 5681 §3.1", not with congestion in own_window;
-    /// Increase cwnd only if the flight filled it before the acknowledgement.
+    /// Increases cwnd only if the data in flight filled it before the acknowledgement.
     growth_needs_full_cwnd: bool, "RFC 7661 §4.1", not with congestion in own_window or rate_limited_increase;
     /// Quantity that a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of
     /// cwnd and the peer's window (BSD, ns-2).
     halving as loss_reduction_base: HalvingBasis, "RFC 5681 §3.1", not with congestion in own_window;
-    /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
+    /// Halves in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
     integer_halving: bool, "RFC 5681 §3.1", not with congestion in own_window;
-    /// After a fast retransmit, cwnd is at least two segments. ns-2 limits ssthresh only.
+    /// Keeps cwnd at two segments or more after a fast retransmit. ns-2 limits only ssthresh.
     cwnd_floor: bool, "RFC 5681 §3.2", not with congestion in own_floor;
-    /// Use only whole segments of cwnd, as stacks do that count windows in segments.
+    /// Uses only whole segments of cwnd, like TCP stacks that count windows in segments.
     whole_segments: bool, "RFC 5681 §3.1", not with congestion in own_window;
     /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the
     /// `initial` window.
     restart_window: RestartWindow, "RFC 5681 §4.1", not with congestion in own_window;
-    /// Delay a small segment while data is unacknowledged.
+    /// Nagle's algorithm: delays a small segment while earlier data is unacknowledged.
     nagle: bool, "RFC 9293 §3.7.4";
-    /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off:
-    /// acknowledge every segment.
+    /// Acknowledges every second full segment, or a single one after `delayed_ack_timeout`. Off:
+    /// acknowledges every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
-    /// With `delayed_ack`: when a delayed acknowledgement is sent. `rfc5681`: with the second full
-    /// segment, or after `delayed_ack_timeout`. `linux`: the first 16 segments are acknowledged at
-    /// once, and 16 after a pause of an RTO or a duplicate (quick acknowledgements). Later segments
-    /// are acknowledged as soon as more than a full segment has arrived, or after a delay that
-    /// follows the gaps between segments, from `delayed_ack_timeout` to 200 ms. A small segment is
-    /// acknowledged when it is read, unless this end answers the data that it reads.
+    /// With `delayed_ack`: rules for the time of a delayed acknowledgement. `rfc5681`: sent with
+    /// the second full segment, or after `delayed_ack_timeout`. `linux`: the first 16 segments are
+    /// acknowledged at once, and so are 16 segments after a pause longer than the RTO or after a
+    /// duplicate (quick acknowledgements). Later segments are acknowledged as soon as more than a
+    /// full segment has arrived, or after a delay that follows the gaps between segments, from
+    /// `delayed_ack_timeout` to 200 ms. A small segment is acknowledged when the application has
+    /// read it, unless this end usually replies to the data that it reads.
     delayed_ack_rules: DelayedAckRules, "RFC 5681 §4.2", needs delayed_ack or rack;
-    /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` the shortest.
+    /// Longest delay of an acknowledgement; with `delayed_ack_rules = "linux"` it is the shortest
+    /// delay.
     delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3", needs delayed_ack or rack;
-    /// Number of recent blocks that the receiver keeps for the SACK option. ns-2 keeps 3.
+    /// Number of recent blocks that the receiver remembers for the SACK option. ns-2 remembers 3.
     sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4", needs sack;
-    /// RTO before the first measurement. RFC 6298: 1 s. Earlier RFCs and ns-2: 3 s.
+    /// Retransmission timeout (RTO) before the first measurement. RFC 6298: 1 s. Earlier RFCs and
+    /// ns-2: 3 s.
     rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
     /// Lower bound of the RTO.
     rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
     /// Upper bound of the RTO. RFC 6298 requires at least 60 s.
     rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
-    /// After a lost SYN the RTO is set to this when data transfer starts, unless the handshake was
-    /// measured. 0: the backed-off RTO remains.
+    /// After a lost SYN the RTO has this value when data transfer starts, unless the handshake
+    /// yielded a measurement. 0: the RTO remains doubled.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
-    /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of
-    /// BSD. 0: exact. ns-2.1: 100 ms.
+    /// Granularity of the clock that measures round-trip times; they are counted in whole ticks,
+    /// with the integer arithmetic of BSD. 0: exact. ns-2.1: 100 ms.
     rtt_granularity: Pause, "RFC 6298 §4";
     /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the
-    /// start of a fast retransmit or a timeout does (ns-2).
+    /// start of a fast retransmit and a timeout cancel it (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
     /// A second timeout of the same segment does not change ssthresh. Off: ssthresh is halved
     /// again, down to its minimum (ns-2).
@@ -120,11 +129,11 @@ switches! {
     syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
 }
 
-/// Name of a profile and its constructor.
+/// Name of a profile, and the function that creates it.
 type Named = (&'static str, fn() -> Profile);
 
 impl Profile {
-    /// Longest acknowledgement delay under these rules.
+    /// Longest delay of an acknowledgement under the rules of this profile.
     pub(crate) fn longest_ack_delay(&self) -> Nanos {
         match self.delayed_ack_rules {
             DelayedAckRules::Rfc5681 => self.delayed_ack_timeout.0,
@@ -132,7 +141,7 @@ impl Profile {
         }
     }
 
-    /// All profiles.
+    /// Names and constructors of all profiles.
     const ALL: [Named; 4] = [
         ("rfc6675", Self::rfc6675),
         ("linux", Self::linux),
@@ -202,12 +211,12 @@ impl Profile {
         }
     }
 
-    /// TCP as in current Linux, as far as these switches express it: initial window 10, timestamps,
-    /// RTO from 200 ms to 120 s, quick acknowledgements, a delay of other acknowledgements that
-    /// adapts between 40 and 200 ms, and windows in whole segments that grow only when fully used.
-    /// The congestion control is a separate setting (`congestion`; `cubic` is the default of
-    /// Linux), and so are RACK-TLP (`rack`) and PRR (`proportional_rate_reduction`), which Linux
-    /// enables.
+    /// TCP as in current Linux, within the limits of these switches. It has an initial window of 10
+    /// segments, timestamps, an RTO from 200 ms to 120 s, and quick acknowledgements. Other
+    /// acknowledgements are delayed adaptively by 40 to 200 ms, and windows are in whole segments
+    /// and grow only when fully used. Separate settings select the congestion control
+    /// (`congestion`; the default of Linux is `cubic`), RACK-TLP (`rack`) and PRR
+    /// (`proportional_rate_reduction`). Linux enables RACK-TLP and PRR.
     pub fn linux() -> Self {
         Self {
             name: "linux",
@@ -229,8 +238,9 @@ impl Profile {
         }
     }
 
-    /// Sack1 of ns-2.1 at the time of the papers: no limited transmit, integer halving, a clock
-    /// with 100 ms ticks, an RTO of at least 1 s, and an acknowledgement for each segment.
+    /// Sack1 of ns-2.1 at the time of the papers. It has no limited transmit, halves in whole
+    /// segments, measures with a clock of 100 ms ticks, has an RTO of at least 1 s, and
+    /// acknowledges each segment.
     pub fn sack1() -> Self {
         Self {
             name: "sack1",
@@ -321,7 +331,7 @@ mod tests {
         );
     }
 
-    /// RFC 5681 §3.1 and RFC 6928 §2.
+    /// Expected values follow RFC 5681 §3.1 and RFC 6928 §2.
     #[test]
     fn initial_windows_by_segment_size() {
         for (segment, small, large) in [

@@ -1,4 +1,4 @@
-//! Receive side of a connection: window, reassembly and acknowledgement timing.
+//! Receiving side of a connection: receive window, reassembly, and timing of acknowledgements.
 
 mod delayed_ack;
 pub(crate) mod reassembly;
@@ -15,11 +15,12 @@ use crate::stats::Stats;
 use delayed_ack::{Acknowledger, InOrder};
 use reassembly::{Insertion, Reassembly};
 
-/// The number of buffered out-of-order slices is limited to one per this number of window bytes,
-/// plus a constant.
+/// The number of buffered out-of-order slices is limited to one per this number of bytes of the
+/// receive buffer, plus a constant.
 const BYTES_PER_PIECE: u64 = 128;
 
-/// Probes for which in-order data that is dropped on arrival produces no sample.
+/// Probes that record no sample when in-order data is dropped on arrival, so that the fast path
+/// need not serve them.
 const COMMON: ProbeSet = ProbeSet::ALL
     .without(Probe::Received)
     .without(Probe::Delivered)
@@ -33,23 +34,24 @@ pub(crate) struct Receiver {
     /// Data in order, not yet read.
     ready: VecDeque<Bytes>,
     ready_bytes: u64,
-    /// Data is dropped as soon as it is in order.
+    /// Data is dropped as soon as it is in order, because this end is a sink.
     discard: bool,
     /// Size of the receive buffer, bytes.
     buffer: u64,
-    /// Offset after the last byte of the advertised window; never decreases.
+    /// Offset after the last byte of the advertised window; it never decreases.
     edge: u64,
     /// Offset of the peer's FIN, once received.
     fin: Option<u64>,
     /// Data bytes in a full segment.
     mss: u64,
     acks: Acknowledger,
-    /// Range received twice, for the D-SACK of the next acknowledgement if enabled (RFC 2883).
+    /// Range of data that was received twice; the next acknowledgement reports it as a D-SACK if
+    /// enabled (RFC 2883).
     twice: Option<Range<u64>>,
     reports_twice: bool,
 }
 
-/// Result of processing the data and FIN of a segment.
+/// Effect of the data and FIN of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// The FIN of the peer is next in order: all its data has arrived.
@@ -57,7 +59,7 @@ pub(crate) struct Arrival {
 }
 
 impl Receiver {
-    /// A receiver with a buffer of `buffer` bytes.
+    /// Creates a receiver with a buffer of `buffer` bytes.
     pub fn new(profile: &Profile, buffer: u64, mss: u64) -> Self {
         let pieces = (buffer / BYTES_PER_PIECE) as usize + 16;
         Self {
@@ -75,14 +77,15 @@ impl Receiver {
         }
     }
 
-    /// Records the SYN of the peer. Its first byte is next.
+    /// Records the SYN of the peer. The sequence number of the SYN counts as received, so the first
+    /// data byte is next.
     pub fn synchronize(&mut self) {
         self.queue.skip_one();
         self.edge = self.queue.next() + self.buffer;
     }
 
-    /// Applies the result of the handshake: `mss` is the number of data bytes in a full segment
-    /// without options, and `largest_window` is the largest window that can be advertised.
+    /// Applies the results of the handshake: `mss` is the number of data bytes in a full segment
+    /// without options, and `largest_window` is the largest window that can be advertised, bytes.
     pub fn settle(&mut self, mss: u64, largest_window: u64) {
         self.mss = mss;
         self.acks.settle(mss);
@@ -90,33 +93,33 @@ impl Receiver {
         self.edge = self.edge.min(self.queue.next() + self.buffer);
     }
 
-    /// Drops data as soon as it is in order, like a sink.
+    /// Sets whether data is dropped as soon as it is in order, as in a sink.
     pub fn set_discard(&mut self, discard: bool) {
         self.discard = discard;
     }
 
-    /// `RCV.NXT`.
+    /// `RCV.NXT`: offset of the next expected byte.
     pub fn next(&self) -> u64 {
         self.queue.next()
     }
 
-    /// `RCV.WND`: bytes from [`Receiver::next`] to the advertised edge.
+    /// `RCV.WND`: number of bytes from [`Receiver::next`] to the end of the advertised window.
     pub fn window(&self) -> u64 {
         self.edge - self.queue.next()
     }
 
-    /// Buffered bytes: in order but not read, or after a gap.
+    /// Number of buffered bytes: in order but not read, or after a gap.
     pub fn held(&self) -> u64 {
         self.ready_bytes + self.queue.waiting_bytes()
     }
 
-    /// Bytes in order but not read.
+    /// Number of bytes that are in order but not read.
     pub fn readable(&self) -> u64 {
         self.ready_bytes
     }
 
-    /// The next data in order. The window may have opened enough to require a window update (RFC
-    /// 9293 §3.8.6.2.2).
+    /// Removes and returns the next data in order. If this opens the window far enough, a window
+    /// update becomes due (RFC 9293 §3.8.6.2.2).
     pub fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop_front()?;
         self.ready_bytes -= bytes.len() as u64;
@@ -129,9 +132,9 @@ impl Receiver {
         Some(bytes)
     }
 
-    /// Moves the advertised edge to the end of the free buffer, but only in steps of at least a
-    /// segment or half the buffer. Called for an acknowledgement that is about to be sent, which is
-    /// then no longer due. Returns the window to advertise, bytes.
+    /// Moves the end of the advertised window to the end of the free buffer, but only in steps of
+    /// at least a segment or half the buffer. Must be called for each acknowledgement that is sent,
+    /// and cancels one that was due. Returns the window to advertise, bytes.
     pub fn acknowledge(&mut self) -> u64 {
         let open_to = self.queue.next() + self.buffer.saturating_sub(self.ready_bytes);
         if open_to >= self.edge + self.mss.min(self.buffer / 2).max(1) {
@@ -141,8 +144,8 @@ impl Receiver {
         self.window()
     }
 
-    /// Processes the data at offset `start`, and whether a FIN follows. Data outside the window is
-    /// cut off.
+    /// Processes data at offset `start`; the caller also says whether a FIN follows the data. Data
+    /// outside the window is cut off.
     pub fn handle_data(
         &mut self,
         now: Nanos,
@@ -174,8 +177,8 @@ impl Receiver {
         Arrival { finished }
     }
 
-    /// Fast path of [`Receiver::handle_data`] for data that is next in order, `length` bytes long,
-    /// and dropped on arrival. Returns whether it applied.
+    /// Fast path of [`Receiver::handle_data`] for `length` bytes that are next in order and are
+    /// dropped on arrival. Returns whether the fast path was possible.
     #[inline(always)]
     pub fn fast_path_data(
         &mut self,
@@ -211,7 +214,7 @@ impl Receiver {
         let range = start..start + data.len() as u64;
         let ready_before = self.ready.len();
         let (length, window) = (range.end - range.start, self.window());
-        // In-order data that is dropped on arrival bypasses the queue.
+        // Data in order that is dropped on arrival need not be stored in the queue.
         let passed = match self.discard {
             true => self.queue.pass(&range),
             false => None,
@@ -258,7 +261,7 @@ impl Receiver {
         self.acks.demand();
     }
 
-    /// Records that data before the window, at offset `start`, was received again.
+    /// Records a duplicate: data at offset `start`, before the window, was received again.
     pub fn note_duplicate(
         &mut self,
         now: Nanos,
@@ -274,25 +277,25 @@ impl Receiver {
         trace.record(now, Probe::Duplicate, 0, number);
     }
 
-    /// Acknowledgement state.
+    /// Timing of acknowledgements.
     pub fn acks(&self) -> &Acknowledger {
         &self.acks
     }
 
-    /// Acknowledgement state, mutable.
+    /// Timing of acknowledgements, mutable.
     pub fn acks_mut(&mut self) -> &mut Acknowledger {
         &mut self.acks
     }
 
-    /// Whether there is a block for the SACK option.
+    /// Whether the next acknowledgement should carry a SACK block.
     #[inline]
     pub fn has_sack_blocks(&self) -> bool {
         self.twice.is_some() || self.queue.has_sack_blocks()
     }
 
-    /// Blocks for the SACK option: a range received twice, reported once (RFC 2883 §4), and then
-    /// the out-of-order blocks, most recent first. If one of these contains the range received
-    /// twice, it is listed directly after it.
+    /// Blocks for the SACK option. A range received twice comes first and is reported once (RFC
+    /// 2883 §4); the out-of-order blocks follow, most recent first. If one of these blocks contains
+    /// the range received twice, that block is listed directly after the range.
     pub fn sack_blocks(&mut self) -> impl Iterator<Item = Range<u64>> + '_ {
         let twice = self.twice.take();
         let around = twice.clone().and_then(|it| {

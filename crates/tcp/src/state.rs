@@ -5,30 +5,31 @@
 pub enum State {
     /// No connection.
     Closed,
-    /// Waiting for a SYN.
+    /// Waiting for a SYN from any peer.
     Listen,
-    /// A SYN was sent; waiting for the peer's SYN.
+    /// A SYN was sent; this end waits for the peer's SYN.
     SynSent,
-    /// A SYN was sent and received; waiting for the acknowledgement of the sent SYN.
+    /// Both SYNs were exchanged; this end waits for the acknowledgement of its SYN.
     SynReceived,
-    /// Open.
+    /// Both directions are open.
     Established,
-    /// Closed locally; the FIN is not acknowledged.
+    /// This end has closed first; its FIN is not acknowledged yet.
     FinWait1,
-    /// Closed locally and acknowledged; waiting for the peer's FIN.
+    /// This end has closed, and its FIN is acknowledged; it waits for the peer's FIN.
     FinWait2,
-    /// Closed by the peer, but not locally.
+    /// The peer has closed; this end has not.
     CloseWait,
-    /// Both ends closed at the same time; waiting for the acknowledgement of the FIN.
+    /// Both ends closed at the same time; this end waits for the acknowledgement of its FIN.
     Closing,
-    /// The peer closed first; waiting for the acknowledgement of the FIN.
+    /// The peer closed first, and then this end; this end waits for the acknowledgement of its FIN.
     LastAck,
-    /// Waiting until no old segment can be in the network (RFC 9293 §3.6.1).
+    /// Both ends have closed; this end waits until no old segment can be in the network (RFC 9293
+    /// §3.6.1).
     TimeWait,
 }
 
 impl State {
-    /// Whether both SYNs are acknowledged and the connection has not ended.
+    /// Whether both SYNs are acknowledged and the connection still exists.
     pub const fn is_synchronized(self) -> bool {
         !matches!(
             self,
@@ -36,7 +37,7 @@ impl State {
         )
     }
 
-    /// Whether data or a FIN may be outstanding.
+    /// Whether data or a FIN of this end may be outstanding.
     pub const fn sends(self) -> bool {
         matches!(
             self,
@@ -48,7 +49,7 @@ impl State {
         )
     }
 
-    /// Whether the peer has not closed yet, so that its data must be accepted.
+    /// Whether the peer may still send data, which must be accepted.
     pub const fn receives(self) -> bool {
         matches!(self, State::Established | State::FinWait1 | State::FinWait2)
     }

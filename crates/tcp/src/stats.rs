@@ -1,13 +1,13 @@
-//! Connection counters.
+//! Counters of a connection.
 
-/// Counters since the start of the connection. Unless noted otherwise, segments are those with data
-/// or a FIN.
+/// Counters since the start of the connection. "Segments" means segments with data or a FIN, unless
+/// noted otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Segments sent, retransmissions and probes included.
+    /// Segments sent, including retransmissions and probes.
     pub segments_sent: u64,
-    /// Data bytes sent, retransmissions included.
+    /// Data bytes sent, including retransmissions.
     pub bytes_sent: u64,
     /// Segments retransmitted.
     pub segments_retransmitted: u64,
@@ -15,46 +15,45 @@ pub struct Stats {
     pub bytes_retransmitted: u64,
     /// Data bytes acknowledged cumulatively.
     pub bytes_acknowledged: u64,
-    /// Pure acknowledgements sent (segments without data, SYN and FIN).
+    /// Pure acknowledgements sent: segments without data, SYN or FIN.
     pub acknowledgements_sent: u64,
-    /// Acknowledgements received without cumulative progress, counted as duplicates by loss
-    /// recovery.
+    /// Acknowledgements received that did not advance the cumulative point and that loss recovery
+    /// counted as duplicates.
     pub duplicate_acknowledgements: u64,
     /// Loss recoveries started by duplicate acknowledgements or SACK.
     pub fast_retransmits: u64,
-    /// Retransmission timeouts, without those of the handshake.
+    /// Retransmission timeouts, excluding those of the handshake.
     pub timeouts: u64,
     /// SYNs and SYN-ACKs retransmitted.
     pub syn_retransmissions: u64,
     /// Window reductions undone because no segment had been lost (RFC 4015).
     pub reductions_undone: u64,
-    /// Undone reductions that were caused by timeouts.
+    /// Undone reductions that a timeout had caused.
     pub spurious_timeouts: u64,
-    /// Number of times that the window was reduced, or sending was paused, because of ECN marks
-    /// (RFC 3168 §6.1.2).
+    /// Number of times that ECN marks reduced the window or paused sending (RFC 3168 §6.1.2).
     pub reductions_by_mark: u64,
-    /// Packets that the peer reported as marked, with `accurate_ecn` (RFC 9768 §3.2: s.cep).
+    /// Packets that the peer reported as marked; requires `accurate_ecn` (RFC 9768 §3.2: s.cep).
     pub marked_packets_reported: u64,
-    /// Data bytes that the peer reported as marked, with `accurate_ecn` (s.ceb); estimated from the
-    /// packets where it sends no option.
+    /// Data bytes that the peer reported as marked; requires `accurate_ecn` (s.ceb). If the peer
+    /// sends no option, they are estimated from the marked packets.
     pub marked_bytes_reported: u64,
-    /// Data bytes that the peer received with ECT(0), with `accurate_ecn` (s.e0b).
+    /// Data bytes that the peer received with ECT(0); requires `accurate_ecn` (s.e0b).
     pub ect0_bytes_reported: u64,
-    /// Data bytes that the peer received with ECT(1), with `accurate_ecn` (s.e1b).
+    /// Data bytes that the peer received with ECT(1); requires `accurate_ecn` (s.e1b).
     pub ect1_bytes_reported: u64,
-    /// Tail loss probes (RFC 8985 §7.3).
+    /// Tail loss probes sent (RFC 8985 §7.3).
     pub tail_probes: u64,
-    /// Zero-window probes.
+    /// Zero-window probes sent.
     pub window_probes: u64,
-    /// Segments of any kind received, dropped ones included.
+    /// Segments of any kind received, including dropped ones.
     pub segments_received: u64,
     /// Segments with data or a FIN received in packets marked CE.
     pub marks_received: u64,
-    /// Data bytes that became readable in order.
+    /// Data bytes that became readable, in order.
     pub bytes_delivered: u64,
     /// Segments with data that contained no new data.
     pub duplicates_received: u64,
-    /// Segments with data received out of order.
+    /// Segments received whose data was after a gap.
     pub out_of_order_received: u64,
     /// Segments dropped on receipt, by reason.
     pub dropped: Dropped,
@@ -64,23 +63,24 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Shorter than a header, or with an invalid data offset or option.
+    /// The segment is shorter than a header, or has an invalid data offset or option.
     pub malformed: u64,
-    /// Wrong checksum.
+    /// The checksum is wrong.
     pub checksum: u64,
-    /// Addresses or ports of another connection.
+    /// The addresses or ports are those of another connection.
     pub misdirected: u64,
-    /// Entirely outside the receive window (RFC 9293 §3.10.7.4, first check).
+    /// The segment is entirely outside the receive window (RFC 9293 §3.10.7.4, first check).
     pub outside_window: u64,
-    /// An old timestamp (RFC 7323 §5).
+    /// The timestamp is older than the last valid one (RFC 7323 §5).
     pub old_timestamp: u64,
-    /// Acknowledges data never sent, or is far too old (RFC 5961 §5).
+    /// The segment acknowledges data that was never sent, or its acknowledgment number is far too
+    /// old (RFC 5961 §5).
     pub bad_acknowledgement: u64,
     /// A RST or SYN that was answered with a challenge ACK (RFC 5961 §3, §4), or a segment without
-    /// the mandatory acknowledgement.
+    /// the mandatory ACK flag.
     pub suspicious: u64,
-    /// Out of order while the limit of buffered slices was reached.
+    /// The segment is out of order, and the limit of buffered slices was reached.
     pub no_room: u64,
-    /// Received after the connection was closed.
+    /// The segment was received after the connection was closed.
     pub closed: u64,
 }

@@ -1,9 +1,9 @@
-//! Optional deadlines.
+//! Conversion of optional deadlines for fast comparison.
 
 use anabranch_transport::Nanos;
 
-/// The deadline, or the latest time for `None`. The minimum of several deadlines is computed after
-/// every packet, and comparing plain numbers needs no branch.
+/// Returns the deadline, or the latest possible time for `None`. The minimum of several deadlines
+/// is computed after every packet, and the comparison of plain numbers needs no branch.
 #[inline(always)]
 pub(crate) fn or_never(at: Option<Nanos>) -> Nanos {
     at.unwrap_or(Nanos::MAX)

@@ -1,4 +1,4 @@
-//! Send side of a connection: send buffer, outstanding data, segment selection and retransmission.
+//! Sending side of a connection: send buffer, data in flight, segment selection, retransmission.
 
 pub(crate) mod accurate_ecn;
 pub(crate) mod ecn;
@@ -36,26 +36,26 @@ use send_sequence::Flow;
 use sent_times::SentTimes;
 use spurious::Spurious;
 
-/// An acknowledgement that is not older than the last one.
+/// An acknowledgement whose number is not lower than `SND.UNA`, as passed to the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack<'a> {
-    /// Acknowledged offset.
+    /// Acknowledged offset: everything before it has arrived.
     pub to: u64,
     /// Window of the peer, bytes.
     pub window: u64,
     /// The segment carries no data, SYN or FIN.
     pub bare: bool,
-    /// SACK blocks.
+    /// Valid SACK blocks, as offsets.
     pub blocks: &'a [Range<u64>],
-    /// Send time of the segment whose timestamp is echoed.
+    /// Send time of the segment whose timestamp the acknowledgement echoes.
     pub echoed: Option<Nanos>,
-    /// The acknowledgement reports marks: by ECN-Echo, if it has no counters.
+    /// The acknowledgement carries ECN-Echo; `false` if the peer sends counters instead.
     pub marked: bool,
     /// Counters of marks in the acknowledgement (RFC 9768), if the peer sends them.
     pub accurate: Option<&'a AccurateReport>,
 }
 
-/// Result of the handshake.
+/// Results of the handshake for the sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settled {
     /// Data bytes in a full segment.
@@ -69,7 +69,7 @@ pub(crate) struct Settled {
     pub syn_lost: bool,
 }
 
-/// Variables and timers of the send direction.
+/// Variables and timers of the sending direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub flow: Flow,
@@ -83,9 +83,9 @@ pub(crate) struct Sender {
     closing: bool,
     /// Largest window ever advertised by the peer, bytes.
     widest_window: u64,
-    /// End offset and send time of the segment being timed.
+    /// End offset and send time of the segment whose round-trip time is being measured.
     timing: Option<(u64, Nanos)>,
-    /// Send times of all segments in flight, if the controller requires them.
+    /// Send times of all segments in flight; empty unless the controller requires them.
     sent_times: SentTimes,
     /// Time of the last transmission of data.
     last_sent: Option<Nanos>,
@@ -98,14 +98,14 @@ pub(crate) struct Sender {
     timeouts: u32,
     /// The next segment is a tail loss probe.
     probing: bool,
-    /// Last recorded `cwnd` and `ssthresh`.
+    /// Last recorded values of `cwnd` and `ssthresh`.
     traced: (f64, u64),
 }
 
-/// Offset of the first data byte, after the SYN.
+/// Offset of the first data byte; the SYN has offset 0.
 const FIRST: u64 = 1;
 
-/// Options of time-based loss detection, if enabled.
+/// Options of time-based loss detection (RACK), if it is enabled.
 fn by_time(config: &Config) -> Option<ByTime> {
     let delay = config.profile.longest_ack_delay();
     config.rack.then(|| ByTime {
@@ -115,7 +115,7 @@ fn by_time(config: &Config) -> Option<ByTime> {
 }
 
 impl Sender {
-    /// A sender before the handshake.
+    /// Creates a sender before the handshake.
     pub fn new(config: &Config, mss: u64) -> Self {
         let profile = &config.profile;
         let congestion = config.control();
@@ -169,13 +169,13 @@ impl Sender {
         }
     }
 
-    /// Whether the window may grow only if it is fully used.
+    /// Whether the window may grow only if the flight fills it.
     fn growth_needs_full_cwnd(&self) -> bool {
         self.profile.growth_needs_full_cwnd && !self.congestion.rate_limited_increase
     }
 
-    /// Supplies saved parameters to the current controller, and to the controller that the
-    /// handshake creates.
+    /// Passes saved parameters to the current controller, and keeps them for the controller that
+    /// the handshake creates.
     pub fn resume(&mut self, saved: SavedParameters) -> bool {
         let control = self.flow.control.careful_resume_mut();
         let taken = control.is_some_and(|it| it.resume(saved));
@@ -233,7 +233,7 @@ impl Sender {
         self.timestamps = settled.timestamps;
         self.flow.ecn.settle(&settled.ecn);
         self.flow.spurious.settle(settled.sack, settled.timestamps);
-        // ECT(1) implies accurate feedback (RFC 9331 §4.2).
+        // ECT(1) requires that the peer supports accurate feedback (RFC 9331 §4.2).
         let accurate = settled.ecn.accurate.is_some() || !self.profile.accurate_ecn;
         self.flow.ecn.set_scalable(self.profile.l4s && accurate);
         if let Some((_, sent_at)) = self.timing.take() {
@@ -273,7 +273,7 @@ impl Sender {
         self.flow.queued_to = self.buffer.end();
     }
 
-    /// Schedules a FIN after the written data.
+    /// Schedules a FIN after all written data.
     pub fn close(&mut self) {
         if !self.closing {
             self.closing = true;
@@ -296,7 +296,7 @@ impl Sender {
         self.closing && self.flow.una > self.buffer.end()
     }
 
-    /// Highest offset that may be acknowledged: the highest offset sent, or the byte of a
+    /// Highest offset that an acknowledgement may have: the highest offset sent, or the byte of a
     /// zero-window probe.
     pub fn highest_acceptable(&self) -> u64 {
         if self.probes > 0 {
@@ -313,14 +313,14 @@ impl Sender {
         self.widest_window
     }
 
-    /// Sets the window of the peer, in bytes from `SND.UNA` on.
+    /// Sets the window of the peer, counted in bytes from `SND.UNA`.
     pub fn set_window(&mut self, window: u64) {
         self.flow.window_edge = self.flow.una + window;
         self.widest_window = self.widest_window.max(window);
     }
 
-    /// Whether neither data nor a FIN was sent. Acknowledgements are then irrelevant to the sender,
-    /// except for ECN marks.
+    /// Whether neither data nor a FIN was sent. The sender then needs no acknowledgements, except
+    /// for their ECN marks.
     pub fn has_sent_nothing(&self) -> bool {
         self.flow.max == FIRST
     }
@@ -334,11 +334,11 @@ impl Sender {
     pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
         let advanced = ack.to - self.flow.una;
         let flightsize_before = self.flow.flightsize();
-        // The acknowledgement of a FIN does not increase the window because a FIN is not data (RFC
+        // The acknowledgement of a FIN must not increase the window, because a FIN is not data (RFC
         // 5681 §3.1).
         let end = self.buffer.end();
         let data = ack.to.min(end) - self.flow.una.min(end);
-        // RFC 5681 §2: outstanding data, no payload, unchanged window.
+        // RFC 5681 §2: data is outstanding, the segment has none, the window is unchanged.
         let duplicate = advanced == 0
             && flightsize_before > 0
             && ack.bare
@@ -364,7 +364,7 @@ impl Sender {
         };
         let marked = marks.packets > 0 || marks.bytes > 0;
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
-        // Without SACK, duplicates report marks (RFC 9768) before the data is acknowledged.
+        // Without SACK, duplicates report marks (RFC 9768) before the marked data is acknowledged.
         if data > 0 || outcome.newly_sacked > 0 || marks.bytes > 0 {
             let limited = self.growth_needs_full_cwnd()
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
@@ -410,7 +410,7 @@ impl Sender {
         self.trace_windows(now, trace);
     }
 
-    /// Advances the cumulative acknowledgement point.
+    /// Advances the cumulative acknowledgement point to `to`.
     fn advance(&mut self, now: Nanos, to: u64, stats: &mut Stats, trace: &mut Trace) {
         stats.bytes_acknowledged +=
             to.min(self.buffer.end()) - self.flow.una.min(self.buffer.end());
@@ -423,7 +423,7 @@ impl Sender {
         trace.record(now, Probe::CumulativeAck, 0, self.number(to));
     }
 
-    /// Counts and records the result of loss recovery for an acknowledgement.
+    /// Updates counters and trace with the effect of an acknowledgement on loss recovery.
     fn after(&mut self, now: Nanos, outcome: &Outcome, stats: &mut Stats, trace: &mut Trace) {
         if outcome.duplicate {
             stats.duplicate_acknowledgements += 1;
@@ -442,8 +442,8 @@ impl Sender {
         }
     }
 
-    /// Send time of the newest segment that this acknowledgement reports, if the controller
-    /// requires it.
+    /// Send time of the newest segment that this acknowledgement reports as received; `None` unless
+    /// the controller requires it.
     fn latest_sent(&mut self, ack: &Ack<'_>) -> Option<Nanos> {
         if !self.flow.control.wants_latest_rtt() {
             self.sent_times.clear();
@@ -452,7 +452,7 @@ impl Sender {
         self.sent_times.on_ack(ack.to, ack.blocks)
     }
 
-    /// Takes a round-trip time measurement, if there is one.
+    /// Updates the RTO if this acknowledgement measures a round-trip time, and returns that time.
     fn measure(
         &mut self,
         now: Nanos,
@@ -479,12 +479,12 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// Data of a planned segment.
+    /// Data of a planned segment, as slices of the send buffer.
     pub fn data(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
         self.buffer.slices(plan.start, plan.len)
     }
 
-    /// Records that the planned segment was sent.
+    /// Updates the state after the planned segment was sent.
     pub fn sent(&mut self, now: Nanos, plan: &Plan, stats: &mut Stats, trace: &mut Trace) {
         stats.segments_sent += 1;
         stats.bytes_sent += plan.len as u64;
@@ -538,7 +538,7 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        // A partial segment may be held back by Nagle's algorithm instead of the window.
+        // Not the window but Nagle's algorithm may hold back a partial segment.
         let waits = self.flow.queued_to - self.flow.max;
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();
@@ -556,7 +556,7 @@ impl Sender {
         trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
     }
 
-    /// Handles the end of an idle period before sending: the window may have to restart (RFC 5681
+    /// Restarts the window before sending if the sender was idle for longer than the RTO (RFC 5681
     /// §4.1).
     pub fn wake(&mut self, now: Nanos, trace: &mut Trace) {
         if self.flow.flightsize() > 0 || self.flow.nxt >= self.flow.queued_to {
@@ -570,15 +570,15 @@ impl Sender {
         }
     }
 
-    /// Whether pacing and ECN allow a segment to be sent now. A zero-window probe is sent when it
-    /// is due.
+    /// Whether pacing and ECN allow a segment to be sent now. A zero-window probe may always be
+    /// sent.
     pub fn may_go(&self, now: Nanos) -> bool {
         let held = self.flow.ecn.held_until().is_some_and(|until| until > now);
         self.probe_owed || (!held && self.flow.pacer.allows(now))
     }
 
-    /// ECN field of the planned segment. Only new data may be ECN-capable, but no retransmission
-    /// (RFC 3168 §6.1.5), no zero-window probe (§6.1.6) and no segment without data (§6.1.4).
+    /// ECN field of the planned segment. Only new data may be ECN-capable. Retransmissions (RFC
+    /// 3168 §6.1.5), zero-window probes (§6.1.6), and segments without data (§6.1.4) may not.
     pub fn ecn_of(&self, plan: &Plan) -> Ecn {
         let new = plan.start >= self.flow.max && plan.len > 0 && !plan.probe;
         if new {
@@ -588,7 +588,7 @@ impl Sender {
         }
     }
 
-    /// Whether the receiver should echo each mark exactly once (RFC 8257 §3.2).
+    /// Whether the receiver must echo each mark exactly once (RFC 8257 §3.2).
     pub fn counts_marks(&self) -> bool {
         self.flow.control.counts_marks()
     }

@@ -1,5 +1,5 @@
-//! Accurate ECN (RFC 9768): its tables, and traces computed by hand for links with 50 ms delay each
-//! way and unlimited rate.
+//! Accurate ECN (RFC 9768): tables of the RFC, and traces computed by hand for links with 50 ms
+//! delay each way and unlimited rate.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ pub(crate) fn parse(packet: &Bytes) -> Segment {
     Segment::parse(packet, (CLIENT, SERVER), Checksum::Ignore).expect("a segment")
 }
 
-/// AE, CWR and ECE as a number.
+/// AE, CWR and ECE as a three-bit number, the ACE field.
 pub(crate) fn ace(flags: Flags) -> u16 {
     (flags.0 >> 6) & 7
 }
@@ -47,7 +47,7 @@ pub(crate) fn counters(segment: &Segment) -> Option<[Option<u32>; 3]> {
     Some([option.ect0(), option.ce(), option.ect1()])
 }
 
-/// The ACE fields of the packets of an end.
+/// ACE fields of the packets that an end has sent.
 pub(crate) fn aces(world: &World, end: usize) -> Vec<u16> {
     let packets = world.sent[end].iter();
     packets
@@ -60,8 +60,8 @@ const PORTS: Ports = Ports {
     remote: 80,
 };
 
-/// Hands a segment without data to an end. `client` says whether the end is the client, whose
-/// initial sequence number is 7; that of the server is 1000.
+/// Passes a segment without data to an end. `client` says whether the end is the client, whose
+/// initial sequence number is 7; the server's is 1000.
 pub(crate) fn hand(
     end: &mut Connection,
     client: bool,
@@ -109,7 +109,8 @@ pub(crate) fn hand_options(
     end.handle_datagram(0, path, ecn, bytes.freeze());
 }
 
-/// A server that has answered a SYN with the flags `request`, which offers SACK and timestamps.
+/// A server that has answered a SYN with the ACE field `request`; the SYN offers SACK and
+/// timestamps.
 pub(crate) fn server(config: Config, request: u16) -> Connection {
     let mut end = Connection::listen(config, 80, 1000);
     let options = Options {
@@ -123,7 +124,7 @@ pub(crate) fn server(config: Config, request: u16) -> Connection {
     end
 }
 
-/// Hands a pure acknowledgement of the data before `up_to` to a server.
+/// Passes a pure acknowledgement of the data before `up_to` to a server.
 pub(crate) fn acknowledge(end: &mut Connection, ace: u16, up_to: u32) {
     hand(
         end,
@@ -134,7 +135,7 @@ pub(crate) fn acknowledge(end: &mut Connection, ace: u16, up_to: u32) {
     );
 }
 
-/// The next segment of an end, and its ECN field.
+/// Polls an end for its next segment, and returns it with its ECN field.
 pub(crate) fn next(end: &mut Connection) -> Option<(Segment, Ecn)> {
     let mut out = BytesMut::new();
     let transmit = end.poll_transmit(0, &mut out)?;
@@ -151,8 +152,8 @@ pub(crate) fn client(accurate: bool) -> Connection {
     end
 }
 
-/// The mode in which an end sends its next segments: whether data is ECN-capable, and whether the
-/// flags are a counter.
+/// How an end sends its segments after the handshake: whether data is ECN-capable, and whether the
+/// flags carry a counter.
 #[derive(Debug, PartialEq, Eq)]
 enum Mode {
     NotEcn,
@@ -160,8 +161,8 @@ enum Mode {
     Accurate,
 }
 
-/// Table 2, the client's part, and §3.1.3: every SYN-ACK. Data is not ECN-capable if the field of
-/// the SYN was changed, and a mark of the SYN reduces the window.
+/// Table 2, the client's part, and §3.1.3: all eight flag combinations of a SYN-ACK. Data is not
+/// ECN-capable if the ECN field of the SYN was changed, and a mark of the SYN reduces the window.
 #[test]
 fn the_answer_to_an_accurate_syn_decides_the_mode_of_a_client() {
     for (answer, mode, capable) in [
@@ -183,7 +184,8 @@ fn the_answer_to_an_accurate_syn_decides_the_mode_of_a_client() {
         // The SYN-ACK has no MSS option.
         assert_eq!(data.payload.len(), 536, "{answer:03b}");
         assert_eq!(field.is_capable(), capable, "{answer:03b}");
-        // A pure acknowledgement comes first, which reports that the SYN-ACK was not ECN-capable.
+        // The first segment is a pure acknowledgement, which reports that the SYN-ACK was not
+        // ECN-capable.
         let first = sent.first().map(|(it, _)| ace(it.header.flags));
         match mode {
             Mode::Accurate => {
@@ -197,7 +199,8 @@ fn the_answer_to_an_accurate_syn_decides_the_mode_of_a_client() {
     }
 }
 
-/// Table 2, the server's part, and §3.1.3: every SYN, with every ECN field.
+/// Table 2, the server's part, and §3.1.3: all eight flag combinations of a SYN, with every ECN
+/// field.
 #[test]
 fn a_server_answers_each_syn_in_its_mode_and_reports_its_field() {
     let fields = [
@@ -231,14 +234,14 @@ fn a_server_answers_each_syn_in_its_mode_and_reports_its_field() {
             assert_eq!(counters(&answer), option);
         }
     }
-    // A server of RFC 3168 accepts its own ECN (second block).
+    // A server that supports only RFC 3168 answers in that mode (second block of the table).
     let mut end = Connection::listen(config(false), 80, 1000);
     hand(&mut end, false, Ecn::NotEct, Flags::SYN | of_ace(7), (7, 0));
     let (answer, _) = next(&mut end).expect("a SYN-ACK");
     assert_eq!(ace(answer.header.flags), 1);
 }
 
-/// Table 3: the first acknowledgement of a client reports the field of the SYN-ACK, and the counter
+/// Table 3: the first acknowledgement of a client reports the ECN field of the SYN-ACK. The counter
 /// of marks begins with 5, or with 6 after a marked SYN-ACK, however often it was received.
 #[test]
 fn a_client_reports_the_field_of_the_syn_ack() {
@@ -263,7 +266,7 @@ fn a_client_reports_the_field_of_the_syn_ack() {
     }
 }
 
-/// Table 4: what a server takes from the first acknowledgement.
+/// Table 4: meaning of the client's first acknowledgement for the server.
 #[test]
 fn a_server_reads_the_report_about_its_syn_ack() {
     for (report, capable, reductions) in [
@@ -283,7 +286,7 @@ fn a_server_reads_the_report_about_its_syn_ack() {
         let (data, field) = next(&mut end).expect("data");
         assert_eq!(field.is_capable(), capable, "{report:03b}");
         assert_eq!(ace(data.header.flags), 5, "it reports marks anyway");
-        // The next acknowledgement has seen one mark more than the handshake. After a report of 0
+        // The next acknowledgement reports one more mark than the handshake. After a report of 0
         // the counter has no meaning.
         let counter = if report == 6 { 7 } else { 6 };
         acknowledge(&mut end, counter, 1001 + 536);
@@ -295,8 +298,9 @@ fn a_server_reads_the_report_about_its_syn_ack() {
     }
 }
 
-/// Segment 1 of the first three is marked. Its acknowledgement reports one mark more, and so do all
-/// later ones; cwnd is halved once, as with ECN-Echo, and nothing carries CWR.
+/// Of the first three segments, 0 to 2, segment 1 is marked. Its acknowledgement reports one more
+/// mark, and so do all later ones. cwnd is halved once, as with ECN-Echo, and no segment carries
+/// CWR.
 #[test]
 fn a_mark_is_counted_once_and_halves_the_window_once() {
     let mut world = transfer(config(true), config(true), 40);
@@ -358,8 +362,8 @@ fn the_first_mark_is_acknowledged_at_once() {
     assert_eq!(seen, [(1, 6), (3, 6), (4, 7), (6, 7), (8, 7)]);
 }
 
-/// Of small marked segments every second is acknowledged, and of marked acknowledgements every
-/// third (§3.2.2.5.1).
+/// Small marked segments: every second one is acknowledged. Marked acknowledgements: every third
+/// one is acknowledged (§3.2.2.5.1).
 #[test]
 fn every_few_marks_are_acknowledged_at_once() {
     let mut server = config(true);
@@ -388,8 +392,8 @@ fn every_few_marks_are_acknowledged_at_once() {
     }
 }
 
-/// The first SYN-ACK has an option, the second has none, and the third does not request ECN; the
-/// server reports marks all the same, but its data is not ECN-capable (§3.2.3.2.2, §3.1.5).
+/// The first SYN-ACK has an option, the second has none, and the third does not request ECN. The
+/// server still reports marks after that, but its data is not ECN-capable (§3.2.3.2.2, §3.1.5).
 #[test]
 fn a_syn_ack_falls_back_step_by_step() {
     let mut world = transfer(config(true), config(true), 4);
@@ -408,12 +412,12 @@ fn a_syn_ack_falls_back_step_by_step() {
         [(2, Some([Some(1), Some(0), Some(1)])), (2, None), (0, None)]
     );
     assert!(world.fields[1].iter().all(|&field| field == Ecn::NotEct));
-    // The client received an answer without ECN.
+    // The client received the third SYN-ACK, which has no ECN.
     assert!(world.fields[0].iter().all(|&field| field == Ecn::NotEct));
     assert_eq!(world.ends[1].stats().bytes_delivered, 4 * MSS);
     assert_eq!(world.ends[0].readable(), MSS);
 
-    // The client is not in AccECN mode, and its data is marked although it is not ECN-capable.
+    // The client is not in AccECN mode. Its data is marked although it is not ECN-capable.
     let mut end = server(config(true), 7);
     for expected in [2, 0] {
         let at = end.poll_timeout().expect("a timer");
@@ -428,8 +432,8 @@ fn a_syn_ack_falls_back_step_by_step() {
     assert_eq!(counters(&answer), Some([Some(1), Some(4), None]));
 }
 
-/// The first retransmission of a SYN requests accurate ECN again, the second none (§3.1.4.1). The
-/// mode follows the first answer.
+/// The first retransmission of a SYN requests accurate ECN again; the second requests no ECN
+/// (§3.1.4.1). The first SYN-ACK determines the mode.
 #[test]
 fn a_syn_falls_back_after_its_first_retransmission() {
     for (lost, last, capable) in [(1, 7, true), (2, 0, false)] {
@@ -449,7 +453,7 @@ fn a_syn_falls_back_after_its_first_retransmission() {
     }
 }
 
-/// A SYN that is answered with a RST is sent once more, without ECN.
+/// After a RST in response to its SYN, a client sends the SYN once more, without ECN.
 #[test]
 fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     let mut end = client(true);
@@ -461,14 +465,14 @@ fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     assert_eq!(end.poll_event(), Some(Event::Failed(Failure::Refused)));
 }
 
-/// A server stays in the mode of the first SYN (§3.1.5).
+/// The first SYN determines the mode of a server, whatever later SYNs request (§3.1.5).
 #[test]
 fn a_server_keeps_the_mode_of_the_first_syn() {
     for (first, second) in [(7, 7), (7, 0), (3, 0), (0, 7), (0, 3)] {
         let mut end = server(config(true), first);
         let again = Flags::SYN | of_ace(second);
         hand(&mut end, false, Ecn::Ce, again, (7, 0));
-        // The timer retransmits the answer, which reports the field of the last SYN.
+        // The timer retransmits the SYN-ACK, which reports the ECN field of the last SYN.
         end.handle_timeout(2 * SECOND);
         let (answer, _) = next(&mut end).expect("a SYN-ACK");
         let expected = if first == 7 { 6 } else { 0 };
@@ -481,7 +485,7 @@ fn a_server_keeps_the_mode_of_the_first_syn() {
     }
 }
 
-/// A server in the mode of RFC 3168 stays in it after a SYN without ECN: it echoes marks, but its
+/// A server in the mode of RFC 3168 stays in it after a SYN without ECN. It echoes marks, but its
 /// data is not ECN-capable.
 #[test]
 fn a_syn_without_ecn_does_not_end_the_older_feedback() {
@@ -496,8 +500,8 @@ fn a_syn_without_ecn_does_not_end_the_older_feedback() {
     assert_eq!(field, Ecn::NotEct);
 }
 
-/// Requests of both modes reset the handshake, even with a SYN without ECN between them or before
-/// them, and the server listens again (§3.1.5).
+/// If SYNs request both modes, the server resets the handshake and listens again (§3.1.5), even if
+/// a SYN without ECN came between them or before them.
 #[test]
 fn requests_of_both_modes_reset_the_handshake() {
     for syns in [
@@ -524,7 +528,7 @@ fn requests_of_both_modes_reset_the_handshake() {
     }
 }
 
-/// Options that a middlebox removed leave the ACE field, from which the bytes are estimated.
+/// A middlebox has removed the options. The client estimates the marked bytes from the ACE field.
 #[test]
 fn the_field_is_enough_without_options() {
     let mut end = client(true);

@@ -1,5 +1,5 @@
 //! Accurate ECN (RFC 9768) in single acknowledgements: options and their space, acknowledgements of
-//! acknowledgements, and those that report marks without new data.
+//! acknowledgements, and acknowledgements that report marks without new data.
 
 use crate::accurate_ecn::{
     MSS, ace, acknowledge, client, config, counters, hand, hand_data, hand_options, next, of_ace,
@@ -17,7 +17,7 @@ use anabranch_transport::{Ecn, Nanos};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{Flags, Options, SackBlock, Segment, Timestamps};
 
-/// Data that a client sends to a server with this number.
+/// Passes ten bytes of data with the sequence number `number` to a server.
 fn data(end: &mut Connection, ecn: Ecn, number: u32) {
     let flags = Flags::ACK | of_ace(5);
     hand_data(end, false, ecn, flags, (number, 1001), b"ten bytes.");
@@ -35,7 +35,7 @@ fn two_sack_blocks_leave_space_for_two_counters() {
     both.profile.timestamps = true;
     let mut end = server(both, 7);
     acknowledge(&mut end, 2, 1001);
-    // All counters change, then two gaps begin.
+    // All three counters change, and then two gaps begin.
     let mut seen = Vec::new();
     for (field, number) in [
         (Ecn::Ect0, 8),
@@ -58,18 +58,19 @@ fn two_sack_blocks_leave_space_for_two_counters() {
             (Some(1), 0),
             (Some(2), 0),
             (Some(3), 0),
-            // All three do not fit, and the others have not changed.
+            // All three counters do not fit, and only the first has changed since the last option.
             (Some(1), 1),
             (Some(2), 2),
-            // The third counter has changed, and an option may not omit it.
+            // The third counter has changed, so the option must contain all three, and they do not
+            // fit.
             (None, 2),
             (None, 1),
         ]
     );
 }
 
-/// SACK blocks and options in a transfer with timestamps: segments 1, 3 and 5 are lost, and 6 is
-/// marked. Two SACK blocks have precedence (§3.2.3.3).
+/// A transfer with SACK blocks, AccECN options and timestamps: segments 1, 3 and 5 are lost, and 6
+/// is marked. Two SACK blocks have precedence (§3.2.3.3).
 #[test]
 fn sack_blocks_have_precedence_over_the_option() {
     let mut both = config(true);
@@ -82,7 +83,7 @@ fn sack_blocks_have_precedence_over_the_option() {
         _ => Fate::Pass,
     });
     world.run_until(20 * SECOND);
-    // The acknowledgements while segment 1 is missing: those of segments 0, 2, 4, 6 and so on.
+    // Acknowledgements sent while segment 1 is missing: those of segments 0, 2, 4, 6 and so on.
     let acknowledgements: Vec<_> = world.sent[1][1..]
         .iter()
         .map(|(_, packet)| parse(packet))
@@ -105,8 +106,8 @@ fn sack_blocks_have_precedence_over_the_option() {
     assert_eq!(world.ends[0].stats().marked_bytes_reported, MSS - 12);
 }
 
-/// The option that tests the path does not fit in a segment full of data, and goes with the first
-/// data that leaves space (§3.2.3.2.1).
+/// The option that tests the path does not fit in a segment full of data, so the first segment with
+/// enough space carries it (§3.2.3.2.1).
 #[test]
 fn the_test_of_the_path_waits_for_space() {
     let mut end = client(true);
@@ -127,8 +128,8 @@ fn the_test_of_the_path_waits_for_space() {
     }
 }
 
-/// An acknowledgement of acknowledgements has no SACK blocks, so that it is no duplicate
-/// (§3.2.2.5.1). The next one of data has them again.
+/// An acknowledgement of acknowledgements must not count as a duplicate, so it has no SACK blocks
+/// (§3.2.2.5.1). The next acknowledgement of data has them again.
 #[test]
 fn acknowledgements_of_acknowledgements_have_no_sack_blocks() {
     let mut end = server(config(true), 7);
@@ -145,7 +146,7 @@ fn acknowledgements_of_acknowledgements_have_no_sack_blocks() {
     data(&mut end, Ecn::NotEct, 48);
     let (gap, _) = next(&mut end).expect("an acknowledgement");
     assert_eq!(sack_blocks(&gap), 2);
-    // An acknowledgement that is due anyway keeps its blocks.
+    // An acknowledgement that is due for data as well keeps its SACK blocks.
     data(&mut end, Ecn::NotEct, 68);
     for _ in 0..3 {
         hand(&mut end, false, Ecn::Ce, Flags::ACK | of_ace(5), (8, 1001));
@@ -155,7 +156,7 @@ fn acknowledgements_of_acknowledgements_have_no_sack_blocks() {
     assert_eq!(blocks, [3]);
 }
 
-/// A failed connection sends no acknowledgement that was pending.
+/// A connection that has failed must not send its pending acknowledgement.
 #[test]
 fn no_acknowledgement_follows_a_failure() {
     let mut end = client(true);
@@ -183,7 +184,7 @@ fn sender(recovery: RecoveryKind, rack: bool) -> Connection {
 }
 
 /// An acknowledgement of new data is never superseded, even if it acknowledges less than earlier
-/// SACK blocks reported: Sack1 forgets the blocks when the cumulative point advances.
+/// SACK blocks reported, because Sack1 forgets the blocks when the cumulative point advances.
 #[test]
 fn an_acknowledgement_of_new_data_reports_marks() {
     for (recovery, rack) in [
@@ -210,8 +211,8 @@ fn an_acknowledgement_of_new_data_reports_marks() {
     }
 }
 
-/// An acknowledgement of nothing new is superseded unless its timestamp is newer than all earlier
-/// ones (§A.1).
+/// An acknowledgement without new information counts as superseded, unless its timestamp is newer
+/// than all earlier ones (§A.1).
 #[test]
 fn a_newer_timestamp_shows_that_an_acknowledgement_is_new() {
     let mut end = sender(RecoveryKind::Rfc6675, false);
@@ -230,10 +231,10 @@ fn a_newer_timestamp_shows_that_an_acknowledgement_is_new() {
     }
 }
 
-/// Marked bytes that the controller of the test below was notified of.
+/// Number of marked bytes of which the controller of the test below was notified.
 static MARKED: AtomicU64 = AtomicU64::new(0);
 
-/// A window of 16 segments that never changes.
+/// Controller with a constant window of 16 segments, which records marked bytes.
 #[derive(Debug)]
 struct Recorder;
 
@@ -266,8 +267,8 @@ impl CongestionControl for Recorder {
     }
 }
 
-/// Without SACK, the marks of segments 1 to 10 are reported by duplicates, because segment 0 is
-/// lost. The controller is notified of them.
+/// Without SACK, duplicate acknowledgements report the marks of segments 1 to 10, because segment 0
+/// is lost. The controller must be notified of these marks.
 #[test]
 fn marks_reported_by_duplicates_reach_the_controller() {
     let mut both = config(true);
@@ -275,7 +276,7 @@ fn marks_reported_by_duplicates_reach_the_controller() {
     both.profile.timestamps = true;
     both.congestion = &RECORDER;
     let mut world = transfer(both.clone(), both, 40);
-    // 2 ms for a segment, so that each acknowledgement has a timestamp of its own.
+    // A segment takes 2 ms, so that each acknowledgement has a different timestamp.
     world.lines[0] = vec![Line::new(6_000_000, 0), Line::new(0, 50 * MILLISECOND)];
     // Packet 2 of the client is segment 0.
     world.fate = Box::new(|end, number, _| match (end, number) {

@@ -8,7 +8,7 @@ use anabranch_transport::time::SECOND;
 use anabranch_wire::tcp::Flags;
 use bytes::Bytes;
 
-/// Draws an event with this probability, percent.
+/// A random generator: its function returns `true` with the given probability, percent.
 fn random(seed: u64) -> impl FnMut(u64) -> bool {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1;
     move |percent| {
@@ -19,10 +19,10 @@ fn random(seed: u64) -> impl FnMut(u64) -> bool {
     }
 }
 
-/// Losses and marks at random, in both directions, with delayed acknowledgements: the sender knows
-/// every mark at the end, by packet and by byte. After a timeout the scoreboard is empty, and an
-/// acknowledgement of many segments without an option may have wrapped the field, so that the
-/// sender assumes eight marks more (§3.2.2.5.2). A failure prints the seed.
+/// Random losses and marks in both directions, with delayed acknowledgements: at the end the sender
+/// knows the number of all marked packets and bytes. The exception is a timeout, after which the
+/// scoreboard is empty. An acknowledgement of many segments without an option may then have wrapped
+/// the ACE field, so the sender assumes eight more marks (§3.2.2.5.2). A failure prints the seed.
 #[test]
 fn every_mark_is_known_at_the_end() {
     let (mut marks, mut exact) = (0, 0);
@@ -68,9 +68,9 @@ fn every_mark_is_known_at_the_end() {
     assert!(exact >= 190, "{exact} of 200");
 }
 
-/// Data in both directions, with losses and marks at random: segments full of data have no space
-/// for options, so that the bytes of a mark are known later than the mark. No end takes this for
-/// mangled feedback: its last data is ECN-capable. A failure prints the seed.
+/// Data in both directions, with random losses and marks. Segments full of data have no space for
+/// options, so the sender learns the bytes of a mark later than the mark. Neither end may take this
+/// for mangled feedback, so the last data is still ECN-capable. A failure prints the seed.
 #[test]
 fn data_in_both_directions_is_ecn_capable_to_its_end() {
     let (mut marks, mut exact) = (0, 0);
@@ -117,7 +117,7 @@ fn data_in_both_directions_is_ecn_capable_to_its_end() {
     assert!(exact >= 350, "{exact} of 400");
 }
 
-/// Without accurate ECN at one end, both use the feedback of RFC 3168.
+/// If only one end supports accurate ECN, both ends use the feedback of RFC 3168.
 #[test]
 fn an_end_without_accurate_ecn_gets_the_older_feedback() {
     for (client, server) in [(true, false), (false, true)] {
@@ -140,8 +140,8 @@ fn an_end_without_accurate_ecn_gets_the_older_feedback() {
     }
 }
 
-/// ECT(1) implies accurate feedback (RFC 9331 §4.2): without it a scalable sender that could use it
-/// sends ECT(0).
+/// ECT(1) requires accurate feedback (RFC 9331 §4.2): a scalable sender that supports it sends
+/// ECT(0) if the peer does not.
 #[test]
 fn a_scalable_sender_marks_itself_only_with_accurate_feedback() {
     for (server, field) in [(true, Ecn::Ect1), (false, Ecn::Ect0)] {
@@ -157,7 +157,7 @@ fn a_scalable_sender_marks_itself_only_with_accurate_feedback() {
         assert!(data.into_iter().all(|(_, ecn)| *ecn == field));
         let reported = world.ends[0].stats().ect1_bytes_reported;
         assert_eq!(reported, if server { 40 * MSS } else { 0 });
-        // Order 1 begins with the counter of ECT(1).
+        // With order 1, the counter of ECT(1) comes first in the option.
         let acknowledgements = world.sent[1][1..].iter();
         let options: Vec<_> = acknowledgements
             .filter_map(|(_, packet)| counters(&parse(packet)))

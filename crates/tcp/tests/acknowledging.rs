@@ -1,5 +1,5 @@
-//! Acknowledgement timing: every second full segment (RFC 5681 §4.2) regardless of options, and the
-//! rules of Linux.
+//! Timing of acknowledgements: every second full segment (RFC 5681 §4.2) regardless of options, and
+//! the rules of Linux.
 
 use crate::common;
 
@@ -11,7 +11,8 @@ use anabranch_wire::tcp::Segment;
 use common::{World, path_of};
 
 /// After a handshake over links with 50 ms delay each way, the client writes `segments` segments.
-/// Returns when the server acknowledged how many of them, in ms since they were written.
+/// Returns the times of the server's acknowledgements, in ms since the data was written, with the
+/// number of segments acknowledged by then.
 fn acknowledged(profile: &Profile, segments: u64) -> Vec<(Nanos, u64)> {
     let config = Config::new(profile.clone()).with(|it| it.mss = 1000);
     let mut world = World::new(config.clone(), config);
@@ -29,26 +30,26 @@ fn acknowledged(profile: &Profile, segments: u64) -> Vec<(Nanos, u64)> {
     told.collect()
 }
 
-/// Acknowledgment number of a packet.
+/// Acknowledgment number in a packet.
 fn number(packet: &bytes::Bytes, path: anabranch_transport::Path) -> u32 {
     let addresses = (path.local, path.remote);
     let segment = Segment::parse(packet, addresses, Checksum::Verify).expect("a good segment");
     segment.header.acknowledgment_number.0
 }
 
-/// Timestamps take 12 bytes of each segment, which still counts as full.
+/// Timestamps take 12 bytes of each segment; the shorter segment must still count as full.
 #[test]
 fn every_second_segment_is_acknowledged_with_and_without_timestamps() {
     for timestamps in [false, true] {
         let mut profile = Profile::rfc6675();
         profile.timestamps = timestamps;
-        // An initial window of four; then two more segments per acknowledgement.
+        // The initial window is four segments; each acknowledgement then allows two more.
         let expected = [(50, 2), (50, 4), (150, 6), (150, 8), (350, 9)];
         assert_eq!(acknowledged(&profile, 9), expected, "{timestamps}");
     }
 }
 
-/// The initial window is ten segments; slow start doubles it. The first 16 segments are
+/// The initial window is ten segments, which slow start doubles. The first 16 segments are
 /// acknowledged one by one, the others in pairs, and the last one after 40 ms.
 #[test]
 fn linux_acknowledges_the_first_sixteen_segments_at_once() {

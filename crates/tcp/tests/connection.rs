@@ -1,4 +1,4 @@
-//! Opening, closing, resets, windows and acknowledgements, segment by segment.
+//! Opening, closing, resets, windows and acknowledgements, traced segment by segment.
 
 use crate::common;
 
@@ -11,8 +11,8 @@ use anabranch_wire::{Checksum, SeqNumber};
 use bytes::{Bytes, BytesMut};
 use common::{CLIENT, Fate, SERVER, World, path_of};
 
-/// Segments sent by an end as text: flags, sequence and acknowledgment number relative to the
-/// initial ones, and data length.
+/// Segments that an end has sent, as text: flags, sequence and acknowledgment number relative to
+/// the initial ones, and data length.
 fn told(world: &World, end: usize) -> Vec<String> {
     let mut initial = [0; 2];
     for (index, packets) in world.sent.iter().enumerate() {
@@ -63,7 +63,7 @@ fn world() -> World {
     )
 }
 
-/// A world after the handshake.
+/// Creates a world and runs the handshake.
 fn established() -> World {
     let mut world = world();
     world.run_until(SECOND);
@@ -74,7 +74,8 @@ fn established() -> World {
     world
 }
 
-/// Delivers a forged segment to an end. Numbers are offsets from the initial ones.
+/// Passes a forged segment to an end. `seq` and `ack` are offsets from the initial sequence
+/// numbers.
 fn forge(world: &mut World, end: usize, flags: Flags, seq: i64, ack: i64, text: &'static [u8]) {
     let initial = |of: usize| parse(of, &world.sent[of][0].1).header.sequence_number.0;
     let path = path_of(1 - end);
@@ -97,7 +98,7 @@ fn forge(world: &mut World, end: usize, flags: Flags, seq: i64, ack: i64, text: 
 
 #[test]
 fn opening_and_closing() {
-    // A -> SYN -> Z -> SYN-ACK -> A -> ACK -> Z, then A closes, Z closes.
+    // Handshake, and then A closes first and Z second.
     let mut world = established();
     assert_eq!(told(&world, 0), ["S 0+0", "A 1+0 ack 1"]);
     assert_eq!(told(&world, 1), ["SA 0+0 ack 1"]);
@@ -151,7 +152,7 @@ fn closing_at_once() {
 
 #[test]
 fn opening_at_once() {
-    // Simultaneous open: both pass SYN-RECEIVED (RFC 9293 §3.5, figure 8).
+    // Simultaneous open: both ends pass through SYN-RECEIVED (RFC 9293 §3.5, figure 8).
     let mut world = world();
     world.ends[1] = Connection::connect(
         Config::default(),
@@ -248,8 +249,8 @@ fn options_are_used_only_where_both_offer_them() {
 
 #[test]
 fn resets() {
-    // A RST takes effect only at exactly the next number; elsewhere in the window it causes a
-    // challenge ACK (RFC 5961 §3).
+    // A RST takes effect only if its number is exactly the next one; any other number in the window
+    // causes a challenge ACK (RFC 5961 §3).
     let mut world = established();
     forge(&mut world, 0, Flags::RST, 2, 0, b"");
     assert_eq!(world.ends[0].state(), State::Established);
@@ -261,7 +262,8 @@ fn resets() {
         world.events[0],
         [Event::Connected, Event::Failed(Failure::Reset)]
     );
-    // Later segments are answered with a RST (RFC 9293 §3.10.7.1).
+    // Segments that arrive after the end of the connection are answered with a RST (RFC 9293
+    // §3.10.7.1).
     forge(&mut world, 0, Flags::ACK, 1, 1, b"late");
     assert_eq!(told(&world, 0).last().unwrap(), "R 1+0");
 }
@@ -354,8 +356,8 @@ fn misdirected_and_broken_segments_are_counted() {
 
 #[test]
 fn delayed_acknowledgements() {
-    // Every second segment immediately; a single one after 200 ms (RFC 5681 §4.2, RFC 9293
-    // §3.8.6.3).
+    // Every second segment is acknowledged immediately, and a single one after 200 ms (RFC 5681
+    // §4.2, RFC 9293 §3.8.6.3).
     let mut world = established();
     world.ends[1].set_discard(true);
     let start = world.now;
@@ -493,8 +495,8 @@ fn listening_survives_a_reset_of_a_half_open_connection() {
     );
 }
 
-/// A window that closes a second time must be probed like the first time, after the timeout and not
-/// at the time of the next probe of the first one.
+/// The window closes twice. The first probe of the second time must be sent after the timeout, and
+/// not at the time planned for the next probe of the first time.
 #[test]
 fn each_closed_window_is_probed_from_the_timeout_on() {
     let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_000));
@@ -513,7 +515,8 @@ fn each_closed_window_is_probed_from_the_timeout_on() {
     assert_eq!(world.ends[0].stats().window_probes, first + 1);
 }
 
-/// RFC 9293 §3.8.6.2.1 (3): less than a segment is sent if it is half of the largest window.
+/// RFC 9293 §3.8.6.2.1 (3): less than a full segment is sent if it is at least half of the largest
+/// window.
 #[test]
 fn half_of_the_window_is_worth_a_segment() {
     for (size, more) in [(500, 1), (501, 0)] {

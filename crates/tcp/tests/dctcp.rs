@@ -31,7 +31,7 @@ fn transfer(config: &Config, segments: u64, fate: fn(usize, u64) -> Fate) -> Wor
     world
 }
 
-/// Acknowledgements of the server: the acknowledged segment, and whether ECN-Echo is set.
+/// Acknowledgements of the server: number of acknowledged segments, and whether ECN-Echo is set.
 fn echoes(world: &World) -> Vec<(u32, bool)> {
     let first = 0xFFFF_F000u32.wrapping_add(1);
     let told = |packet: &Bytes| {
@@ -46,10 +46,9 @@ fn echoes(world: &World) -> Vec<(u32, bool)> {
         .collect()
 }
 
-/// The pure acknowledgement of the handshake is packet 1 of the client, so data begins with packet
-/// 2. Segments 1 and 2 of the first three are marked. Every second segment is acknowledged, but
-/// when marking starts or stops, earlier data must be acknowledged first with its own marks (RFC
-/// 8257 §3.2, figure 1).
+/// Packet 0 of the client is the SYN, and packets 2 and 3 are segments 1 and 2, which are marked.
+/// Every second segment is acknowledged, but when marking starts or stops, the earlier data must
+/// first be acknowledged with the mark state of that data (RFC 8257 §3.2, figure 1).
 #[test]
 fn a_receiver_echoes_each_mark_and_no_more() {
     let marked = |end, number| match (end, number) {
@@ -58,8 +57,8 @@ fn a_receiver_echoes_each_mark_and_no_more() {
     };
     let mut world = transfer(&config(&[("initial_window", "4 segments")]), 40, marked);
     world.run_until(190 * MILLISECOND);
-    // Segment 0 unmarked, then 1 and 2 marked, then 3 unmarked, whose acknowledgement waits for a
-    // second segment.
+    // Segment 0 is not marked, 1 and 2 are marked, and 3 is not; the acknowledgement of 3 waits for
+    // a second segment.
     assert_eq!(echoes(&world)[..2], [(1, false), (3, true)]);
     world.run_until(20 * SECOND);
     assert_eq!(world.ends[1].stats().bytes_delivered, 40 * 1460);
@@ -69,7 +68,8 @@ fn a_receiver_echoes_each_mark_and_no_more() {
     assert_eq!(world.ends[0].stats().segments_retransmitted, 0);
 }
 
-/// The sender reacts once per window. With the initial share of 1, it halves the window (§3.3).
+/// The sender reduces the window once per window of data. The share of marks is initially 1, so the
+/// window is halved (§3.3).
 #[test]
 fn a_window_is_cut_once_by_half_of_the_share() {
     let marked = |end, number| match (end, number) {
@@ -81,7 +81,8 @@ fn a_window_is_cut_once_by_half_of_the_share() {
     world.run_until(150 * MILLISECOND);
     assert_eq!(world.ends[0].cwnd() as u64, 10 * 1460);
     world.run_until(250 * MILLISECOND);
-    // Eleven segments when the first mark is reported: the share is still close to 1.
+    // The window is eleven segments when the first mark is reported, and the share of marks is
+    // still close to 1.
     let ssthresh = world.ends[0].ssthresh();
     assert!((5 * 1460..=6 * 1460).contains(&ssthresh), "{ssthresh}");
     assert_eq!(world.ends[0].stats().reductions_by_mark, 1);

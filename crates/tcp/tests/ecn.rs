@@ -17,12 +17,12 @@ const MSS: f64 = 1460.0;
 fn config(ecn: bool) -> Config {
     let mut profile = Profile::rfc6675();
     profile.ecn = ecn;
-    // Each segment is acknowledged, so that the traces below have one acknowledgement per segment.
+    // With one acknowledgement per segment, the traces below are easier to compute.
     profile.delayed_ack = false;
     Config::new(profile)
 }
 
-/// A client that starts to connect with `segments` segments of data to send.
+/// A client that starts to connect and has `segments` segments of data to send.
 fn transfer(client: Config, server: Config, segments: u64) -> World {
     let mut world = World::new(client, server);
     world.ends[0].write_zeros(segments * 1460).expect("open");
@@ -46,7 +46,7 @@ fn sequence(packet: &Bytes) -> u32 {
     u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]])
 }
 
-/// Packets of the client with data: time, bytes and ECN field.
+/// Data packets of the client: send time, bytes and ECN field.
 fn text(world: &World) -> Vec<(Nanos, Bytes, Ecn)> {
     let sent = world.sent[0].iter().zip(&world.fields[0]);
     let text = sent.filter(|((_, packet), _)| is_text(packet));
@@ -96,11 +96,12 @@ fn both_ends_must_want_it() {
     }
 }
 
-/// Segment 1 of the first three is marked. At 200 ms, the acknowledgement of segment 0 opens the
-/// window to 4, and segments 3 and 4 are sent. The acknowledgement of segment 1 carries ECN-Echo
-/// while 1 to 4 are outstanding: half of 4 is 2. Those of 2, 3 and 4 carry it too, but belong to
-/// the same window and change nothing. At 300 ms, 3 is acknowledged; 5 is sent with CWR, then 6
-/// without. At 400 ms the echo has ended; two acknowledgements for a window of 2 increase it to 3.
+/// Of the first three segments, 0 to 2, segment 1 is marked. At 200 ms, the acknowledgement of
+/// segment 0 increases the window to 4, and segments 3 and 4 are sent. The acknowledgement of
+/// segment 1 carries ECN-Echo while 1 to 4 are outstanding, so the window is halved from 4 to 2.
+/// The acknowledgements of 2, 3 and 4 carry it too, but concern the same window of data and change
+/// nothing. At 300 ms, segment 3 is acknowledged; 5 is sent with CWR, and then 6 without. At 400 ms
+/// the echo has ended, and two acknowledgements increase the window from 2 to 3.
 #[test]
 fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     let mut world = transfer(config(true), config(true), 40);
@@ -120,8 +121,8 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
             .map(|(number, _)| number)
             .collect()
     };
-    // Acknowledgements 1 to 5 are of segments 0 to 4, packets 1 to 7 of the client are segments 0
-    // to 6.
+    // Acknowledgements 1 to 5 are those of segments 0 to 4; packets 1 to 7 of the client are
+    // segments 0 to 6.
     assert_eq!(with(Flags::ECE, 1), [2, 3, 4, 5]);
     assert_eq!(with(Flags::CWR, 0), [6]);
     let stats = world.ends[0].stats();
@@ -130,8 +131,8 @@ fn a_mark_halves_the_window_once_and_nothing_goes_again() {
     assert_eq!(world.ends[1].stats().marks_received, 1);
 }
 
-/// The packet with CWR is lost. The window is reduced for this loss, and the next new data carries
-/// CWR again (§6.1.2).
+/// The packet with CWR is lost. The window is reduced because of this loss, and the next new data
+/// carries CWR again (§6.1.2).
 #[test]
 fn a_lost_cwr_is_said_again() {
     let mut world = transfer(config(true), config(true), 40);
@@ -155,8 +156,8 @@ fn a_lost_cwr_is_said_again() {
     assert!(!has(last, Flags::ECE));
 }
 
-/// A retransmission is not ECN-capable (§6.1.5), and a loss in a window for which a mark has
-/// already halved cwnd must not halve it again (§6.1.2).
+/// A retransmission is not ECN-capable (§6.1.5). A loss must not halve cwnd again if a mark in the
+/// same window of data has already halved it (§6.1.2).
 #[test]
 fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     let reductions = |marked: bool| {
@@ -185,8 +186,8 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
     assert_eq!((reductions(false), reductions(true)), (1, 1));
 }
 
-/// A window of one segment cannot be halved: each mark delays the next segment by a timeout of 1 s
-/// (§6.1.2). The RTT is 100 ms.
+/// A window of one segment cannot be halved, so each mark delays the next segment by a timeout of 1
+/// s (§6.1.2). The RTT is 100 ms.
 #[test]
 fn marks_at_a_window_of_one_segment_slow_down_to_the_timer() {
     let mut client = config(true);
@@ -202,8 +203,8 @@ fn marks_at_a_window_of_one_segment_slow_down_to_the_timer() {
     assert_eq!(world.ends[0].stats().reductions_by_mark, 5);
 }
 
-/// A retransmitted SYN does not request ECN, and data is then not ECN-capable regardless of the
-/// answer (§6.1.1.1, §6.1.1).
+/// A retransmitted SYN does not request ECN. Data is then not ECN-capable, whatever the SYN-ACK
+/// says (§6.1.1.1, §6.1.1).
 #[test]
 fn a_syn_without_an_answer_goes_again_without_ecn() {
     let mut world = transfer(config(true), config(true), 3);
@@ -255,7 +256,7 @@ fn a_syn_that_is_reset_goes_once_more_without_ecn() {
     assert_eq!(end.poll_event(), Some(Event::Failed(Failure::Refused)));
 }
 
-/// A middlebox that reflects the flags of the SYN has not accepted ECN (§6.1.1).
+/// A middlebox that reflects the flags of the SYN in the SYN-ACK has not accepted ECN (§6.1.1).
 #[test]
 fn a_reflected_offer_is_no_agreement() {
     let ports = Ports {
@@ -289,8 +290,8 @@ fn a_reflected_offer_is_no_agreement() {
     }
 }
 
-/// A window of two segments is not reduced any further, and no segment should wait for the timer
-/// (RFC 3168 §6.1.2).
+/// A window of two segments is not reduced further, but sending does not pause until the timer
+/// expires either (RFC 3168 §6.1.2).
 #[test]
 fn a_mark_at_a_window_of_two_segments_stops_nothing() {
     let mut client = config(true);

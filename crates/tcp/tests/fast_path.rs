@@ -1,6 +1,6 @@
-//! The fast paths give the same results as the general code. A scenario with all probes enabled
-//! uses the general code, and one without probes the fast paths; both must be identical to the last
-//! byte.
+//! The fast paths must give the same results as the general code. A scenario runs with all probes
+//! enabled, which requires the general code, and without probes, which allows the fast paths. Both
+//! runs must be identical to the last byte.
 
 use crate::common::{Fate, World};
 use anabranch_tcp::profile::Amount;
@@ -9,7 +9,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};
 use bytes::Bytes;
 
-/// A small random generator (SplitMix64), so that a seed has the same meaning everywhere.
+/// A small random generator (SplitMix64), so that a seed gives the same case on every platform.
 #[derive(Clone)]
 struct Draw(u64);
 
@@ -27,7 +27,7 @@ impl Draw {
     }
 }
 
-/// A random configuration that usually allows the fast paths.
+/// Draws a configuration, which usually allows the fast paths.
 fn config(draw: &mut Draw) -> Config {
     let name = match draw.below(3) {
         0 => Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize],
@@ -50,7 +50,7 @@ fn config(draw: &mut Draw) -> Config {
     })
 }
 
-/// Result of a scenario: packets, counters, and the state of both ends after each step.
+/// Result of a scenario: packets sent, counters, and the state of both ends after each step.
 type Outcome = (Vec<Vec<(Nanos, Bytes)>>, Vec<String>);
 
 fn scenario(seed: u64, probes: ProbeSet) -> Outcome {
@@ -66,7 +66,7 @@ fn scenario(seed: u64, probes: ProbeSet) -> Outcome {
         () if sky.chance(weather[3]) => Fate::Mark,
         () => Fate::Pass,
     });
-    // Usually a sink that never sends; otherwise both ends send data.
+    // Usually the server is a sink that never sends; otherwise both ends send data.
     let talks = draw.chance(20);
     world.ends[1].set_discard(!talks);
     let endless = draw.chance(50);
@@ -78,7 +78,7 @@ fn scenario(seed: u64, probes: ProbeSet) -> Outcome {
     for turn in 0..600 {
         if !endless && draw.chance(30) {
             let text = vec![turn as u8; 1 + draw.below(4_000) as usize];
-            // The buffer may be full.
+            // A write may fail because the buffer is full.
             let _ = world.ends[0].write(text.into());
         }
         if talks && draw.chance(5) {
@@ -114,8 +114,8 @@ fn scenario(seed: u64, probes: ProbeSet) -> Outcome {
 
 #[test]
 fn runs_are_the_same_with_and_without_a_recorder() {
-    // Recording the pipe disables the fast path of acknowledgements, and recording deliveries that
-    // of data.
+    // Recording the pipe disables the fast path of acknowledgements, and recording deliveries
+    // disables that of data.
     let some = ProbeSet::NONE.with(Probe::Delivered).with(Probe::Cwnd);
     for seed in 0..120 {
         let (packets, stands) = scenario(seed, ProbeSet::ALL);

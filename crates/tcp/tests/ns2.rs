@@ -1,9 +1,9 @@
-//! The profile `sack1` compared with traces of Sack1 in ns-2.35, on the same path with the same
+//! Compares the profile `sack1` with traces of Sack1 in ns-2.35, on the same path with the same
 //! losses.
 //!
-//! `ns2/*.txt` list which packets of the forward direction were dropped (counted from the SYN, 0),
-//! when ns-2 sent which packet (1 is the first data segment), and the values of its `cwnd_`. The
-//! order must be the same, and the times almost equal.
+//! The files `ns2/*.txt` list the forward packets that were dropped (counted from the SYN, 0), the
+//! send times of the packets in ns-2 (1 is the first data segment), and the values of its `cwnd_`.
+//! The order of the packets must be the same, and their times almost equal.
 
 use crate::common;
 
@@ -12,10 +12,11 @@ use anabranch_transport::time::{SECOND, from_seconds, seconds};
 use anabranch_transport::{Nanos, Probe};
 use common::{Fate, geo};
 
-/// Offset of the tick edges of ns-2 with its default seed (`boot_time_` of the first agent).
+/// Time of the first tick edge of ns-2 with its default seed (`boot_time_` of the first agent),
+/// nanoseconds.
 const CLOCK_PHASE: Nanos = 54_000_000;
-/// Packets of ns-2 are some bytes shorter: its SYN has no options, and its acknowledgements no
-/// padding.
+/// Relative tolerance of times. Packets of ns-2 are some bytes shorter, because its SYN has no
+/// options and its acknowledgements no padding.
 const TOLERANCE: f64 = 0.002;
 
 struct Trace {
@@ -103,8 +104,8 @@ fn check(name: &str, text: &str) {
         .iter()
         .map(|(_, value)| value / 1448.0)
         .collect();
-    // The last of several values at one time counts. The first value, before the handshake, is
-    // skipped.
+    // If the window has several values at one time, the last one counts. The first value, from
+    // before the handshake, is skipped.
     let moments = trace.windows.chunk_by(|a, b| a.0 == b.0).skip(1);
     let theirs: Vec<f64> = moments
         .filter_map(|moment| moment.last())

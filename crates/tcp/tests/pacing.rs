@@ -1,4 +1,4 @@
-//! Pacing: data is spread over the round-trip time if enabled.
+//! Pacing: if enabled, data is spread over the round-trip time.
 
 use crate::common;
 
@@ -37,8 +37,8 @@ fn a_window_is_spread_over_the_round_trip() {
     assert_eq!(same(&paced), 0);
 }
 
-/// The handshake measured 100 ms. The gap after the first segment of an initial window `w` is `1460
-/// / (1.25 w)` of it.
+/// The handshake measures a round-trip time of 100 ms. After the first segment of an initial window
+/// `w`, the gap is `1460 / (1.25 w)` of this time.
 #[test]
 fn the_first_gap_is_that_of_the_initial_window() {
     let at = departures(Some(1.25));

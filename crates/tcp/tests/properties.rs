@@ -1,8 +1,8 @@
-//! Under any network conditions, bytes arrive once and in order, or the connection reports a
-//! failure.
+//! Property tests: under any network conditions, bytes arrive once and in order, or the connection
+//! reports a failure.
 //!
-//! Each case is determined by its seed, which a failure prints. `ANABRANCH_SEED=n` runs a single
-//! case.
+//! A seed determines each case; a failure prints it. `ANABRANCH_SEED=n` runs only the case with
+//! seed `n`.
 
 mod common;
 
@@ -13,7 +13,7 @@ use anabranch_transport::time::SECOND;
 use bytes::Bytes;
 use common::{Fate, World};
 
-/// A small random generator (SplitMix64), so that a seed has the same meaning everywhere.
+/// A small random generator (SplitMix64), so that a seed gives the same case on every platform.
 #[derive(Clone)]
 struct Draw(u64);
 
@@ -35,7 +35,7 @@ impl Draw {
     }
 }
 
-/// The byte at offset `i` of the data written by an end.
+/// Byte at offset `i` of the data that an end writes.
 fn byte(end: usize, i: u64) -> u8 {
     (i.wrapping_mul(2_654_435_761) >> 13) as u8 ^ end as u8
 }
@@ -70,7 +70,7 @@ fn config(draw: &mut Draw) -> Config {
     })
 }
 
-/// Writes and reads some data at one end.
+/// Writes and reads some random amount of data at one end.
 fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
     let connection = &mut world.ends[end];
     if !draw.chance(20) {
@@ -107,7 +107,7 @@ fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
     }
 }
 
-/// Runs one case; returns whether all data arrived.
+/// Runs the case with this seed; returns whether all data arrived.
 fn run(seed: u64) -> bool {
     let mut draw = Draw(seed);
     let mut world = World::new(config(&mut draw), config(&mut draw));
@@ -195,7 +195,8 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
     );
 }
 
-/// Arbitrary input in every state causes no panic, no endless responses and no growth.
+/// Arbitrary bytes in every state must cause no panic, no endless responses and no growth of
+/// memory.
 #[test]
 fn any_bytes_are_survived() {
     use anabranch_transport::{Ecn, Transport};
@@ -234,7 +235,7 @@ fn any_bytes_are_survived() {
     }
 }
 
-/// Corrects the checksum, so that the segment is processed further.
+/// Corrects the checksum of a modified segment, so that the segment is processed further.
 fn mend_checksum(segment: &mut bytes::BytesMut, end: usize) {
     if segment.len() < 20 {
         return;

@@ -1,5 +1,5 @@
-//! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) with traces computed by hand:
-//! segments of 1000 bytes that take a millisecond each, and 50 ms delay each way.
+//! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937), with traces computed by hand for
+//! segments of 1000 bytes that take a millisecond each, and links with 50 ms delay each way.
 
 use crate::common;
 
@@ -11,14 +11,14 @@ use anabranch_transport::time::{MILLISECOND as MS, SECOND};
 use anabranch_transport::{Nanos, Probe};
 use common::{Fate, Line, World};
 
-/// Number of the segment in a packet of the client, from 1; `None` if it carries no data.
+/// Number of the segment that a packet of the client carries, counted from 1; `None` without data.
 fn segment_of(packet: &[u8]) -> Option<u32> {
     let sequence = u32::from_be_bytes(packet[4..8].try_into().unwrap());
     (packet.len() > 900).then(|| sequence.wrapping_sub(0xFFFF_F001) / 1000 + 1)
 }
 
-/// A world in which the client has sent `segments` segments with an initial window of `window`, and
-/// segment `n` is lost `losses[n]` times.
+/// A world in which the client sends `segments` segments with an initial window of `window`.
+/// Segment `n` is lost `k` times for each `(n, k)` in `losses`.
 fn world(
     segments: u64,
     window: u32,
@@ -55,7 +55,7 @@ fn world(
     world
 }
 
-/// Send time of each segment, ms.
+/// Send time, ms, and number of each segment sent.
 fn sends(world: &World) -> Vec<(Nanos, u64)> {
     world.samples[0]
         .iter()
@@ -72,9 +72,9 @@ fn again(world: &World) -> Vec<(Nanos, u64)> {
         .collect()
 }
 
-/// The last two of ten segments are lost. The last acknowledgement arrives at 258 ms, the probe is
-/// sent two round trips later, and the loss is detected one round trip after that. Without a probe,
-/// the timeout takes a second.
+/// The last two of ten segments are lost. The last acknowledgement arrives at 258 ms, the probe
+/// follows two round trips later, and the loss is detected one round trip after the probe. Without
+/// a probe, the timeout takes a second.
 #[test]
 fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
     let mut probed = world(10, 10, &[(9, 1), (10, 1)], |it| it.rack = true);
@@ -110,8 +110,8 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
         (times, world.ends[0].stats().timeouts)
     };
     let (times, timeouts) = run(true);
-    // Three segments sent after it are acknowledged by 256 ms; the data sent after the
-    // retransmission then takes a round trip.
+    // The acknowledgements of three segments sent after segment 3 arrive by 256 ms. Data sent after
+    // the retransmission is acknowledged a round trip later.
     assert_eq!(timeouts, 0);
     assert!((254..=258).contains(&times[0]), "{times:?}");
     assert!((355..=390).contains(&times[1]), "{times:?}");
@@ -119,8 +119,8 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
     assert!(timeouts >= 1 && times[1] > 1200, "{times:?}");
 }
 
-/// A segment that arrives 20 ms late is not retransmitted, because the delay is less than a quarter
-/// of the round-trip time.
+/// A segment that arrives 20 ms late must not be retransmitted, because the delay is less than a
+/// quarter of the round-trip time.
 #[test]
 fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
     let mut world = world(4, 4, &[], |it| it.rack = true);
@@ -137,8 +137,9 @@ fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
     assert_eq!(world.ends[0].unacknowledged(), 0);
 }
 
-/// Segment 1 of 20 is lost. With the switch, the recovery sends from its start, one segment for
-/// every second one that arrives; without it, the sender first pauses for half a window.
+/// Segment 1 of 20 is lost. With proportional rate reduction, the recovery sends one segment for
+/// every second one that arrives, from the start. Without it, the sender first pauses for half a
+/// window.
 #[test]
 fn the_reduction_is_spread_over_the_recovery() {
     let gaps = |spread: bool, rack: bool| {
@@ -163,7 +164,7 @@ fn the_reduction_is_spread_over_the_recovery() {
     }
 }
 
-/// Random losses in both directions: all data arrives, and timeouts are rare with RACK-TLP.
+/// Under random losses in both directions, all data arrives, and timeouts are rare with RACK-TLP.
 #[test]
 fn random_losses_cost_few_timeouts() {
     let seed = std::env::var("CASE").map_or(8985, |seed| seed.parse().expect("a number"));
@@ -192,12 +193,12 @@ fn random_losses_cost_few_timeouts() {
     assert!(with.1 * 2 < without.1, "{with:?}, {without:?}");
 }
 
-/// Every other packet of the client is lost from segment 100 on. Recoveries follow one another and
-/// the cumulative point lags, so that more than twice the window is outstanding, most of which has
-/// arrived. Each of the five recoveries should still halve the window. If the arriving packets are
-/// marked, one mark is answered; the first recovery after it belongs to the same window of data
-/// (RFC 3168 §6.1.2), and the others are caused by lost retransmissions, each of which indicates
-/// new congestion (RFC 5681 §4.3).
+/// Every other packet of the client is lost from segment 100 on. Recoveries follow one another, and
+/// the cumulative point lags, so more than twice the window is outstanding, most of which has
+/// already arrived. Each of the five recoveries should still halve the window. If the arriving
+/// packets are marked, the sender responds to one mark. The first recovery after it concerns the
+/// same window of data (RFC 3168 §6.1.2). The others are caused by lost retransmissions, which
+/// indicate new congestion (RFC 5681 §4.3).
 #[test]
 fn the_window_falls_while_half_of_all_packets_are_lost() {
     for other in [Fate::Pass, Fate::Mark] {
@@ -218,8 +219,8 @@ fn the_window_falls_while_half_of_all_packets_are_lost() {
     }
 }
 
-/// For all combinations of losses and marks, a reduction halves at most the window and not the
-/// outstanding data, most of which has arrived.
+/// For all combinations of losses and marks, a reduction may halve the window, but not the larger
+/// amount of outstanding data, most of which has arrived.
 #[test]
 fn a_mark_halves_no_more_than_the_window() {
     let mut marks = 0;
@@ -244,7 +245,8 @@ fn a_mark_halves_no_more_than_the_window() {
         for (at, value) in world.probe(0, Probe::Ssthresh) {
             let before = windows.iter().rev().find(|(then, _)| *then < at);
             let (_, before) = before.expect("a window");
-            // Plus one segment, which the same acknowledgement may have added before.
+            // The same acknowledgement may have increased the window by one segment before the
+            // reduction.
             let most = (before / 2.0).max(2_000.0) + 1_000.0;
             let at = at / MS;
             assert!(value <= most, "seed {seed}: {value} of {before} at {at} ms");

@@ -1,4 +1,4 @@
-//! Loss recovery with traces computed by hand.
+//! Loss recovery, with traces computed by hand.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use anabranch_transport::time::{MILLISECOND as MS, SECOND, seconds};
 use anabranch_transport::{Nanos, Probe};
 use common::{Fate, Line, World, geo};
 
-/// Transmissions and retransmissions of segments by number from 1, with the time in milliseconds.
+/// Transmissions and retransmissions: time, ms, and segment number, counted from 1.
 fn sends(world: &World) -> Vec<(Nanos, u64)> {
     world.samples[0]
         .iter()
@@ -21,8 +21,8 @@ fn numbers(world: &World) -> Vec<u64> {
     sends(world).into_iter().map(|(_, number)| number).collect()
 }
 
-/// A sender of `segments` segments of 1000 bytes with 50 ms delay each way, which loses the packets
-/// in `drops` (the SYN is 0).
+/// A sender of `segments` segments of 1000 bytes over links with 50 ms delay each way, which lose
+/// the packets in `drops` (the SYN is 0).
 fn lossy(profile: Profile, segments: u64, drops: &'static [u64]) -> World {
     let config = Config::new(profile).with(|it| it.mss = 1000);
     let mut world = World::new(config.clone(), config);
@@ -51,7 +51,7 @@ fn profile(name: &str, window: u32) -> Profile {
     profile
 }
 
-/// Sections V-B and V-C.1 of Alamgir, Atiquzzaman and Ivancic (2002): the loss of segment 8.
+/// Loss of segment 8 in sections V-B and V-C.1 of Alamgir, Atiquzzaman and Ivancic (2002).
 #[test]
 fn the_papers_loss_of_segment_8() {
     let mut world = geo(Profile::sack1(), 0);
@@ -82,8 +82,8 @@ fn the_papers_loss_of_segment_8() {
         + cut
         + 1;
     assert_eq!(windows[cut - 1].1, 9.0);
-    // The printed times are 2.880, 3.413, 3.897, 3.909, 3.921 and 3.927 with these values; only the
-    // differences can be compared.
+    // The paper prints the times 2.880, 3.413, 3.897, 3.909, 3.921 and 3.927 with these windows.
+    // Only the differences between the times can be compared.
     let printed = [
         (2.880, 4.0),
         (3.413, 4.25),
@@ -104,8 +104,8 @@ fn the_papers_loss_of_segment_8() {
             "{value} after {span} s, printed {printed_span}"
         );
     }
-    // Segments 15 and 16 are sent on the acknowledgement of 7, then 8 again, nothing on the next
-    // two duplicates, then 17.
+    // The acknowledgement of 7 triggers 15 and 16. The third duplicate triggers the retransmission
+    // of 8, the next two trigger nothing, and then 17 is sent.
     let order = numbers(&world);
     let again = order.iter().rposition(|number| *number == 8).unwrap();
     assert_eq!(order[again - 2..again + 2], [15, 16, 8, 17]);
@@ -118,8 +118,8 @@ fn the_papers_loss_of_segment_8() {
 }
 
 /// RFC 6675: ten segments are sent, 1 and 4 are lost. The duplicates of 2, 3 and 5 detect the loss
-/// of 1; the window is halved to five segments. 6 to 10, 1 and 4 are in flight, so that later
-/// duplicates allow new segments only when the pipe is below five.
+/// of 1; the window is halved to five segments. Segments 6 to 10, 1 and 4 are then in flight, so
+/// later duplicates allow new segments only when the pipe is below five.
 #[test]
 fn rfc6675_fills_both_holes_within_one_round_trip() {
     let mut profile = profile("rfc6675", 10);
@@ -128,14 +128,15 @@ fn rfc6675_fills_both_holes_within_one_round_trip() {
     world.run_until(10 * SECOND);
     let order = numbers(&world);
     assert_eq!(order[..10], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-    // Duplicates of 2, 3, 5: at the third, pipe = 10 - 3 sacked - 1 lost = 6, and with the
-    // retransmission of 1: 7. With those of 6 and 7 it is 5 or more; the one of 7 also detects the
-    // loss of 4 (three segments above): pipe 10 - 5 - 2 + 1 = 4 < 5, so 4 is sent.
+    // The duplicates of 2, 3 and 5: at the third one the pipe is 10 - 3 sacked - 1 lost = 6, and
+    // with the retransmission of 1 it is 7. After the duplicate of 6 the pipe is still at least 5.
+    // The one of 7 also detects the loss of 4 (three segments above it were reported): the pipe is
+    // 10 - 5 - 2 + 1 = 4 < 5, so 4 is sent.
     assert_eq!(order[10..12], [1, 4]);
     let again = world.probe(0, Probe::Retransmitted);
     assert_eq!(again.len(), 2);
     assert!(again[1].0 - again[0].0 <= 3 * MS);
-    // 8, 9, 10 are followed by 11, 12, 13.
+    // The duplicates of 8, 9 and 10 trigger 11, 12 and 13.
     assert_eq!(order[12..15], [11, 12, 13]);
     let stats = world.ends[0].stats();
     assert_eq!(
@@ -155,8 +156,9 @@ fn rfc6675_fills_both_holes_within_one_round_trip() {
     assert_eq!(*order.iter().max().unwrap(), 30);
 }
 
-/// Limited transmit (RFC 3042): the first segment of a window of three is lost; the two duplicates
-/// cause 4 and 5 to be sent, whose duplicates give the third duplicate without a timeout.
+/// Limited transmit (RFC 3042): the first segment of a window of three is lost. The two duplicates
+/// trigger segments 4 and 5, whose acknowledgements are further duplicates, so the loss is detected
+/// without a timeout.
 #[test]
 fn limited_transmit_saves_a_small_window_from_its_timeout() {
     for name in ["rfc6675", "linux", "newreno", "sack1"] {
@@ -176,8 +178,8 @@ fn limited_transmit_saves_a_small_window_from_its_timeout() {
     }
 }
 
-/// RFC 6675 §4 rule 4: the last segment is lost with another; the first recovery also retransmits
-/// the last without a timeout.
+/// RFC 6675 §4 rule 4: the last segment and an earlier one are lost. The recovery of the earlier
+/// one also retransmits the last one, without a timeout.
 #[test]
 fn rfc6675_rescues_the_tail() {
     let mut world = lossy(profile("rfc6675", 10), 10, &[3, 11]);
@@ -188,11 +190,11 @@ fn rfc6675_rescues_the_tail() {
     assert_eq!((stats.timeouts, stats.bytes_acknowledged), (0, 10_000));
 }
 
-/// After a timeout the scoreboard starts empty (RFC 2018 §8) and is filled by acknowledgements;
-/// reported data is not retransmitted (RFC 6675 §5.1).
+/// After a timeout the scoreboard is cleared (RFC 2018 §8) and filled by new acknowledgements.
+/// Reported data is not retransmitted (RFC 6675 §5.1).
 #[test]
 fn rfc6675_sends_only_the_holes_after_a_timeout() {
-    // 1, its retransmission, and 5 are lost.
+    // Segment 1, its retransmission, and segment 5 are lost.
     let mut profile = profile("rfc6675", 10);
     profile.limited_transmit = false;
     let mut world = lossy(profile, 12, &[2, 6, 12]);
@@ -208,10 +210,10 @@ fn rfc6675_sends_only_the_holes_after_a_timeout() {
     );
 }
 
-/// Of ten segments, 1 and its retransmission are lost. Until the timer expires, duplicates allow
-/// new segments, so that more than forty are outstanding by then, most of which have arrived.
-/// ssthresh must not exceed half of the outstanding data (RFC 5681 §3.1): it is never more than the
-/// five segments of the recovery.
+/// Of ten segments, segment 1 is lost, and its retransmission as well. Duplicates allow new
+/// segments until the timer expires, so more than forty are then outstanding, most of which have
+/// arrived. ssthresh must not exceed half of the outstanding data (RFC 5681 §3.1); here it is never
+/// more than the five segments of the recovery.
 #[test]
 fn a_timeout_in_a_recovery_does_not_raise_ssthresh() {
     for name in ["rfc6675", "newreno"] {
@@ -243,7 +245,7 @@ fn a_timeout_in_a_recovery_does_not_raise_ssthresh() {
     }
 }
 
-/// RFC 6582: two losses in one window without SACK take two round trips; the partial
+/// RFC 6582: without SACK, two losses in one window take two round trips, because the partial
 /// acknowledgement triggers the second retransmission.
 #[test]
 fn newreno_repairs_one_hole_a_round_trip() {
@@ -270,7 +272,7 @@ fn newreno_repairs_one_hole_a_round_trip() {
         ),
         (1, 0, 40_000)
     );
-    // Halved once: 10 to 5.
+    // The window is halved once, from 10 to 5.
     let windows: Vec<f64> = world
         .probe(0, Probe::Cwnd)
         .iter()
@@ -279,8 +281,8 @@ fn newreno_repairs_one_hole_a_round_trip() {
     assert_eq!(windows[..2], [10.0, 5.0]);
 }
 
-/// Timeouts double, and the acknowledgement of a retransmitted segment is not used as a measurement
-/// (Karn's rule, RFC 6298 §5).
+/// The timeout doubles each time. The acknowledgement of a retransmitted segment gives no
+/// measurement (Karn's rule, RFC 6298 §5).
 #[test]
 fn timeouts_back_off() {
     let mut world = lossy(profile("rfc6675", 1), 3, &[2, 3, 4]);
@@ -300,7 +302,7 @@ fn timeouts_back_off() {
     assert_eq!(world.ends[0].unacknowledged(), 0);
 }
 
-/// RFC 5681 §4.1: the window restarts after an idle time longer than the timeout.
+/// RFC 5681 §4.1: the window restarts after an idle time longer than the RTO.
 #[test]
 fn an_idle_window_restarts() {
     let mut world = lossy(profile("rfc6675", 2), 20, &[]);
@@ -311,9 +313,9 @@ fn an_idle_window_restarts() {
     assert_eq!(world.ends[0].flightsize(), 2_000);
 }
 
-/// RFC 6582 §3.2, step 3, and §4, the impatient variant: only the first partial acknowledgement
-/// restarts the timer. One of fifteen gaps is filled every 100 ms, so the timer of one second ends
-/// this.
+/// RFC 6582 §3.2, step 3, and §4, impatient variant: only the first partial acknowledgement
+/// restarts the timer. One of fifteen gaps is filled every 100 ms, until the timer of one second
+/// expires.
 #[test]
 fn newreno_does_not_fill_many_holes_one_by_one() {
     let mut profile = profile("newreno", 30);
@@ -331,9 +333,9 @@ fn newreno_does_not_fill_many_holes_one_by_one() {
     assert_eq!(world.ends[0].stats().bytes_acknowledged, 60_000);
 }
 
-/// RFC 6582 §3.2, step 1: duplicates of an acknowledgement that covers only data sent before the
-/// timeout may be caused by spurious retransmissions. Four segments are lost, and then the fifth,
-/// whose duplicates must not start a recovery.
+/// RFC 6582 §3.2, step 1: spurious retransmissions may cause duplicates of an acknowledgement that
+/// covers only data sent before the timeout. Four segments are lost, and then the fifth; its
+/// duplicates must not start a recovery.
 #[test]
 fn newreno_takes_no_duplicates_for_a_loss_right_behind_a_timeout() {
     let mut world = lossy(profile("newreno", 4), 12, &[2, 3, 4, 5, 10]);

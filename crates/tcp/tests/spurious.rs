@@ -1,5 +1,5 @@
-//! Spurious window reductions and their undo: F-RTO (RFC 5682), Eifel (RFC 3522), D-SACK (RFC 2883,
-//! RFC 3708), for links with 50 ms delay each way and unlimited rate.
+//! Spurious window reductions and their undo by F-RTO (RFC 5682), Eifel (RFC 3522) and D-SACK (RFC
+//! 2883, RFC 3708), for links with 50 ms delay each way and unlimited rate.
 
 use crate::common;
 
@@ -28,8 +28,8 @@ fn transfer(config: &Config, segments: u64) -> World {
     world
 }
 
-/// From 0.9 s on, all packets of the client take 1.5 s longer, as on another path: its timer of one
-/// second expires, although nothing was lost or reordered.
+/// From 0.9 s on, all packets of the client take 1.5 s longer, as if the path had changed. The
+/// timer of one second expires, although no packet is lost or reordered.
 fn slower(config: &Config) -> World {
     let mut world = transfer(config, 4000);
     world.run_until(900 * MILLISECOND);
@@ -42,8 +42,8 @@ fn slower(config: &Config) -> World {
     world
 }
 
-/// Without these methods, a whole window is retransmitted. With one of them, only the first segment
-/// is, and the window is restored.
+/// Without the three methods, a whole window is retransmitted. With any of them, only the first
+/// segment is retransmitted, and the window is restored.
 #[test]
 fn a_spurious_timeout_is_found_by_timestamps_or_by_new_data() {
     let plain = *slower(&config(&[])).ends[0].stats();
@@ -63,9 +63,9 @@ fn a_spurious_timeout_is_found_by_timestamps_or_by_new_data() {
     }
 }
 
-/// After a spurious timeout, and before all data outstanding at that time is acknowledged,
-/// acknowledgements are late again. The second timeout must also be recognized as spurious (RFC
-/// 5682 §2.1, step 3 b: `recover` becomes SND.UNA).
+/// After a spurious timeout, acknowledgements are late again before all data outstanding at that
+/// time is acknowledged. The second timeout must also be recognized as spurious (RFC 5682 §2.1,
+/// step 3 b: `recover` becomes SND.UNA).
 #[test]
 fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     let mut world = transfer(&config(&["frto"]), 4000);
@@ -100,7 +100,7 @@ fn a_second_spurious_timeout_is_found_in_the_flight_of_the_first() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 2);
 }
 
-/// The same timeout, but the sent data is lost: nothing may be undone.
+/// The same timeout, but the data really is lost, so no reduction may be undone.
 #[test]
 fn a_timeout_for_a_loss_stays_one() {
     for switches in [
@@ -115,7 +115,7 @@ fn a_timeout_for_a_loss_stays_one() {
             0 => Fate::Drop,
             _ => Fate::Pass,
         });
-        // The link after the access link drops packets.
+        // The network drops packets on the link after the access link.
         world.lines[0].push(common::Line::new(0, 0));
         world.run_until(1100 * MILLISECOND);
         world.fate = Box::new(|_, _, _| Fate::Pass);
@@ -131,7 +131,7 @@ fn a_timeout_for_a_loss_stays_one() {
     }
 }
 
-/// One segment is late by half a round trip: three duplicates cause its retransmission, and the
+/// One segment is late by half a round trip. Three duplicates trigger its retransmission, and the
 /// window is halved. Timestamps or a D-SACK show that the original had arrived.
 #[test]
 fn reordering_is_found_by_timestamps_and_by_duplicates() {
@@ -155,7 +155,8 @@ fn reordering_is_found_by_timestamps_and_by_duplicates() {
     }
 }
 
-/// Time-based loss detection has its own list of lost segments, which must be corrected as well.
+/// RACK keeps a separate list of lost segments, which must be corrected after a spurious timeout as
+/// well.
 #[test]
 fn losses_by_time_go_on_after_a_spurious_timeout() {
     for switches in [
@@ -176,7 +177,7 @@ fn losses_by_time_go_on_after_a_spurious_timeout() {
     }
 }
 
-/// Two ends at 1 s; `fate` applies to packets of the client from then on.
+/// Opens a connection; `fate` applies to all packets from 1 s on.
 fn opened(switches: &[&str], fate: common::Weather) -> World {
     let mut config = config(switches);
     config.profile.nagle = false;
@@ -187,7 +188,7 @@ fn opened(switches: &[&str], fate: common::Weather) -> World {
     world
 }
 
-/// Every packet of the client is late by this many ms.
+/// Delays every packet of the client by this many ms.
 fn late(by: u64) -> common::Weather {
     Box::new(move |end, _, _| match end {
         0 => Fate::Late(by * MILLISECOND),
@@ -195,7 +196,7 @@ fn late(by: u64) -> common::Weather {
     })
 }
 
-/// Applies one fate to the packets of an end with these numbers, counted from 1, and another to its
+/// Applies `fate` to the packets of an end with these numbers, counted from 1, and `others` to its
 /// other packets.
 fn some(end: usize, numbers: &'static [u64], fate: Fate, others: Fate) -> common::Weather {
     let mut sent = 0;
@@ -209,7 +210,7 @@ fn some(end: usize, numbers: &'static [u64], fate: Fate, others: Fate) -> common
     })
 }
 
-/// The client writes data of these sizes, one after the other.
+/// Writes data of these sizes at the client, one after the other.
 fn write(world: &mut World, texts: &[u64]) {
     for text in texts {
         world.ends[0].write_zeros(*text).expect("open");
@@ -217,7 +218,7 @@ fn write(world: &mut World, texts: &[u64]) {
     }
 }
 
-/// Segments sent by the client at `at` ms: start offset in the written data, and length.
+/// Segments that the client sent at `at` ms: offset in the written data, and length.
 fn sent_at(world: &World, at: u64) -> Vec<(u64, usize)> {
     let segment = |packet: &bytes::Bytes| {
         let addresses = (path_of(0).local, path_of(0).remote);
@@ -235,7 +236,7 @@ fn sent_at(world: &World, at: u64) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// Full segments with these numbers.
+/// Offset and length of the full segments with these numbers.
 fn whole(numbers: &[u64]) -> Vec<(u64, usize)> {
     numbers
         .iter()
@@ -243,11 +244,11 @@ fn whole(numbers: &[u64]) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// By hand, RFC 5682 §2.1. Segments 0, 1, 2 are the initial window. The timer retransmits 0 at 2 s.
-/// At 2.6 s the originals are acknowledged one by one: the first acknowledgement allows two new
-/// segments (2 b), and the second shows that the timeout was spurious (3 b). The window is three
-/// segments again, which are in flight. The third acknowledgement increases it to four, and two are
-/// sent.
+/// Computed by hand according to RFC 5682 §2.1. The initial window is segments 0, 1 and 2. The
+/// timer expires at 2 s, and 0 is retransmitted. At 2.6 s the acknowledgements of the originals
+/// arrive one by one: the first allows two new segments (2 b), and the second shows that the
+/// timeout was spurious (3 b). The window is restored to three segments, all of which are in
+/// flight. The third acknowledgement increases the window to four, and two segments are sent.
 #[test]
 fn forward_recovery_by_hand() {
     let mut world = opened(&["frto"], late(1500));
@@ -260,12 +261,13 @@ fn forward_recovery_by_hand() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (1, 1));
 }
 
-/// Like the previous test, but the first segment consists of four quarters that were sent one by
-/// one and are retransmitted as one segment. The first acknowledgement covers a quarter and not all
-/// retransmitted data, so conventional recovery continues (2 a, 2 b), although more quarters are
-/// acknowledged. With windows of 2190 and 2920 bytes at the second and fourth quarter, segments 1
-/// and 2 are retransmitted. ssthresh is 2920, so the next acknowledgement does not increase the
-/// window and allows 3, and the last one makes it three segments: 4 and 5.
+/// Like the previous test, but the first segment consists of four quarters, which were sent one by
+/// one and are retransmitted as one segment. The first acknowledgement covers a quarter, and not
+/// all retransmitted data. Conventional recovery therefore continues (2 a, 2 b), although more
+/// quarters are acknowledged. At the second and the fourth quarter the window is 2190 and 2920
+/// bytes, and segments 1 and 2 are retransmitted. ssthresh is 2920. The next acknowledgement
+/// therefore does not increase the window and allows segment 3; the last one increases it to three
+/// segments and allows 4 and 5.
 #[test]
 fn an_acknowledgement_of_a_part_of_what_went_again_ends_forward_recovery() {
     let quarter = MSS / 4;
@@ -282,8 +284,8 @@ fn an_acknowledgement_of_a_part_of_what_went_again_ends_forward_recovery() {
 }
 
 /// Segments 0, 1, 2 arrive, but their acknowledgements are lost. The acknowledgement of the
-/// retransmission at 2 s covers all outstanding data and gives no evidence, so the timeout counts
-/// as genuine (2 a).
+/// retransmission at 2 s covers all outstanding data, so it does not show whether the original had
+/// arrived. The timeout counts as genuine (2 a).
 #[test]
 fn an_acknowledgement_of_all_ends_forward_recovery() {
     let drops = some(1, &[1, 2, 3], Fate::Drop, Fate::Pass);
@@ -296,10 +298,10 @@ fn an_acknowledgement_of_all_ends_forward_recovery() {
     assert_eq!(world.ends[1].stats().bytes_delivered, 20 * MSS);
 }
 
-/// Of ten segments, 0 to 7 are lost, and also 10 and 11, which are sent on two duplicates. The
-/// timer retransmits 0 at 2 s; 12 and 13 are sent, and their duplicates end F-RTO. Retransmissions
-/// are lost until the timer expires again: 1 is not above `recover`, so F-RTO does not start (step
-/// 1), and its acknowledgement allows 2 and 3.
+/// Of ten segments, 0 to 7 are lost. Two duplicates trigger 10 and 11, which are lost too. The
+/// timer expires at 2 s, and 0 is retransmitted; then 12 and 13 are sent, and their duplicates end
+/// F-RTO. Retransmissions are lost until the timer expires again. Segment 1 is not above `recover`,
+/// so F-RTO does not start (step 1), and the acknowledgement of 1 allows 2 and 3.
 #[test]
 fn no_forward_recovery_begins_within_the_recovery_of_another_timeout() {
     let drops = some(0, &[1, 2, 3, 4, 5, 6, 7, 8, 11, 12], Fate::Drop, Fate::Pass);
@@ -325,8 +327,8 @@ fn no_forward_recovery_begins_within_the_recovery_of_another_timeout() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
 }
 
-/// Passes all packets of the client except the first transmissions of the full segments with these
-/// numbers.
+/// Drops the first transmission of each full segment with one of these numbers, and passes all
+/// other packets.
 fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
     let number = |packet: &[u8]| u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
     let first = number(&world.sent[0][0].1).wrapping_add(1);
@@ -343,10 +345,11 @@ fn all_but(world: &World, numbers: &[u64]) -> common::Weather {
     })
 }
 
-/// The same losses, and 12. The second timeout during the recovery from the first sets `recover` to
-/// the data sent by then (step 1): 14 segments. Everything sent from 4 s on arrives, except 12 and
-/// 15, which are lost once each, so the timer expires a third time for 12. This is below `recover`,
-/// and F-RTO does not start. When 12 is acknowledged, 15 is retransmitted before new data.
+/// The same losses as in the previous test, and also 12. The second timeout, during the recovery
+/// from the first, sets `recover` to the end of the data sent by then (step 1), 14 segments. From 4
+/// s on everything arrives except 12 and 15, which are lost once each, so the timer expires a third
+/// time, for 12. Segment 12 is below `recover`, so F-RTO does not start. When 12 is acknowledged,
+/// 15 is retransmitted before new data.
 #[test]
 fn a_timeout_within_the_recovery_of_another_moves_recover() {
     let drops = some(
@@ -377,8 +380,9 @@ fn a_timeout_within_the_recovery_of_another_moves_recover() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 0);
 }
 
-/// Data of the peer arrives between the timeout and its first acknowledgement. It is neither new
-/// nor a duplicate acknowledgement and must not count as a step (RFC 5682 §2.1).
+/// Data of the peer arrives between the timeout and the first acknowledgement after it. The
+/// acknowledgement in this data is neither new nor a duplicate, so it must not count as a step (RFC
+/// 5682 §2.1).
 #[test]
 fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
     let mut world = opened(&["frto"], late(1500));
@@ -392,8 +396,8 @@ fn forward_recovery_waits_for_what_is_new_or_a_duplicate() {
     assert_eq!(world.ends[0].stats().spurious_timeouts, 1);
 }
 
-/// All packets are late by 4 s: the timer expires at 2 s, and after backoff at 4 s for the same
-/// segment. F-RTO must have been restarted (RFC 5682 §2.2).
+/// All packets are late by 4 s. The timer of one segment expires at 2 s and, after backoff, at 4 s.
+/// The second timeout must restart F-RTO (RFC 5682 §2.2).
 #[test]
 fn forward_recovery_restarts_where_the_same_segment_times_out_again() {
     let mut world = opened(&["frto"], late(4000));
@@ -405,10 +409,11 @@ fn forward_recovery_restarts_where_the_same_segment_times_out_again() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (2, 1));
 }
 
-/// Ten segments are sent, and 0 is lost. At 1.1 s, nine duplicates trigger 10, 11, the
-/// retransmission of 0, which is lost, and 12 and 13, which are late. The timer retransmits 0 at
-/// 2.1 s, and at 2.2 s all ten are acknowledged. At 2.7 s, segments that were not retransmitted are
-/// acknowledged, but there was a loss: F-RTO must not start during fast recovery (RFC 5682 §2.1).
+/// Of ten segments, segment 0 is lost. At 1.1 s, nine duplicates trigger 10, 11, the retransmission
+/// of 0, which is lost, and 12 and 13, which are late. The timer expires at 2.1 s and 0 is
+/// retransmitted; at 2.2 s all ten segments are acknowledged. At 2.7 s, segments that were not
+/// retransmitted are acknowledged, but this does not show a spurious timeout, because 0 was lost.
+/// F-RTO must therefore not start during fast recovery (RFC 5682 §2.1).
 #[test]
 fn no_forward_recovery_begins_within_a_fast_recovery() {
     let drops = some(0, &[1], Fate::Drop, Fate::Pass);
@@ -427,9 +432,9 @@ fn no_forward_recovery_begins_within_a_fast_recovery() {
     assert_eq!((stats.timeouts, stats.spurious_timeouts), (1, 0));
 }
 
-/// The 30th of 44 late segments, whose timeout is recognized as spurious, is lost: three duplicates
-/// trigger its retransmission. They need not wait for the data outstanding at the timeout (RFC 4015
-/// §4, RFC 5682 §2.2 and §3.1).
+/// Of 44 segments, the 30th is lost and the others are late. Their timeout is recognized as
+/// spurious, and three duplicates trigger the retransmission of the 30th. The fast retransmit need
+/// not wait for the data outstanding at the timeout (RFC 4015 §4, RFC 5682 §2.2 and §3.1).
 #[test]
 fn a_loss_behind_a_spurious_timeout_is_found_by_duplicates() {
     for switches in [&["frto"] as &[&str], &["eifel", "timestamps"]] {
@@ -453,10 +458,10 @@ fn a_loss_behind_a_spurious_timeout_is_found_by_duplicates() {
     }
 }
 
-/// Segment 0 arrives and its acknowledgement is lost; segments 1 and 2 are lost. The
-/// acknowledgement of the retransmission at 2 s reports that 0 arrived twice: the window is
-/// restored, but nothing shows that 1 and 2 are in flight (RFC 4015 §3.3, `LATE_SPUR_TO`), and they
-/// are retransmitted at once.
+/// Segment 0 arrives, but its acknowledgement is lost; segments 1 and 2 are lost. The
+/// acknowledgement of the retransmission at 2 s reports that 0 arrived twice, so the window is
+/// restored. It does not show that 1 and 2 are still in flight (RFC 4015 §3.3, `LATE_SPUR_TO`), so
+/// they are retransmitted at once.
 #[test]
 fn a_dsack_restores_the_window_and_the_rest_is_retransmitted() {
     let mut number = 0;
@@ -476,9 +481,9 @@ fn a_dsack_restores_the_window_and_the_rest_is_retransmitted() {
     assert_eq!((stats.timeouts, stats.reductions_undone), (1, 1));
 }
 
-/// The acknowledgements that show the spurious timeout report marks: new data is sent, but the
-/// window stays as the timeout left it (RFC 4015 §3.4). It is one segment, which an acknowledgement
-/// with ECN-Echo does not increase either (RFC 3168 §6.1.2).
+/// The acknowledgements that reveal the spurious timeout also report marks. New data is sent, but
+/// the window is not restored (RFC 4015 §3.4). The timeout has left a window of one segment, which
+/// an acknowledgement with ECN-Echo does not increase (RFC 3168 §6.1.2).
 #[test]
 fn a_mark_keeps_the_window_of_a_spurious_timeout_reduced() {
     let marks = |end, _, _: &[u8]| match end {

@@ -1,10 +1,10 @@
-//! The receiver's counters of accurate ECN feedback (RFC 9768 §3.2), and their encoding.
+//! Counters of accurate ECN feedback at the data receiver (RFC 9768 §3.2), and their encoding.
 
 use anabranch_transport::Ecn;
 use anabranch_wire::tcp::{AccurateEcn, EcnFieldOrder, Flags};
 
-/// Number of CE marks after which an acknowledgement is sent if unacknowledged data was received,
-/// and otherwise (§3.2.2.5.1).
+/// Number of CE marks that triggers an acknowledgement: first if received data is unacknowledged,
+/// then if none is (§3.2.2.5.1).
 const MAX_UNREPORTED_MARKS: [u32; 2] = [2, 3];
 
 /// Initial values of the counters of bytes with ECT(0), CE and ECT(1) (§3.2.1).
@@ -22,35 +22,37 @@ fn handshake_flags(field: Ecn) -> Flags {
     }
 }
 
-/// State of an end in AccECN mode, as receiver, and as the sender of a SYN or SYN-ACK.
+/// State of an end in AccECN mode: as a data receiver, and as the sender of a SYN or SYN-ACK.
 #[derive(Debug)]
 pub(super) struct AccurateReceiver {
     /// Packets received with CE (r.cep).
     ce_packets: u64,
     /// Data bytes received with ECT(0), CE and ECT(1) (r.e0b, r.ceb, r.e1b).
     bytes: [u64; 3],
-    /// The counters in the last option sent.
+    /// Byte counters in the last option sent.
     reported: [u64; 3],
-    /// The next acknowledgement, and the first segment with data, carry an option with all
-    /// counters, to test the path (§3.2.3.2.1).
+    /// The path must still be tested: the next acknowledgement, and the first segment with data,
+    /// carry an option with all counters (§3.2.3.2.1).
     probes_path: bool,
     probes_data: bool,
-    /// The last packet was marked, and the number of marks since the last acknowledgement.
+    /// Whether the last packet was marked, and the number of marks since the last acknowledgement.
     last_marked: bool,
     unreported_marks: u32,
     /// ECN field of the last SYN or SYN-ACK of the peer.
     syn_field: Ecn,
     /// Number of SYN-ACKs sent.
     syn_acks: u32,
-    /// As a server: a SYN or SYN-ACK without ECN was received or sent, so that the client may not
-    /// use ECN (§3.1.5).
+    /// For a server: a SYN or SYN-ACK without ECN was received or sent, so the client may not be
+    /// using ECN and the data of this end must not be ECN-capable (§3.1.5).
     pub withdrawn: bool,
-    /// Report of the peer about the ECN field of the SYN or SYN-ACK of this end (tables 2 and 4).
+    /// ACE field in which the peer reported the ECN field of this end's SYN or SYN-ACK (tables 2
+    /// and 4).
     syn_report: u8,
 }
 
 impl AccurateReceiver {
-    /// State after a SYN or SYN-ACK with this ECN field, which was the first of the peer.
+    /// Creates the state after the first SYN or SYN-ACK of the peer, which arrived with this ECN
+    /// field.
     pub fn new(syn_field: Ecn, is_answer: bool) -> Self {
         let mut receiver = Self {
             ce_packets: INITIAL_CE_PACKETS,
@@ -71,7 +73,7 @@ impl AccurateReceiver {
         receiver
     }
 
-    /// Processes another SYN of the peer.
+    /// Processes a repeated SYN of the peer.
     pub fn on_syn(&mut self, field: Ecn) {
         self.syn_field = field;
     }
@@ -84,7 +86,7 @@ impl AccurateReceiver {
         }
     }
 
-    /// Processes the report about the SYN or SYN-ACK of this end.
+    /// Records the peer's report about the SYN or SYN-ACK of this end.
     pub fn on_handshake_report(&mut self, ace: u8) {
         self.syn_report = ace;
     }
@@ -94,8 +96,8 @@ impl AccurateReceiver {
         self.syn_report == 6
     }
 
-    /// Whether the counters of the peer are used. After a report of 0 they are not (§3.2.2.1 note
-    /// 1); the other values without meaning report no change (§3.1.3, table 4).
+    /// Whether the counters of the peer are used. They are not used after a report of 0 (§3.2.2.1
+    /// note 1). The other undefined values are treated as an unchanged ECN field (§3.1.3, table 4).
     pub fn reads_counters(&self) -> bool {
         self.syn_report != 0
     }
@@ -105,15 +107,15 @@ impl AccurateReceiver {
         self.syn_acks > 0
     }
 
-    /// Whether data may be sent as ECN-capable. It may not if the ECN field of the SYN or SYN-ACK,
-    /// which was sent without ECT, was changed to ECT or CE (§3.2.2.3).
+    /// Whether data may be sent as ECN-capable. It may not if the network changed the ECN field of
+    /// this end's SYN or SYN-ACK, which was sent as not ECN-capable, to ECT or CE (§3.2.2.3).
     pub fn is_capable(&self) -> bool {
         let mangled = matches!(self.syn_report, 3 | 4 | 6);
         !self.withdrawn && !mangled && self.reads_counters()
     }
 
-    /// Flags of the next SYN-ACK. The third does not request ECN, because a middlebox may drop the
-    /// first two (§3.2.3.2.2).
+    /// Flags of the next SYN-ACK. The third SYN-ACK does not request ECN, because a middlebox may
+    /// have dropped the first two (§3.2.3.2.2).
     pub fn syn_ack_flags(&mut self) -> Flags {
         self.syn_acks += 1;
         if self.syn_acks > 2 {
@@ -123,18 +125,19 @@ impl AccurateReceiver {
         handshake_flags(self.syn_field)
     }
 
-    /// Option of the SYN-ACK whose flags were returned last. Only the first SYN-ACK has an option.
+    /// Option of the SYN-ACK whose flags were requested last. Only the first SYN-ACK carries an
+    /// option.
     pub fn syn_ack_option(&mut self) -> Option<AccurateEcn> {
         (self.syn_acks == 1).then(|| self.option_with(3))
     }
 
-    /// Flags of the acknowledgement of a SYN-ACK.
+    /// Flags of the acknowledgement of a SYN-ACK, which report the ECN field of the SYN-ACK.
     pub fn handshake_flags(&self) -> Flags {
         handshake_flags(self.syn_field)
     }
 
-    /// Counts an acceptable packet with `data` bytes of data. Returns whether an acknowledgement
-    /// must be sent now (§3.2.2.5.1).
+    /// Counts an acceptable packet with `data` bytes of data and ECN field `field`. Returns whether
+    /// an acknowledgement must be sent now (§3.2.2.5.1).
     pub fn receive(&mut self, field: Ecn, data: u64, has_unacknowledged_data: bool) -> bool {
         match field {
             Ecn::NotEct => {}
@@ -153,16 +156,16 @@ impl AccurateReceiver {
         begins || (marked && self.unreported_marks >= limit)
     }
 
-    /// The counter flags of a segment that is being sent (§3.2.2.2).
+    /// Flags that carry the counter of CE packets in a segment that is being sent (§3.2.2.2).
     pub fn report(&mut self) -> Flags {
         self.unreported_marks = 0;
         Flags::from_ace(self.ce_packets)
     }
 
-    /// The option of a segment with `room` bytes for it, with data or without: every counter that
-    /// ever changed, or, if they do not fit, every counter that changed since the last option
-    /// (§3.2.3.3). `None` if none changed, or these do not fit either. A test of the path then
-    /// waits for a segment with space.
+    /// Option for a segment that has `room` bytes left for it. The option contains every counter
+    /// that ever changed or, if these do not fit, every counter that changed since the last option
+    /// (§3.2.3.3). `None` if no counter changed, or if even the changed ones do not fit. A test of
+    /// the path is then postponed to a segment with enough space.
     pub fn option(&mut self, room: usize, with_data: bool) -> Option<AccurateEcn> {
         let probe = self.probes_path || (with_data && self.probes_data);
         let changed = |than: &[u64; 3]| {
@@ -187,7 +190,7 @@ impl AccurateReceiver {
         Some(self.option_with(count))
     }
 
-    /// Order 1 if ECT(1) was received, and ECT(0) was not.
+    /// Order of the counters: ECT(1) comes first if ECT(1) was received and ECT(0) was not.
     fn order(&self) -> EcnFieldOrder {
         match self.bytes[2] > INITIAL_BYTES[2] && self.bytes[0] == INITIAL_BYTES[0] {
             true => EcnFieldOrder::Ect1First,
@@ -206,7 +209,7 @@ impl AccurateReceiver {
     }
 }
 
-/// Counters of ECT(0), CE and ECT(1) in the order of the option.
+/// Sorts counters of ECT(0), CE and ECT(1) into the order of the option.
 fn in_order(order: EcnFieldOrder, [ect0, ce, ect1]: [u64; 3]) -> [u64; 3] {
     match order {
         EcnFieldOrder::Ect0First => [ect0, ce, ect1],

@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 3168 §6.1, RFC 9768 §3.1): negotiation, and the receiver's
-//! echo of marks.
+//! Explicit congestion notification (RFC 3168 §6.1, RFC 9768 §3.1): negotiation in the handshake,
+//! and the echo of marks by the receiver.
 
 use anabranch_transport::Ecn;
 use anabranch_wire::tcp::Flags;
@@ -8,35 +8,36 @@ use super::accurate_ecn::{AccurateReceiver, INITIAL_BYTES, INITIAL_CE_PACKETS};
 use crate::tx::accurate_ecn::AccurateSender;
 use crate::tx::ecn::SettledEcn;
 
-/// ECN that an end supports, according to its configuration.
+/// ECN variant that an end supports according to its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EcnSupport {
     None,
-    /// RFC 3168.
+    /// Only RFC 3168.
     Classic,
-    /// RFC 9768, and RFC 3168 with a peer that supports only that.
+    /// RFC 9768; and RFC 3168 with a peer that supports only that.
     Accurate,
 }
 
 /// SYN with both flags: an ECN-setup SYN (§6.1.1).
 const SETUP: Flags = Flags(Flags::ECE.0 | Flags::CWR.0);
 
-/// ECN state of one end: sent and received offers.
+/// ECN state of one end: offers sent and received, and the mode that follows from them.
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
     /// This end sent an ECN-setup SYN or SYN-ACK.
     offered: bool,
     /// The last SYN or SYN-ACK of the peer was an ECN-setup one, and this end uses ECN. An end that
-    /// supports AccECN keeps the mode of the first; in AccECN mode this is `false`.
+    /// supports AccECN does not change this after the peer's first SYN; in AccECN mode it is
+    /// `false`.
     peer_offered: bool,
-    /// The SYNs of the peer requested ECN according to RFC 3168, and AccECN. Recorded only by an
-    /// end that supports both.
+    /// Modes that the peer's SYNs have requested so far: ECN according to RFC 3168, and AccECN.
+    /// Recorded only if this end supports both.
     requested_classic: bool,
     requested_accurate: bool,
-    /// A SYN with flags was answered with a RST.
+    /// The peer answered a SYN with ECN flags with a RST.
     refused: bool,
-    /// A SYN or SYN-ACK without ECN was sent or received later. Data of this end must not be
-    /// ECN-capable (§6.1.1).
+    /// A SYN or SYN-ACK without ECN was sent or received after one with ECN. Data of this end must
+    /// not be ECN-capable (§6.1.1).
     withdrawn: bool,
     /// A mark was received. Acknowledgements carry ECN-Echo until a CWR arrives (§6.1.3).
     echoing: bool,
@@ -46,8 +47,8 @@ pub(super) struct Agreement {
 
 impl Agreement {
     /// Flags of a SYN. Only the first SYN requests ECN; its retransmissions do not, because a
-    /// middlebox may drop such requests (§6.1.1.1). A request for accurate ECN is repeated once
-    /// (RFC 9768 §3.1.4.1).
+    /// middlebox may drop such requests (§6.1.1.1). A request for accurate ECN is sent twice (RFC
+    /// 9768 §3.1.4.1).
     pub fn syn_flags(&mut self, number: u32, support: EcnSupport) -> Flags {
         let (flags, last) = match support {
             EcnSupport::None => (Flags::NONE, 0),
@@ -75,8 +76,8 @@ impl Agreement {
         Flags::NONE
     }
 
-    /// Processes the first SYN or SYN-ACK of the peer, which determines the mode (RFC 9768 §3.1.2
-    /// table 2, §3.1.3).
+    /// Processes the first SYN or SYN-ACK of the peer, which determines the mode of the connection
+    /// (RFC 9768 §3.1.2 table 2, §3.1.3).
     pub fn on_syn(&mut self, flags: Flags, field: Ecn, support: EcnSupport) {
         if support != EcnSupport::Accurate {
             return self.on_classic_syn(flags, support == EcnSupport::Classic);
@@ -86,7 +87,7 @@ impl Agreement {
             self.record_request(flags);
         }
         match (is_answer, flags.ace()) {
-            // An answer with all flags is a reflected SYN.
+            // A SYN-ACK with all flags set is a reflected SYN.
             (_, 0) | (true, 7) => {}
             (true, 1) | (false, 3) => self.peer_offered = true,
             (_, report) => {
@@ -99,15 +100,16 @@ impl Agreement {
         }
     }
 
-    /// Processes another SYN before the connection is established. If AccECN is supported, the mode
-    /// does not change. Returns `false` if the peer requested both modes, so that the connection
-    /// must be reset (RFC 9768 §3.1.5).
+    /// Processes a repeated SYN before the connection is established. If this end supports AccECN,
+    /// the mode does not change. Returns `false` if the SYNs of the peer requested both modes: the
+    /// connection must then be reset (RFC 9768 §3.1.5).
     pub fn on_syn_again(&mut self, flags: Flags, field: Ecn, support: EcnSupport) -> bool {
         if support != EcnSupport::Accurate {
             self.on_classic_syn(flags, support == EcnSupport::Classic);
             return true;
         }
-        // In a simultaneous open the SYN of the peer was processed before its SYN-ACK.
+        // This SYN-ACK belongs to a simultaneous open, in which the SYN of the peer was already
+        // processed.
         if flags.contains(Flags::ACK) {
             return true;
         }
@@ -132,8 +134,8 @@ impl Agreement {
         }
     }
 
-    /// Processes another SYN-ACK after the connection was established. Returns whether its
-    /// acknowledgement reports its ECN field (RFC 9768 §3.2.2.1).
+    /// Processes a repeated SYN-ACK after the connection was established. Returns whether its
+    /// acknowledgement must report the ECN field of the SYN-ACK (RFC 9768 §3.2.2.1).
     pub fn on_syn_ack_again(&mut self, flags: Flags, field: Ecn) -> bool {
         match &mut self.accurate {
             Some(accurate) if !matches!(flags.ace(), 0 | 1 | 7) => {
@@ -144,8 +146,8 @@ impl Agreement {
         }
     }
 
-    /// Processes the first acknowledgement of a SYN-ACK, if it has neither data nor SACK blocks
-    /// (RFC 9768 §3.2.2.1 table 4).
+    /// Processes the first acknowledgement of this end's SYN-ACK, which carries neither data nor
+    /// SACK blocks (RFC 9768 §3.2.2.1 table 4).
     pub fn on_ack_of_syn_ack(&mut self, flags: Flags) {
         if let Some(accurate) = &mut self.accurate {
             accurate.on_handshake_report(flags.ace());
@@ -158,7 +160,7 @@ impl Agreement {
         self.accurate.as_deref_mut()
     }
 
-    /// Result for the data sender.
+    /// Result of the negotiation, as needed by the data sender.
     pub fn settled(&self) -> SettledEcn {
         let Some(accurate) = &self.accurate else {
             return SettledEcn {
@@ -166,7 +168,8 @@ impl Agreement {
                 ..SettledEcn::default()
             };
         };
-        // A client does not count a mark of its SYN, because the server does not either (§3.2.2.2).
+        // Only a server counts a mark of the packet that it sent in the handshake. A client does
+        // not count a mark of its SYN, because the server does not count it either (§3.2.2.2).
         let counted = u64::from(accurate.syn_marked() && accurate.is_server());
         SettledEcn {
             capable: accurate.is_capable(),
@@ -189,22 +192,24 @@ impl Agreement {
             };
     }
 
-    /// Whether a SYN without ECN is tried after a RST, which may have been caused by the flags
-    /// (§6.1.1.1).
+    /// Whether the SYN should be sent again without ECN after a RST, because the flags may have
+    /// caused the RST (§6.1.1.1).
     pub fn retries_without(&mut self) -> bool {
         let retries = self.offered && !self.withdrawn && !self.refused;
         self.refused |= retries;
         retries
     }
 
-    /// Whether the data of this end may be ECN-capable, without AccECN mode.
+    /// Whether the data of this end may be ECN-capable if the connection is not in AccECN mode.
     fn is_capable(&self) -> bool {
         self.offered && self.peer_offered && !self.withdrawn
     }
 
-    /// Processes data in an acceptable segment with `flags`, received in a packet with `ecn`.
+    /// Updates the echo for an acceptable segment with data, with TCP flags `flags` and the ECN
+    /// field `ecn` of its packet.
     pub fn receive_data(&mut self, flags: Flags, ecn: Ecn) {
-        // CWR comes first because the packet that carries it may be marked itself.
+        // CWR is processed before the mark, because the packet that carries CWR may itself be
+        // marked.
         if flags.contains(Flags::CWR) {
             self.echoing = false;
         }
@@ -213,8 +218,9 @@ impl Agreement {
         }
     }
 
-    /// Whether this packet changes the echo, so that earlier data must be acknowledged first. For
-    /// controllers that need an echo of each mark regardless of CWR (RFC 8257 §3.2).
+    /// Whether this packet is marked differently from the previous one, so that earlier data must
+    /// be acknowledged first. Used for controllers that need an echo of each mark regardless of CWR
+    /// (RFC 8257 §3.2).
     pub fn changes_echo(&self, ecn: Ecn) -> bool {
         self.offered && self.peer_offered && self.echoing != (ecn == Ecn::Ce)
     }

@@ -1,9 +1,9 @@
-//! Fast path of an established connection. The fast path handles data that is next in order at an
+//! Fast path of an established connection. It handles three cases: data that is next in order at an
 //! end that only receives, acknowledgements of new data, and outgoing segments without options.
 //!
 //! The results must be the same as those of [`receive`](super::receive) and
-//! [`transmit`](super::transmit), which handle a segment if any condition of the fast path is not
-//! met.
+//! [`transmit`](super::transmit), which handle every segment for which a condition of the fast path
+//! is not met.
 
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
 use anabranch_wire::SeqNumber;
@@ -49,7 +49,7 @@ impl Connection {
         let is_taken = if data == 0 {
             self.sender.fast_path_ack(now, to, stats, trace)
         } else {
-            // The segment acknowledges no data, and no segment so far was marked.
+            // Conditions: the segment acknowledges no new data, and no packet was marked so far.
             advanced == 0
                 && self.sender.has_sent_nothing()
                 && ecn == Ecn::NotEct
@@ -65,8 +65,8 @@ impl Connection {
         is_taken
     }
 
-    /// Writes a segment if it has no options and its data is contiguous. `begin` holds its offset
-    /// and flags.
+    /// Writes a segment if it has no options and its data is contiguous. `begin` holds the offset
+    /// and the flags of the segment.
     #[inline(always)]
     pub(super) fn write_fast_path(
         &mut self,

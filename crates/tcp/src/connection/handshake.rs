@@ -1,4 +1,4 @@
-//! Connection establishment: SYN, SYN-ACK, and the negotiated options (RFC 9293 §3.5, §3.10.7.2,
+//! Connection establishment: SYN, SYN-ACK, and negotiation of options (RFC 9293 §3.5, §3.10.7.2,
 //! §3.10.7.3).
 
 use anabranch_transport::{Ecn, Nanos, Path};
@@ -10,13 +10,14 @@ use crate::event::{Event, Failure};
 use crate::state::State;
 use crate::tx::Settled;
 
-/// Segment size assumed if the SYN of the peer has no MSS option (RFC 9293 §3.7.1): 536 over IPv4.
+/// Segment size assumed if the SYN of the peer has no MSS option: 536 bytes, the value for IPv4
+/// (RFC 9293 §3.7.1).
 const DEFAULT_MSS: u16 = 536;
 /// Largest window shift (RFC 7323 §2.3).
 const MAX_SHIFT: u8 = 14;
 
 impl Connection {
-    /// Smallest shift with which the whole receive buffer can be advertised.
+    /// Smallest window shift with which the whole receive buffer can be advertised.
     fn shift_for_buffer(&self) -> u8 {
         let buffer = self.config.receive_bytes();
         (0..MAX_SHIFT)
@@ -24,7 +25,7 @@ impl Connection {
             .unwrap_or(MAX_SHIFT)
     }
 
-    /// ECN that this end supports.
+    /// ECN variant that this end supports.
     pub(super) fn ecn_support(&self) -> EcnSupport {
         match (self.config.profile.ecn, self.config.profile.accurate_ecn) {
             (false, _) => EcnSupport::None,
@@ -33,8 +34,8 @@ impl Connection {
         }
     }
 
-    /// Options of the SYN of this end. A SYN-ACK carries only options that the SYN of the peer
-    /// carried.
+    /// Options of the SYN of this end. A SYN-ACK carries only those options that the SYN of the
+    /// peer carried.
     pub(super) fn syn_options(&mut self, now: Nanos) -> Options {
         let profile = &self.config.profile;
         let answer = self.state == State::SynReceived;
@@ -64,7 +65,7 @@ impl Connection {
         }
     }
 
-    /// Processes the options of the peer's SYN or SYN-ACK, received in a packet with `ecn`.
+    /// Processes the options of the peer's SYN or SYN-ACK, whose packet had the ECN field `ecn`.
     fn synchronize(&mut self, ecn: Ecn, header: &Header) {
         let support = self.ecn_support();
         self.ecn.on_syn(header.flags, ecn, support);
@@ -94,15 +95,16 @@ impl Connection {
         self.receiver.settle(self.full_segment(), largest);
     }
 
-    /// Data bytes in a full segment. Timestamps reduce them (RFC 6691 §2).
+    /// Number of data bytes in a full segment. Timestamps reduce it, because they need 12 bytes of
+    /// each segment (RFC 6691 §2).
     fn full_segment(&self) -> u64 {
         let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
         let mss = u64::from(self.negotiated.mss);
         mss.saturating_sub(stamp_length).max(1)
     }
 
-    /// Completes the handshake. `window` is the window of the peer, not scaled if its segment was a
-    /// SYN.
+    /// Completes the handshake. `window` is the window of the peer in bytes; it is not scaled if it
+    /// was advertised in a SYN.
     pub(super) fn establish(&mut self, now: Nanos, window: u64) {
         let settled = Settled {
             mss: self.full_segment(),
@@ -147,7 +149,7 @@ impl Connection {
         self.syn_owed = true;
     }
 
-    /// Processes a segment in SYN-SENT (RFC 9293 §3.10.7.3). Data in a SYN is not accepted; the
+    /// Processes a segment in SYN-SENT (RFC 9293 §3.10.7.3). Data in a SYN is ignored, because the
     /// peer retransmits it.
     pub(super) fn receive_in_syn_sent(
         &mut self,
@@ -193,7 +195,7 @@ impl Connection {
         }
     }
 
-    /// Timeout of a SYN or SYN-ACK.
+    /// Handles the retransmission timer of a SYN or SYN-ACK.
     pub(super) fn syn_timeout(&mut self, now: Nanos) {
         if !self.sender.retransmission_due(now) {
             return;

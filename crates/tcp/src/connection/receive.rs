@@ -15,10 +15,10 @@ use crate::state::State;
 use crate::tx::Ack;
 use crate::tx::accurate_ecn::AccurateReport;
 
-/// Minimum interval between two challenge ACKs.
+/// Minimum interval between two challenge ACKs of a connection.
 const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
 
-/// The offset closest to `near` whose sequence number is `number`; `None` if it is before the
+/// Converts a sequence number to the offset closest to `near`; `None` if this would be before the
 /// initial sequence number.
 fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
     let expected = initial.wrapping_add(near as u32);
@@ -89,8 +89,8 @@ impl Connection {
             self.receive_reset(now, start);
             return;
         }
-        // A SYN in this state is an attack or an old duplicate. The challenge ACK lets a genuine
-        // peer respond (RFC 5961 §4).
+        // A SYN in this state is an attack or an old duplicate, or the peer has restarted. A
+        // challenge ACK lets a genuine peer respond with a RST (RFC 5961 §4).
         if flags.contains(Flags::SYN) || !flags.contains(Flags::ACK) {
             self.stats.dropped.suspicious += 1;
             if flags.contains(Flags::SYN) {
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// First check: whether part of the segment is in the receive window.
+    /// First check: whether the start or the end of the segment is in the receive window.
     fn is_acceptable(&self, start: u64, segment: &Segment) -> bool {
         let (next, window) = (self.receiver.next(), self.receiver.window());
         let end = start + u64::from(segment.sequence_len());
@@ -117,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// Answers an unacceptable segment with an acknowledgement. If the receive window is closed,
-    /// the acknowledgement in the segment is still processed.
+    /// Answers a segment outside the receive window with an acknowledgement. If the receive window
+    /// is closed, the acknowledgement field of the segment is still processed.
     fn refuse(&mut self, now: Nanos, start: Option<u64>, ecn: Ecn, segment: &Segment) {
         let flags = segment.header.flags;
         if flags.contains(Flags::RST) {
@@ -138,16 +138,16 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
-            // The ECN flags of a repeated SYN are processed because a peer that received no answer
-            // retries without ECN.
+            // The ECN flags of a repeated SYN are processed, because a peer whose SYN was not
+            // answered retries without ECN.
             let support = self.ecn_support();
             if !self.ecn.on_syn_again(flags, ecn, support) {
                 self.schedule_reset();
                 self.fail_handshake();
                 return;
             }
-            // A retransmitted SYN. The timer retransmits the answer. If it has an acknowledgement,
-            // this is a simultaneous open.
+            // The timer of this end retransmits the SYN-ACK. A SYN-ACK of the peer belongs to a
+            // simultaneous open and also acknowledges this end's SYN.
             if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
                 self.receive_ack(now, 0, path, segment);
             }
@@ -170,9 +170,10 @@ impl Connection {
         }
     }
 
-    /// Acknowledges a segment that cannot be accepted. Without data, this is rate-limited: two ends
-    /// that reject each other's acknowledgements would otherwise answer each other forever, and an
-    /// attacker could provoke traffic (RFC 5961 §7).
+    /// Sends an acknowledgement in response to a segment that cannot be accepted. Responses to
+    /// segments without data are rate-limited, because two ends that reject each other's
+    /// acknowledgements would answer each other forever, and an attacker could provoke traffic (RFC
+    /// 5961 §7).
     fn object(&mut self, now: Nanos, sequence_len: u32) {
         if sequence_len == 0 {
             if self.next_challenge > now {
@@ -183,8 +184,8 @@ impl Connection {
         self.receiver.acks_mut().demand();
     }
 
-    /// Processes a RST. A RST takes effect only if its sequence number is exactly the next expected
-    /// number; elsewhere in the window it causes a challenge ACK (RFC 5961 §3).
+    /// Processes a RST. It takes effect only if its sequence number is exactly the next expected
+    /// one; any other number in the window causes a challenge ACK (RFC 5961 §3).
     fn receive_reset(&mut self, now: Nanos, start: u64) {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
@@ -198,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Ends a handshake in SYN-RECEIVED: after a passive open this end listens again.
+    /// Ends a handshake in SYN-RECEIVED. After a passive open this end listens again.
     fn fail_handshake(&mut self) {
         if self.passive {
             self.listen_again();
@@ -207,8 +208,8 @@ impl Connection {
         }
     }
 
-    /// Fifth check: processes the acknowledgement. Returns whether the remaining parts of the
-    /// segment should be processed.
+    /// Fifth check: processes the acknowledgement field of a segment. Returns whether the remaining
+    /// parts of the segment should be processed.
     fn receive_ack(&mut self, now: Nanos, start: u64, path: Path, segment: &Segment) -> bool {
         let header = &segment.header;
         let una = self.sender.flow.una;
@@ -247,7 +248,8 @@ impl Connection {
         let has_counters = self.ecn.accurate_mut().is_some();
         let accurate = has_counters.then(|| self.accurate_report(segment));
         let marked = !has_counters && header.flags.contains(Flags::ECE);
-        // An end that has sent no data expects no acknowledgement.
+        // The sender needs the acknowledgement only if it has sent data, if the segment reports
+        // marks, or to record the pipe.
         if marked || !self.sender.has_sent_nothing() || self.trace.wants(Probe::Pipe) {
             let (blocks, count) = self.offsets(&header.options.sack_blocks);
             let echoed = self.echoed(now, segment);
@@ -273,7 +275,7 @@ impl Connection {
         true
     }
 
-    /// Counters of marks in a segment of a peer that sends them (RFC 9768).
+    /// Returns the counters of marks in a segment of a peer in AccECN mode (RFC 9768).
     #[cold]
     #[inline(never)]
     fn accurate_report(&self, segment: &Segment) -> AccurateReport {
@@ -291,7 +293,7 @@ impl Connection {
         }
     }
 
-    /// Counts the ECN field of an acceptable packet, if this end reports counters (RFC 9768 §3.2).
+    /// Counts the ECN field of an acceptable packet, if this end is in AccECN mode (RFC 9768 §3.2).
     #[inline]
     fn count_field(&mut self, now: Nanos, ecn: Ecn, segment: &Segment) {
         if self.ecn.accurate_mut().is_some() {
@@ -312,8 +314,8 @@ impl Connection {
         if segment.sequence_len() > 0 || has_unacknowledged_data {
             self.receiver.acks_mut().demand();
         } else if self.state.is_synchronized() && self.early_ack.is_none() {
-            // The peer distinguishes an acknowledgement of acknowledgements from a duplicate by the
-            // missing SACK blocks (§3.2.2.5.1).
+            // SACK blocks are omitted, because the peer thereby distinguishes an acknowledgement of
+            // acknowledgements from a duplicate (§3.2.2.5.1).
             self.early_ack = Some(self.ack_without_sack_blocks(now));
         }
     }
@@ -330,7 +332,7 @@ impl Connection {
         }
     }
 
-    /// Valid SACK blocks as offsets.
+    /// Converts the valid SACK blocks to ranges of offsets.
     fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MAX_BLOCKS], usize) {
         let mut ranges = [const { 0..0 }; MAX_BLOCKS];
         let mut count = 0;
@@ -353,8 +355,8 @@ impl Connection {
         (ranges, count)
     }
 
-    /// Send time of the segment whose timestamp is echoed, with a precision of one millisecond (RFC
-    /// 7323 §4).
+    /// Send time of the segment whose timestamp the peer echoes, with a precision of one
+    /// millisecond (RFC 7323 §4).
     fn echoed(&self, now: Nanos, segment: &Segment) -> Option<Nanos> {
         let echo = segment
             .header
@@ -366,7 +368,7 @@ impl Connection {
         now.checked_sub(u64::from(ago) * MILLISECOND)
     }
 
-    /// Whether the timestamp is older than the last valid one (RFC 7323 §5.3 R1).
+    /// Whether the timestamp of the segment is older than the last valid one (RFC 7323 §5.3 R1).
     fn has_old_timestamp(&self, segment: &Segment) -> bool {
         match (self.recent_timestamp, segment.header.options.timestamps) {
             (Some(recent), Some(stamp)) if self.negotiated.timestamps => {
@@ -376,8 +378,8 @@ impl Connection {
         }
     }
 
-    /// Records the timestamp to echo, which is that of the segment for which the last
-    /// acknowledgement waits (RFC 7323 §4.3).
+    /// Records the timestamp to echo: that of the segment with the next byte to be acknowledged
+    /// (RFC 7323 §4.3).
     fn note_timestamp(&mut self, start: u64, segment: &Segment) {
         if let Some(stamp) = segment.header.options.timestamps
             && self.negotiated.timestamps
@@ -387,7 +389,7 @@ impl Connection {
         }
     }
 
-    /// Seventh and eighth checks: data and FIN.
+    /// Seventh and eighth checks: processes the data and the FIN of a segment.
     fn receive_data(&mut self, now: Nanos, start: u64, ecn: Ecn, segment: Segment) {
         let fin = segment.header.flags.contains(Flags::FIN);
         if segment.payload.is_empty() && !fin {
@@ -420,8 +422,8 @@ impl Connection {
         }
     }
 
-    /// Sends a delayed acknowledgement now if the data it covers was marked differently from the
-    /// arriving packet, because the echo of an acknowledgement applies to all data that it covers.
+    /// Sends a delayed acknowledgement now if the arriving packet is marked differently from the
+    /// data that the acknowledgement covers, because its echo applies to all of that data.
     fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
         if self.receiver.acks().is_owed() {
             self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));

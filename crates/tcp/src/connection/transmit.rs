@@ -1,4 +1,4 @@
-//! Segment output. The order is RST, SYN, data, pure acknowledgement.
+//! Segment output. Priority: RST, SYN, data, pure acknowledgement.
 
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
@@ -10,7 +10,8 @@ use super::Connection;
 use crate::state::State;
 use crate::tx::Plan;
 
-/// Space for two SACK blocks, which has precedence over an AccECN option (RFC 9768 §3.2.3.3).
+/// Option space reserved for two SACK blocks, bytes; these have precedence over an AccECN option
+/// (RFC 9768 §3.2.3.3).
 const RESERVED_FOR_SACK: usize = 4 + 2 * 8;
 
 impl Connection {
@@ -28,14 +29,14 @@ impl Connection {
             return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
         }
         let mut held = false;
-        // An end that only receives is always idle here.
+        // The sender of an end that only receives is always idle here.
         if self.state.sends() && !self.sender.is_idle() {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
                 Some(plan) if self.sender.may_go(now) => {
                     let transmit = self.send_data(now, path, &plan, out);
-                    // If only the congestion window stops the next segment, later polls can be
-                    // skipped.
+                    // If the next segment waits only for the congestion window, polls can be
+                    // skipped until an acknowledgement arrives.
                     self.quiet = self.sender.waits_for_room();
                     return Some(transmit);
                 }
@@ -100,7 +101,7 @@ impl Connection {
     }
 
     /// Writes a segment of a synchronized connection, with data or as a pure acknowledgement.
-    /// `begin` holds its offset and flags.
+    /// `begin` holds the offset and the flags of the segment.
     #[inline]
     fn write_segment(
         &mut self,
@@ -119,8 +120,8 @@ impl Connection {
         self.write_out(&header, path, ecn, plan, out)
     }
 
-    /// Header of a segment of a synchronized connection. The segment carries the acknowledgement,
-    /// which is then no longer due.
+    /// Header of a segment of a synchronized connection. The segment carries an acknowledgement, so
+    /// none is due afterwards.
     #[inline(never)]
     pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, data: usize) -> Header {
         let window = self.receiver.acknowledge();
@@ -138,8 +139,8 @@ impl Connection {
         header
     }
 
-    /// The acknowledgement of a SYN-ACK that accepted accurate ECN: its flags report the ECN field
-    /// of the SYN-ACK (RFC 9768 §3.2.2.1).
+    /// Header of the acknowledgement of a SYN-ACK that accepted accurate ECN. Its flags report the
+    /// ECN field of the SYN-ACK (RFC 9768 §3.2.2.1).
     pub(super) fn handshake_ack(&mut self, now: Nanos) -> Header {
         let mut header = self.ack_without_sack_blocks(now);
         if let Some(accurate) = self.ecn.accurate_mut() {
@@ -148,7 +149,7 @@ impl Connection {
         header
     }
 
-    /// A pure acknowledgement without SACK blocks.
+    /// Header of a pure acknowledgement without SACK blocks.
     pub(super) fn ack_without_sack_blocks(&mut self, now: Nanos) -> Header {
         let mut header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
         header.options.sack_blocks.truncate(0);
@@ -169,15 +170,15 @@ impl Connection {
         SeqNumber(self.peer_isn.wrapping_add(self.receiver.next() as u32))
     }
 
-    /// Timestamps if negotiated, and as many SACK blocks as fit with the data of a full segment
-    /// (RFC 2018 §3).
+    /// Options of a segment with `data` bytes: timestamps if negotiated, and as many SACK blocks as
+    /// fit (RFC 2018 §3).
     fn options(&mut self, now: Nanos, data: usize) -> Options {
         let mut options = Options::default();
         if self.negotiated.timestamps {
             options.timestamps = Some(self.timestamps(now));
         }
-        // The data of a full segment leaves no space for more options (RFC 6691). SACK blocks and
-        // counters then wait for a segment with space, which is not sent only for them.
+        // A segment full of data has no space for further options (RFC 6691). SACK blocks and
+        // counters wait for the next segment with space; no segment is sent only for them.
         let mut spare = (self.sender.flow.mss as usize).saturating_sub(data);
         let blocks = self.negotiated.sack && self.receiver.has_sack_blocks();
         if let Some(accurate) = self.ecn.accurate_mut() {
@@ -209,7 +210,8 @@ impl Connection {
         options
     }
 
-    /// The timestamp clock, which ticks in milliseconds (RFC 7323 §5.4).
+    /// Timestamp option with the current value of the timestamp clock, which ticks in milliseconds
+    /// (RFC 7323 §5.4).
     pub(super) fn timestamps(&self, now: Nanos) -> Timestamps {
         Timestamps {
             value: (now / MILLISECOND) as u32,
@@ -249,7 +251,8 @@ impl Connection {
         }
     }
 
-    /// Schedules a RST in response to a segment that belongs to no connection (RFC 9293 §3.10.7.1).
+    /// Schedules a RST in response to a segment that does not belong to the connection (RFC 9293
+    /// §3.10.7.1).
     pub(super) fn answer_with_reset(&mut self, path: Path, segment: &Segment) {
         let asked = &segment.header;
         let mut header = Header {

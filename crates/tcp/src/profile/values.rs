@@ -1,4 +1,4 @@
-//! Value types of the switches.
+//! Types of the values that the switches of a profile can have.
 
 use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
@@ -6,10 +6,11 @@ use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecoveryKind {
-    /// RFC 6675: a segment is lost if enough data above it was reported. NewReno (RFC 6582) if SACK
-    /// is not negotiated.
+    /// RFC 6675: a segment is lost if the peer has reported enough data above it. Falls back to
+    /// NewReno (RFC 6582) if SACK is not negotiated.
     Rfc6675,
-    /// Pipe algorithm of 1996, as in Sack1 of ns-2. NewReno if SACK is not negotiated.
+    /// Pipe algorithm of 1996, as in Sack1 of ns-2. Falls back to NewReno if SACK is not
+    /// negotiated.
     Sack1,
     /// NewReno (RFC 6582), regardless of the negotiated options.
     NewReno,
@@ -21,9 +22,10 @@ spelled!(RecoveryKind: RecoveryKind::Rfc6675 = "rfc6675", RecoveryKind::Sack1 = 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DelayedAckRules {
-    /// Every second full segment, or after a fixed time (RFC 5681 §4.2).
+    /// The acknowledgement is sent with every second full segment, or after a fixed time (RFC 5681
+    /// §4.2).
     Rfc5681,
-    /// Quick acknowledgements at the start, later an adaptive delay.
+    /// The first acknowledgements are quick; later ones are sent after an adaptive delay.
     Linux,
 }
 spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules::Linux = "linux");
@@ -32,11 +34,11 @@ spelled!(DelayedAckRules: DelayedAckRules::Rfc5681 = "rfc5681", DelayedAckRules:
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartWindow {
-    /// The window is not changed.
+    /// The window does not change.
     Off,
-    /// A single segment.
+    /// The window restarts with a single segment.
     One,
-    /// The initial window (RFC 5681 §4.1).
+    /// The window restarts with the initial window (RFC 5681 §4.1).
     Initial,
 }
 spelled!(RestartWindow: RestartWindow::Off = "off", RestartWindow::One = "one", RestartWindow::Initial = "initial");
@@ -51,7 +53,7 @@ pub enum InitialWindow {
     Rfc6928,
     /// This number of segments.
     Segments(u32),
-    /// The number of whole segments in this number of bytes, and not less than one.
+    /// As many whole segments as fit in this number of bytes, but at least one.
     Bytes(u64),
 }
 
@@ -122,7 +124,7 @@ pub enum InitialSsthresh {
     PeerWindow,
     /// This number of segments.
     Segments(u32),
-    /// The number of whole segments in this number of bytes, and not less than two.
+    /// As many whole segments as fit in this number of bytes, but at least two.
     Bytes(u64),
 }
 

@@ -1,5 +1,5 @@
-//! Acknowledgement timing, by the fixed rules of RFC 5681 §4.2 or the [adaptive](adaptive) rules of
-//! Linux.
+//! Timing of acknowledgements, by the fixed rules of RFC 5681 §4.2 or by the [adaptive](adaptive)
+//! rules of Linux.
 
 mod adaptive;
 
@@ -8,22 +8,22 @@ use anabranch_transport::Nanos;
 use crate::profile::{DelayedAckRules, Profile};
 use adaptive::Adaptive;
 
-/// Data received in order.
+/// Properties of a segment whose data is in order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InOrder {
     /// Data bytes in the segment.
     pub length: u64,
-    /// Number of bytes that became readable.
+    /// Number of bytes that became readable, including buffered data after a gap that was closed.
     pub filled: u64,
-    /// Data was buffered after it, beyond a gap.
+    /// A gap exists, or existed before this segment closed it.
     pub was_gap: bool,
-    /// `RCV.WND` before it arrived, bytes.
+    /// `RCV.WND` before the segment arrived, bytes.
     pub window: u64,
-    /// An acknowledgement sent now would not advertise a smaller window.
+    /// An acknowledgement sent now would advertise a window that is not smaller.
     pub window_kept: bool,
 }
 
-/// Whether an acknowledgement is due, and the time of the next one.
+/// State of delayed acknowledgements: whether one is due, and when the next one must be sent.
 #[derive(Debug)]
 pub(crate) struct Acknowledger {
     delayed: bool,
@@ -58,20 +58,21 @@ impl Acknowledger {
         self.full = full;
     }
 
-    /// Whether [measured times](Self::update_times) are used.
+    /// Whether the rules depend on [measured times](Self::update_times), as those of Linux do.
     pub fn adapts(&self) -> bool {
         self.adaptive.is_some()
     }
 
-    /// Updates the times measured by the sender of this end.
+    /// Updates the smoothed round-trip time and the RTO, as measured by the sending side of this
+    /// end.
     pub fn update_times(&mut self, srtt: Option<Nanos>, rto: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.update_times(srtt, rto);
         }
     }
 
-    /// Processes in-order data. The segment is acknowledged immediately if there is or was a gap,
-    /// and otherwise with every second full segment or by the timer.
+    /// Processes data in order. An acknowledgement is due immediately if a gap exists or was
+    /// closed; otherwise with every second full segment, or when the timer expires.
     pub fn in_order(&mut self, now: Nanos, data: &InOrder) {
         self.unacknowledged += data.filled;
         let (second, delay) = match &mut self.adaptive {
@@ -88,14 +89,14 @@ impl Acknowledger {
             return;
         }
         match self.at {
-            // The timer is about to expire anyway.
+            // The timer would expire soon, so the acknowledgement is sent now.
             Some(at) if self.adaptive.is_some() && at <= now + delay / 4 => self.due = true,
             Some(at) => self.at = Some(at.min(now + delay)),
             None => self.at = Some(now + delay),
         }
     }
 
-    /// Fast path of [`Self::in_order`] for the fixed rules without buffered out-of-order data.
+    /// Fast path of [`Self::in_order`] for the fixed rules, if no out-of-order data is buffered.
     #[inline(always)]
     pub fn in_order_fast_path(&mut self, now: Nanos, length: u64) {
         debug_assert!(!self.adapts(), "that was asked");
@@ -108,7 +109,7 @@ impl Acknowledger {
         self.at = Some(self.at.map_or(at, |it| it.min(at)));
     }
 
-    /// Records that the user has read; `left` bytes in order remain unread.
+    /// Records that the user has read data; `left` bytes in order remain unread.
     pub fn on_read(&mut self, left: u64) {
         let Some(adaptive) = &self.adaptive else {
             return;
@@ -120,21 +121,21 @@ impl Acknowledger {
         }
     }
 
-    /// Records data that is a duplicate or does not fit; `window` is `RCV.WND`.
+    /// Records that a segment was a duplicate or did not fit in the window; `window` is `RCV.WND`.
     pub fn repeated(&mut self, window: u64) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.begin_quick(window);
         }
     }
 
-    /// Records that a segment with data is sent.
+    /// Records that this end sends a segment with data.
     pub fn on_data_sent(&mut self, now: Nanos) {
         if let Some(adaptive) = &mut self.adaptive {
             adaptive.on_data_sent(now);
         }
     }
 
-    /// Records that a segment with an acknowledgement is sent.
+    /// Records that this end sends a segment with an acknowledgement.
     pub fn acknowledged(&mut self) {
         if let Some(adaptive) = &mut self.adaptive
             && (self.due || self.unacknowledged > 0)
@@ -156,17 +157,17 @@ impl Acknowledger {
         self.due
     }
 
-    /// Whether data was received that is not yet acknowledged.
+    /// Whether received data is not yet acknowledged, even if no acknowledgement is due.
     pub fn is_owed(&self) -> bool {
         self.due || self.unacknowledged > 0
     }
 
-    /// Deadline of the delayed acknowledgement.
+    /// Expiry time of the timer for delayed acknowledgements.
     pub fn deadline(&self) -> Option<Nanos> {
         self.at
     }
 
-    /// Handles an expired timer.
+    /// Makes an acknowledgement due if the timer has expired at `now`.
     pub fn handle_timeout(&mut self, now: Nanos) {
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
@@ -198,8 +199,8 @@ mod tests {
         acks
     }
 
-    /// `length` bytes arrive at `now` ms and are not read. Returns whether the data is acknowledged
-    /// immediately, and sends this acknowledgement.
+    /// Processes `length` bytes that arrive at `now` ms and are not read. Returns whether they are
+    /// acknowledged immediately; if so, the acknowledgement counts as sent.
     fn comes(acks: &mut Acknowledger, now: u64, length: u64) -> bool {
         acks.in_order(
             now * MS,
@@ -222,7 +223,7 @@ mod tests {
         due
     }
 
-    /// Sends the delayed acknowledgement and returns its time, ms.
+    /// Lets the timer expire, sends the delayed acknowledgement, and returns its time, ms.
     fn fires(acks: &mut Acknowledger) -> u64 {
         let at = acks.deadline().expect("a timer runs");
         acks.handle_timeout(at);
@@ -239,7 +240,8 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// A window of six segments allows three quick acknowledgements, one for each second segment.
+    /// A receive window of six segments allows three quick acknowledgements, one for each pair of
+    /// segments.
     #[test]
     fn a_small_window_gives_fewer_quick_acknowledgements() {
         let mut acks = linux();
@@ -259,8 +261,8 @@ mod tests {
         assert_eq!(told, [true, true, true, false, true]);
     }
 
-    /// One byte more than a full segment suffices. While the window cannot be kept open, the user
-    /// must read first.
+    /// An acknowledgement is due once one byte more than a full segment has arrived. If it could
+    /// not keep the advertised window open, it is due only after the user has read.
     #[test]
     fn more_than_a_segment_is_acknowledged_once_there_is_space_for_more() {
         let mut acks = quiet();
@@ -280,7 +282,7 @@ mod tests {
         assert!(goes(&mut acks));
     }
 
-    /// An acknowledger that has used up its quick acknowledgements, one per ms; the last segment
+    /// Acknowledger that has used up its 16 quick acknowledgements, one per ms; the last segment
     /// arrived at 100 ms.
     fn quiet() -> Acknowledger {
         let mut acks = linux();
@@ -290,21 +292,23 @@ mod tests {
         acks
     }
 
-    /// The initial delay is 40 ms. Gaps of 30 ms: 40 / 2 + 30 = 50 instead of 40, then 50 / 2 + 30
-    /// = 55. An expired timer doubles it to 110, which is limited by the RTT to 100.
+    /// The initial delay is 40 ms. After a gap of 30 ms the delay is 40 / 2 + 30 = 50 ms, and after
+    /// the next one 50 / 2 + 30 = 55 ms. When the timer expires, the delay doubles to 110 ms, but
+    /// is limited to the RTT of 100 ms.
     #[test]
     fn the_delay_follows_the_gaps_between_segments() {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 130, 400));
         assert_eq!(acks.deadline(), Some(180 * MS));
         assert!(!comes(&mut acks, 160, 400));
-        // 55 ms from now would be later than the running timer.
+        // The running timer expires at 180 ms, before the new delay of 55 ms would end.
         assert_eq!(fires(&mut acks), 180);
-        // 110 / 2 + 30 = 85.
+        // The delay is 110 / 2 + 30 = 85 ms.
         assert!(!comes(&mut acks, 190, 400));
         assert_eq!(acks.deadline(), Some((190 + 85) * MS));
         assert_eq!(fires(&mut acks), 275);
-        // 170, limited by the RTT. A gap of 120 ms: 85 + 120 = 205.
+        // The delay doubled to 170 ms, but is limited to the RTT of 100 ms. After a gap of 120 ms
+        // the delay is 85 + 120 = 205 ms.
         assert!(!comes(&mut acks, 310, 400));
         assert_eq!(acks.deadline(), Some(410 * MS));
         acks.update_times(Some(250 * MS), 900 * MS);
@@ -313,8 +317,8 @@ mod tests {
         assert_eq!(acks.deadline(), Some(710 * MS), "200 ms at most");
     }
 
-    /// A gap longer than the RTO is a pause after which the sender starts slowly: 16 quick
-    /// acknowledgements.
+    /// A gap longer than the RTO counts as a pause, after which the peer starts slowly and needs 16
+    /// quick acknowledgements.
     #[test]
     fn after_a_pause_acknowledgements_are_quick_again() {
         let mut acks = quiet();
@@ -336,28 +340,28 @@ mod tests {
         assert!(!comes(&mut acks, 117, 1000));
     }
 
-    /// Data of less than a segment is acknowledged once it is read. If this end replies to the data
-    /// it reads, the acknowledgement waits for the reply.
+    /// Data of less than a segment is acknowledged when it is read. If this end usually replies to
+    /// the data that it reads, the acknowledgement waits for the reply.
     #[test]
     fn an_answer_carries_the_acknowledgement() {
         let mut acks = quiet();
         assert!(!comes(&mut acks, 110, 100));
         acks.on_read(0);
         assert!(goes(&mut acks));
-        // The reply is sent 5 ms after the request; by then the delay is 40 ms.
+        // The reply is sent 5 ms after the request arrived, within the delay of 40 ms.
         acks.on_data_sent(115 * MS);
         assert!(!comes(&mut acks, 210, 100));
         acks.on_read(0);
         assert!(!goes(&mut acks));
-        // No reply was sent in time, so this end no longer counts as replying.
+        // No reply was sent within the delay, so this end no longer counts as replying.
         assert_eq!(fires(&mut acks), 250);
         assert!(!comes(&mut acks, 260, 100));
         acks.on_read(0);
         assert!(goes(&mut acks));
     }
 
-    /// Segments of 700 bytes are full if the peer sends no larger ones; the second one of that size
-    /// shows this.
+    /// Segments of 700 bytes count as full if the peer sends no larger ones. The second consecutive
+    /// segment of this size shows this.
     #[test]
     fn a_full_segment_is_what_the_peer_sends() {
         let mut acks = quiet();

@@ -1,12 +1,12 @@
-//! Reassembly of received bytes (RFC 9293 §3.10.7.4), and the blocks of the SACK option (RFC 2018
-//! §4).
+//! Reassembly of received bytes (RFC 9293 §3.10.7.4), and creation of the blocks of the SACK option
+//! (RFC 2018 §4).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 
-/// Result of [`Reassembly::insert`].
+/// Result of [`Reassembly::insert`]: how the data was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
     /// The data was next in order. `filled` bytes became readable, which is more than the segment
@@ -14,7 +14,7 @@ pub enum Insertion {
     InOrder {
         /// Number of bytes that became readable.
         filled: u64,
-        /// Data was buffered after it, beyond a gap.
+        /// A gap existed before the data was inserted.
         was_gap: bool,
     },
     /// The data lies after a gap and was buffered.
@@ -27,10 +27,10 @@ pub enum Insertion {
 
 /// Maximum number of blocks in a SACK option (RFC 2018 §3).
 pub const MAX_BLOCKS: usize = 4;
-/// Maximum number of recently reported blocks that are remembered.
+/// Maximum number of recently reported blocks that the receiver remembers.
 const MAX_REMEMBERED: usize = 8;
 
-/// Out-of-order queue of the receiver.
+/// Received data that is not next in order, and the blocks that describe it.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     /// Offset of the next expected byte, `RCV.NXT`.
@@ -47,8 +47,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A queue that expects the offset `next`. The receiver remembers `remember` recent blocks
-    /// (limited to 8) and buffers up to `max_pieces` out-of-order slices.
+    /// Creates a queue that expects the offset `next`. It remembers `remember` recent blocks (at
+    /// most 8) and buffers up to `max_pieces` out-of-order slices.
     pub fn new(next: u64, remember: usize, max_pieces: usize) -> Self {
         Self {
             next,
@@ -76,13 +76,14 @@ impl Reassembly {
         self.waiting_bytes
     }
 
-    /// Whether there is a gap.
+    /// Whether data is missing before data that was received.
     pub fn has_gap(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Accepts the data of `range` without storing it, if it is next in order and nothing is
-    /// buffered after it. `None` means that it must be [inserted](Reassembly::insert) instead.
+    /// Accepts the data of `range` without storing it, if it is next in order and no data is
+    /// buffered after it. `None` means that the data must be [inserted](Reassembly::insert)
+    /// instead.
     #[inline]
     pub fn pass(&mut self, range: &Range<u64>) -> Option<Insertion> {
         if range.start > self.next || range.end <= self.next || self.has_gap() {
@@ -135,7 +136,7 @@ impl Reassembly {
         }
     }
 
-    /// Delivers buffered data up to `next`.
+    /// Delivers the buffered data that is now next in order.
     fn join(&mut self, ready: &mut VecDeque<Bytes>) {
         while let Some((start, _)) = self.waiting.front()
             && *start <= self.next
@@ -155,7 +156,7 @@ impl Reassembly {
         self.recent.retain(|block| block.end > next);
     }
 
-    /// Buffers data after a gap, without the parts that are already buffered.
+    /// Buffers data after a gap, except the parts that are already buffered.
     fn keep(&mut self, start: u64, data: Bytes) -> Insertion {
         let end = start + data.len() as u64;
         let mut at = start;
@@ -198,7 +199,7 @@ impl Reassembly {
         }
     }
 
-    /// Merges the received range into its block, which becomes the most recent one.
+    /// Merges a received range into its block, which becomes the most recent one.
     fn report(&mut self, arrived: Range<u64>) {
         let first = self
             .blocks
@@ -219,7 +220,7 @@ impl Reassembly {
         self.recent.truncate(self.remember);
     }
 
-    /// Whether there is a block for the SACK option.
+    /// Whether a block exists for the SACK option.
     #[inline]
     pub fn has_sack_blocks(&self) -> bool {
         !self.recent.is_empty()
@@ -301,8 +302,8 @@ mod tests {
         );
     }
 
-    /// RFC 2018 §4: the block of the latest segment comes first, then the last reported blocks; up
-    /// to three are remembered.
+    /// RFC 2018 §4: the block with the latest segment comes first, and then the blocks reported
+    /// last. This receiver remembers up to three.
     #[test]
     fn blocks_are_reported_by_recency() {
         let mut rig = Rig::new(3);
@@ -333,8 +334,8 @@ mod tests {
         );
     }
 
-    /// Unread data is accepted with the same result as by insertion, as long as there is no gap
-    /// before or after it.
+    /// Accepting data without storing it must give the same result as inserting it, and is possible
+    /// only without a gap before or after the data.
     #[test]
     fn data_passes_only_if_it_is_next() {
         let mut rig = Rig::new(3);

@@ -1,5 +1,5 @@
-//! Accurate ECN at the data sender (RFC 9768): decoding of the receiver's counters, with the
-//! algorithms of its appendix A.
+//! Accurate ECN at the data sender (RFC 9768): decodes the counters of the receiver with the
+//! algorithms of appendix A.
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::tcp::AccurateEcn;
@@ -7,17 +7,18 @@ use anabranch_wire::tcp::AccurateEcn;
 use super::Sender;
 use crate::stats::Stats;
 
-/// Number of values of the ACE field (DIVACE).
+/// Number of values of the ACE field (DIVACE in RFC 9768).
 const ACE_VALUES: u64 = 8;
-/// Number of values of a counter of an AccECN option (DIVOPT).
+/// Number of values of a counter in an AccECN option (DIVOPT in RFC 9768).
 const OPTION_VALUES: u64 = 1 << 24;
-/// An average marked segment smaller than the MSS by more than this factor is unlikely (§A.2.2).
+/// If the marked segments would be smaller than the MSS by more than this factor on average, the
+/// assumed number of marks is unlikely (§A.2.2).
 const SAFETY_FACTOR: u64 = 2;
 
-/// Counters in a segment.
+/// Counters of the receiver in an arriving segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccurateReport {
-    /// The ACE field.
+    /// ACE field: number of marked packets, modulo 8.
     pub ace: u8,
     pub option: Option<AccurateEcn>,
     /// The timestamp of the segment is newer than those of all earlier segments.
@@ -29,13 +30,14 @@ pub(crate) struct AccurateReport {
 pub(crate) struct Marks {
     pub packets: u64,
     pub bytes: u64,
-    /// Marked bytes without a marked packet: the feedback is mangled (§3.2.3.2.5).
+    /// The peer reports marked bytes but no marked packet, so the network has changed the feedback
+    /// (§3.2.3.2.5).
     pub inconsistent: bool,
 }
 
 impl Marks {
-    /// Marks of an acknowledgement without counters for `cumulative` bytes, all of which count as
-    /// marked if it carries ECN-Echo (`echo`).
+    /// Marks of an acknowledgement of `cumulative` bytes from a peer without counters. All bytes
+    /// count as marked if the acknowledgement carries ECN-Echo (`echo`).
     #[inline]
     pub fn of_echo(echo: bool, cumulative: u64) -> Self {
         Self {
@@ -46,24 +48,25 @@ impl Marks {
     }
 }
 
-/// The sender's copies of the receiver's counters.
+/// Sender's copies of the receiver's counters (RFC 9768 §3.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccurateSender {
-    /// s.cep.
+    /// Number of marked packets (s.cep).
     ce_packets: u64,
-    /// s.e0b, s.ceb and s.e1b.
+    /// Number of bytes received with ECT(0), CE and ECT(1) (s.e0b, s.ceb, s.e1b).
     bytes: [u64; 3],
-    /// Marked bytes that were estimated from marked packets, and that s.ceb does not include yet.
+    /// Marked bytes that were estimated from marked packets and are not yet included in s.ceb.
     estimated: u64,
     /// Marked packets counted since s.ceb was last read. A later option may report their bytes,
-    /// because segments full of data have no option, and options may omit the counter.
+    /// because a segment full of data has no space for an option, and an option may omit the
+    /// counter.
     unread: u64,
-    /// Length of the shortest ECN-capable segment sent, data bytes.
+    /// Number of data bytes in the shortest ECN-capable segment sent.
     shortest: u64,
 }
 
 impl AccurateSender {
-    /// Counters after a handshake, with the initial values of §3.2.1.
+    /// Creates counters after a handshake; `bytes` has the initial values of §3.2.1.
     pub fn new(ce_packets: u64, bytes: [u64; 3]) -> Self {
         Self {
             ce_packets,
@@ -74,16 +77,17 @@ impl AccurateSender {
         }
     }
 
-    /// Records that an ECN-capable segment with `data` bytes of data is sent.
+    /// Records that an ECN-capable segment with `data` bytes is sent.
     pub fn on_sent(&mut self, data: u64) {
         self.shortest = self.shortest.min(data);
     }
 
-    /// Decodes the counters of an acknowledgement that was not superseded, and that newly
-    /// acknowledges `acked` bytes by its number and its SACK blocks.
+    /// Decodes the counters of an acknowledgement that was not superseded. It newly acknowledges
+    /// `acked` bytes by its number and its SACK blocks.
     pub fn decode(&mut self, report: &AccurateReport, acked: u64, mss: u64) -> Marks {
         let seen = (u64::from(report.ace) + ACE_VALUES - self.ce_packets % ACE_VALUES) % ACE_VALUES;
-        // §A.2.1: the field may have wrapped. As many marks are assumed as are possible.
+        // §A.2.1: the ACE field may have wrapped. The safe assumption is the largest possible
+        // number of marks.
         let packets = acked.div_ceil(mss);
         let mut safer = match packets.checked_sub(seen) {
             Some(others) => packets - others % ACE_VALUES,
@@ -94,7 +98,7 @@ impl AccurateSender {
             Some(option) => {
                 let increase = self.read_option(option);
                 let bytes = increase.saturating_sub(self.estimated);
-                // §A.2.2: this many marked segments would have been unlikely short.
+                // §A.2.2: if this many segments were marked, they would have been unlikely short.
                 let likely = bytes > mss * seen || bytes * SAFETY_FACTOR >= mss * safer;
                 if !likely {
                     safer = seen;
@@ -103,12 +107,13 @@ impl AccurateSender {
                 let few = acked < self.shortest.saturating_mul(ACE_VALUES);
                 let unexplained = bytes > 0 && seen == 0 && self.unread == 0;
                 marks.inconsistent = unexplained && few;
-                // The marked segments were shorter than assumed, and the field has wrapped.
+                // The ACE field has wrapped: the marked segments were shorter than assumed, so
+                // there were more of them.
                 if unexplained && !few && safer == 0 {
                     safer = ACE_VALUES;
                 }
             }
-            // §A.3
+            // §A.3: without an option, estimate the bytes.
             None => {
                 marks.bytes = (safer * mss).min(acked);
                 self.estimated += marks.bytes;
@@ -124,7 +129,7 @@ impl AccurateSender {
         marks
     }
 
-    /// Advances the counters of bytes (§A.1). Returns the increase of s.ceb.
+    /// Advances the byte counters by the values in an option (§A.1). Returns the increase of s.ceb.
     fn read_option(&mut self, option: &AccurateEcn) -> u64 {
         let [ect0, ce, ect1] = &mut self.bytes;
         let advance = |counter: &mut u64, field: Option<u32>| {
@@ -138,16 +143,16 @@ impl AccurateSender {
         advance(ce, option.ce())
     }
 
-    /// s.e0b, s.ceb and s.e1b.
+    /// Number of bytes received with ECT(0), CE and ECT(1) (s.e0b, s.ceb, s.e1b).
     pub fn bytes(&self) -> [u64; 3] {
         self.bytes
     }
 }
 
 impl Sender {
-    /// Marks according to the counters in an acknowledgement of `advanced` more bytes by its
-    /// number, and of `delivered` bytes with its SACK blocks. There are none if it was superseded,
-    /// or if the counters of the peer are not used.
+    /// Marks that the counters in an acknowledgement report. Its number advanced by `advanced`
+    /// bytes, and it reports `delivered` new bytes including SACK blocks. There are no marks if the
+    /// acknowledgement was superseded, or if the counters of the peer are not used.
     #[cold]
     #[inline(never)]
     pub(super) fn read_counters(
@@ -173,7 +178,8 @@ impl Sender {
         marks
     }
 
-    /// Responds to marks that arrived when `flightsize` bytes were outstanding, once per window.
+    /// Responds to reported marks, at most once per window of data; `flightsize` bytes were
+    /// outstanding when they arrived.
     pub fn answer_marks(
         &mut self,
         now: Nanos,
@@ -196,7 +202,7 @@ mod tests {
 
     const MSS: u64 = 1460;
 
-    /// A sender with `sent` full segments and these counters.
+    /// A sender that has sent a full segment and has these counters.
     fn counters(ce_packets: u64, ce_bytes: u64) -> AccurateSender {
         let mut counters = AccurateSender::new(ce_packets, [1, ce_bytes, 1]);
         counters.on_sent(MSS);
@@ -213,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The examples of RFC 9768 §A.2.1: without an option, as many marks are assumed as an
+    /// Examples of RFC 9768 §A.2.1. Without an option the sender assumes as many marks as an
     /// acknowledgement of this many segments can report.
     #[test]
     fn without_an_option_the_safest_number_is_assumed() {
@@ -225,7 +231,7 @@ mod tests {
             (8, 0, 8),
             (15, 7, 15),
             (17, 0, 16),
-            // More marks than segments: the field counts.
+            // If the field reports more marks than segments, the field counts.
             (2, 3, 3),
         ] {
             for start in 5..13 {
@@ -238,8 +244,8 @@ mod tests {
         }
     }
 
-    /// The examples of RFC 9768 §A.2.2, for `segments` such that the safer number is that of the
-    /// RFC.
+    /// Examples of RFC 9768 §A.2.2. `segments` is chosen such that the safe number of marks is that
+    /// of the RFC.
     #[test]
     fn an_option_tells_whether_the_field_wrapped() {
         for (seen, segments, bytes, expected) in
@@ -249,7 +255,7 @@ mod tests {
             assert_eq!((marks.packets, marks.bytes), (expected, bytes));
             assert!(!marks.inconsistent, "8 or more segments may have wrapped");
         }
-        // Eight and ten full segments with as many marks.
+        // All of eight or ten full segments are marked.
         for segments in [8, 10] {
             let bytes = segments * MSS;
             let marks = counters(5, 0).decode(&report(5 + segments, Some(bytes)), bytes, MSS);
@@ -272,8 +278,8 @@ mod tests {
         }
     }
 
-    /// Bytes that were estimated because an option was missing are not reported again by the next
-    /// option, which includes them.
+    /// The next option must not report bytes again that were estimated because an option was
+    /// missing.
     #[test]
     fn an_option_replaces_estimates() {
         let mut counters = counters(5, 0);
@@ -286,20 +292,21 @@ mod tests {
         assert_eq!((marks.packets, marks.bytes), (1, MSS));
     }
 
-    /// The option with CE makes s.ceb exact, even if more marked bytes were assumed before.
+    /// An option with CE makes s.ceb exact, even if too many marked bytes were assumed before.
     #[test]
     fn an_option_ends_estimates_that_were_too_high() {
         let mut counters = counters(5, 0);
         let marks = counters.decode(&report(5, None), 8 * MSS, MSS);
         assert_eq!((marks.packets, marks.bytes), (8, 8 * MSS));
-        // This mark may be one of those.
+        // The bytes of this mark may be among those assumed before.
         let marks = counters.decode(&report(6, Some(MSS)), MSS, MSS);
         assert_eq!((marks.packets, marks.bytes), (1, 0));
         let marks = counters.decode(&report(7, Some(2 * MSS)), MSS, MSS);
         assert_eq!((marks.packets, marks.bytes), (1, MSS));
     }
 
-    /// Eight marked segments are shorter than the MSS: the field has wrapped once.
+    /// Eight marked segments are shorter than the MSS. The byte counter shows that the ACE field
+    /// has wrapped once.
     #[test]
     fn bytes_of_short_segments_imply_marked_packets() {
         let mut counters = counters(5, 0);
@@ -307,13 +314,13 @@ mod tests {
         let marks = counters.decode(&report(13, Some(4000)), 4000, MSS);
         assert_eq!((marks.packets, marks.bytes), (8, 4000));
         assert!(!marks.inconsistent);
-        // The sender's copy is that of the receiver again.
+        // The copy of the sender now equals the counter of the receiver again.
         let marks = counters.decode(&report(14, None), 500, MSS);
         assert_eq!((marks.packets, marks.bytes), (1, 500));
     }
 
-    /// A segment full of data has no space for an option. Its ACE field counts a packet whose bytes
-    /// the option of the next acknowledgement reports.
+    /// A segment full of data has no space for an option. Its ACE field counts a marked packet,
+    /// whose bytes are reported by the option of the next acknowledgement.
     #[test]
     fn bytes_may_follow_their_packet() {
         let mut counters = counters(5, 0);
@@ -322,12 +329,12 @@ mod tests {
         let marks = counters.decode(&report(6, Some(MSS)), 2 * MSS, MSS);
         assert_eq!((marks.packets, marks.bytes), (0, MSS));
         assert!(!marks.inconsistent);
-        // Bytes that no packet explains follow later.
+        // Marked bytes without a marked packet follow later.
         let marks = counters.decode(&report(6, Some(2 * MSS)), 2 * MSS, MSS);
         assert!(marks.inconsistent);
     }
 
-    /// The option with CE is lost, and the next one omits CE, because its counter has not changed
+    /// The option with CE is lost. The next option omits CE, because the counter has not changed
     /// since (§3.2.3.3).
     #[test]
     fn bytes_may_follow_an_option_without_their_counter() {
@@ -349,7 +356,8 @@ mod tests {
         assert!(!marks.inconsistent);
     }
 
-    /// Marked bytes without a marked packet, acknowledged by less than eight segments (§3.2.3.2.5).
+    /// An acknowledgement of less than eight segments reports marked bytes but no marked packet
+    /// (§3.2.3.2.5).
     #[test]
     fn bytes_without_a_packet_are_inconsistent() {
         for (segments, inconsistent) in [(1, true), (7, true), (8, false)] {

@@ -1,40 +1,42 @@
-//! ECN at the data sender (RFC 3168 §6.1.2): one reduction per window of data, and CWR on the first
-//! new data after it.
+//! ECN at the data sender (RFC 3168 §6.1.2): at most one window reduction per window of data, and
+//! CWR on the first new data after it.
 
 use anabranch_transport::{Ecn, Nanos};
 
 use super::accurate_ecn::AccurateSender;
 
-/// Result of the handshake for a data sender.
+/// Results of the handshake for the ECN state of the data sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SettledEcn {
-    /// Data may be ECN-capable.
+    /// Data of this end may be ECN-capable.
     pub capable: bool,
-    /// Initial counters, if those of the peer are used (RFC 9768).
+    /// Initial counters of accurate ECN; `None` if the counters of the peer are not used (RFC
+    /// 9768).
     pub accurate: Option<AccurateSender>,
-    /// The SYN or SYN-ACK of this end was marked.
+    /// The peer reported a mark of this end's SYN or SYN-ACK.
     pub syn_marked: bool,
 }
 
-/// State of ECN marks and of window reductions for any reason. Offsets are those of
+/// ECN state of the data sender, and the last window reduction for any reason. Offsets are those of
 /// [`Flow`](super::send_sequence::Flow).
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
     /// Data is sent as ECN-capable.
     capable: bool,
-    /// Copies of the receiver's counters (RFC 9768); CWR is then not sent (§3.1.5).
+    /// Copies of the receiver's counters (RFC 9768); with them CWR is not sent (§3.1.5).
     accurate: Option<Box<AccurateSender>>,
-    /// Data is sent with ECT(1) instead of ECT(0), to request the low delay of a scalable sender
-    /// (RFC 9331).
+    /// Data is sent with ECT(1) instead of ECT(0), to request the low delay of a scalable
+    /// congestion control (RFC 9331).
     scalable: bool,
     /// Offset after the highest byte sent at the last window reduction. Indications for data before
     /// it belong to the same congestion event.
     reduced_to: u64,
-    /// That reduction was caused by a mark, and no loss in the same window was detected since.
+    /// The last reduction was caused by a mark, and no loss was detected since in the same window
+    /// of data.
     by_mark: bool,
     /// The next new data carries CWR.
     cwr_owed: bool,
-    /// Sending is paused until this time, because a mark arrived with a window of one segment.
+    /// Sending is paused until this time, because a mark arrived when the window was one segment.
     held_until: Option<Nanos>,
 }
 
@@ -45,12 +47,12 @@ impl EcnSender {
         self.accurate = settled.accurate.map(Box::new);
     }
 
-    /// Sends no more ECN-capable data.
+    /// Stops sending ECN-capable data.
     pub fn stop(&mut self) {
         self.capable = false;
     }
 
-    /// Copies of the receiver's counters.
+    /// Copies of the receiver's counters, in AccECN mode.
     pub fn accurate_mut(&mut self) -> Option<&mut AccurateSender> {
         self.accurate.as_deref_mut()
     }
@@ -69,14 +71,14 @@ impl EcnSender {
         }
     }
 
-    /// Whether reported marks reduce the window. Counters do so even if data is not ECN-capable
-    /// (RFC 9768 §3.1.5).
+    /// Whether reported marks reduce the window. Marks reported by counters do so even if data is
+    /// not ECN-capable (RFC 9768 §3.1.5).
     pub fn answers(&self) -> bool {
         self.capable || self.accurate.is_some()
     }
 
-    /// Whether an ECN-Echo with the acknowledgement of `una` indicates congestion that was not yet
-    /// answered.
+    /// Whether an ECN-Echo in an acknowledgement of `una` indicates congestion to which the sender
+    /// has not yet responded.
     pub fn is_news(&self, una: u64) -> bool {
         self.answers() && una > self.reduced_to
     }
@@ -85,38 +87,38 @@ impl EcnSender {
     /// reduced cwnd: "the TCP source should not react to congestion indications more than once
     /// every window of data" (RFC 3168 §6.1.2).
     ///
-    /// Called once per recovery. A recovery finds all losses of a window except lost
+    /// Must be called once per recovery. A recovery finds all losses of a window except lost
     /// retransmissions. A later loss is therefore a lost retransmission, which indicates new
     /// congestion (RFC 5681 §4.3).
     pub fn has_answered(&mut self, una: u64) -> bool {
         std::mem::take(&mut self.by_mark) && una < self.reduced_to
     }
 
-    /// Records a window reduction, caused by a mark or a loss, after everything before `max` was
-    /// sent.
+    /// Records a window reduction by a mark or a loss; everything before `max` was sent before it.
     pub fn reduced(&mut self, max: u64, by_mark: bool) {
         (self.reduced_to, self.by_mark) = (max, by_mark);
         self.cwr_owed = self.capable && self.accurate.is_none();
     }
 
-    /// Pauses sending until a timeout would be due, because a mark arrived and a window of one
+    /// Pauses sending until a timeout would be due, because a mark arrived but a window of one
     /// segment cannot be reduced.
     pub fn hold(&mut self, max: u64, until: Nanos) {
         self.reduced(max, true);
         self.held_until = Some(until);
     }
 
-    /// End of the pause, if sending is paused.
+    /// End of the pause; `None` if sending is not paused.
     pub fn held_until(&self) -> Option<Nanos> {
         self.held_until
     }
 
-    /// Ends the pause if it is over at `now`, or because a retransmission timer expired.
+    /// Ends the pause if it is over at `now`, or with [`Nanos::MAX`] because the retransmission
+    /// timer has expired.
     pub fn release(&mut self, now: Nanos) {
         self.held_until = self.held_until.filter(|&until| until > now);
     }
 
-    /// Records that ECN-capable new data of this length is sent. Returns whether its segment
+    /// Records that ECN-capable new data of `data` bytes is sent. Returns whether the segment
     /// carries CWR.
     pub fn on_sent(&mut self, data: u64) -> bool {
         if let Some(accurate) = &mut self.accurate {

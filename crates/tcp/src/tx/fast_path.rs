@@ -1,4 +1,5 @@
-//! Fast path for acknowledgements, and a cheap check whether the next segment must wait.
+//! Fast path for acknowledgements, and a cheap check whether the next segment must wait for the
+//! window.
 
 use anabranch_congestion::AckSample;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -9,10 +10,10 @@ use super::{Plan, Sender};
 use crate::stats::Stats;
 
 impl Sender {
-    /// Fast path of [`Sender::handle_ack`] for an acknowledgement up to `to`, between `SND.UNA` and
-    /// the highest offset sent. The fast path applies if the segment has neither data nor options,
-    /// acknowledges new data, and no recovery or check of a spurious reduction is in progress.
-    /// Returns whether it applied.
+    /// Fast path of [`Sender::handle_ack`] for an acknowledgement of offset `to`, between `SND.UNA`
+    /// and the highest offset sent. The fast path applies if the segment carries neither data nor
+    /// options and acknowledges new data, while no recovery and no check of a spurious reduction is
+    /// in progress. Returns whether the fast path was possible.
     #[inline(always)]
     pub fn fast_path_ack(
         &mut self,
@@ -64,7 +65,7 @@ impl Sender {
         true
     }
 
-    /// Round-trip time measured by an acknowledgement without timestamp, if any.
+    /// Round-trip time that an acknowledgement without timestamp measures, if any.
     #[inline(always)]
     fn fast_path_rtt(&mut self, now: Nanos, trace: &mut Trace) -> Option<Nanos> {
         let (behind, sent_at) = self.timing?;
@@ -77,8 +78,8 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// Whether no segment can be sent until an acknowledgement arrives, because the next segment is
-    /// full, contains new data, and does not fit the congestion window. This is cheaper than
+    /// Whether the sender must wait for an acknowledgement, because the next segment is full,
+    /// contains new data, and does not fit in the congestion window. This check is cheaper than
     /// [`Sender::plan`]; `false` does not mean that a segment can be sent.
     #[inline(always)]
     pub fn waits_for_room(&self) -> bool {
@@ -101,7 +102,7 @@ impl Sender {
         }
     }
 
-    /// Data of a planned segment, if it is contiguous in the buffer.
+    /// Data of a planned segment as one slice; `None` if it is not contiguous in the buffer.
     #[inline(always)]
     pub fn contiguous_data(&self, plan: &Plan) -> Option<&[u8]> {
         self.buffer.slice(plan.start, plan.len)

@@ -1,20 +1,21 @@
-//! Selection of the next segment from loss recovery, the window of the peer, and the segment sizes
-//! worth sending.
+//! Selection of the next segment according to loss recovery, the peer's window, and the segment
+//! sizes worth sending.
 
 use std::ops::Range;
 
 use super::Sender;
 use super::recovery::NextSegment;
 
-/// A segment to send: its data, and whether the FIN follows.
+/// Segment that should be sent next: its data, and whether a FIN follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub start: u64,
     pub len: usize,
     pub fin: bool,
-    /// Selected by loss recovery, or sent before: not new data.
+    /// Loss recovery selected the segment for retransmission, so it is not new data.
     pub(super) retransmit: bool,
-    /// One byte beyond a closed window, which does not count as sent.
+    /// The segment is a zero-window probe: one byte beyond a closed window, which does not count as
+    /// sent.
     pub probe: bool,
 }
 
@@ -26,12 +27,12 @@ impl Plan {
 }
 
 impl Sender {
-    /// The next segment that may be sent now, if any.
+    /// Next segment that may be sent now; `None` if there is none.
     pub(crate) fn plan(&self) -> Option<Plan> {
         if self.probe_owed {
             return self.probe_plan();
         }
-        // All written data is acknowledged, which is always the case at an end that only receives.
+        // All written data is acknowledged. This is always the case at an end that only receives.
         if self.flow.una == self.flow.queued_to {
             return None;
         }
@@ -47,8 +48,8 @@ impl Sender {
         }
     }
 
-    /// Segment of an expired persist timer: one byte into a closed window, which does not count as
-    /// sent, or as much as fits a small window, even a silly one (RFC 9293 §3.8.6.2.1).
+    /// Segment sent after the persist timer expired. With a closed window this is one byte, which
+    /// does not count as sent; otherwise as much as fits in the small window (RFC 9293 §3.8.6.2.1).
     fn probe_plan(&self) -> Option<Plan> {
         let start = self.flow.nxt;
         let window = self.flow.window_edge.saturating_sub(start);
@@ -78,13 +79,13 @@ impl Sender {
         })
     }
 
-    /// Whether the FIN comes next at `at` and is before `limit`.
+    /// Whether the FIN is next at offset `at`, and `at` is before `limit`.
     fn fin_follows(&self, at: u64, limit: u64) -> bool {
         self.closing && at == self.buffer.end() && at < limit
     }
 
-    /// Segment at `SND.NXT`: data sent before a timeout, without the ranges that the peer has
-    /// reported, or new data.
+    /// Segment at `SND.NXT`. After a timeout this is data sent before, without the ranges that the
+    /// peer has reported; otherwise new data.
     fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
         let flow = &self.flow;
         let again = flow.nxt < flow.max;
@@ -103,7 +104,8 @@ impl Sender {
         {
             end = end.min(reported);
         }
-        // The first unacknowledged segment is retransmitted even if the window has shrunk.
+        // The first unacknowledged segment is retransmitted even if the peer has reduced its
+        // window.
         let window_edge = if again && start == flow.una {
             flow.window_edge.max(flow.max.min(end + 1))
         } else {
@@ -124,8 +126,8 @@ impl Sender {
         })
     }
 
-    /// Whether less than a full segment of new data may be sent: silly window avoidance (RFC 9293
-    /// §3.8.6.2.1) and Nagle's algorithm.
+    /// Whether less than a full segment of new data may be sent, according to silly window
+    /// avoidance (RFC 9293 §3.8.6.2.1) and Nagle's algorithm.
     fn worth_sending(&self, start: u64, len: u64, cut_by_window: bool) -> bool {
         if len == 0 {
             return false;

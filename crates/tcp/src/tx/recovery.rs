@@ -1,8 +1,8 @@
-//! Loss detection and recovery: one file per algorithm, behind one trait.
+//! Loss detection and recovery: a common trait, and one file per algorithm.
 //!
 //! The sender passes each acknowledgement to the recovery after updating [`Flow::una`]. The
-//! recovery returns the next segment for as long as one may be sent. The sender must check whether
-//! the window of the peer and the application allow new data.
+//! recovery returns the next segment as long as one may be sent. The sender must check whether the
+//! peer's window and the application allow new data.
 
 mod newreno;
 mod rack;
@@ -18,14 +18,14 @@ use anabranch_transport::Nanos;
 use super::send_sequence::Flow;
 use crate::profile::RecoveryKind;
 
-/// Time of an event, and the smoothed round-trip time at that time.
+/// Time of an event, and the smoothed round-trip time at that time, nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
     pub now: Nanos,
     pub srtt: Option<Nanos>,
 }
 
-/// Action required by an expired recovery timer.
+/// Action that the sender must take after a timer of loss recovery has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
@@ -41,110 +41,111 @@ pub(crate) struct Acknowledgement<'a> {
     pub moment: Moment,
     /// Number of bytes newly acknowledged cumulatively.
     pub advanced: u64,
-    /// The acknowledgement is a duplicate according to RFC 5681 §2, which does not depend on SACK.
+    /// The acknowledgement is a duplicate according to RFC 5681 §2, which ignores SACK.
     pub duplicate: bool,
-    /// Blocks of its SACK option, as offsets.
+    /// Blocks of the SACK option, as offsets.
     pub blocks: &'a [Range<u64>],
 }
 
-/// Effect of an acknowledgement.
+/// Effect of an acknowledgement on loss recovery, and on the timers of the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The acknowledgement belongs to a recovery and must not increase the window.
     pub in_recovery: bool,
-    /// The acknowledgement started a recovery: the RTT measurement in progress is discarded, and
-    /// the timer restarts.
+    /// The acknowledgement started a recovery: the sender must discard the RTT measurement in
+    /// progress and restart the timer.
     pub entered: bool,
     /// The acknowledgement may complete the RTT measurement in progress.
     pub sample: bool,
     /// The acknowledgement restarts the retransmission timer if it advanced the cumulative point.
     pub restart_timer: bool,
-    /// The acknowledgement ends the backoff, although no RTT was measured.
+    /// The acknowledgement ends the backoff of the RTO, although no RTT was measured.
     pub end_backoff: bool,
-    /// The acknowledgement is a duplicate by the definition of the algorithm.
+    /// The acknowledgement is a duplicate according to the algorithm.
     pub duplicate: bool,
-    /// Number of bytes newly reported by its SACK blocks.
+    /// Number of bytes that the SACK blocks report for the first time.
     pub newly_sacked: u64,
-    /// Number of bytes newly acknowledged by its number or reported by its SACK blocks, without
-    /// those that an earlier SACK block had reported.
+    /// Number of bytes newly known to have arrived: acknowledged cumulatively or by SACK blocks,
+    /// without those that an earlier SACK block had reported.
     pub delivered: u64,
 }
 
-/// Data that may be sent next.
+/// Data that loss recovery permits to be sent next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NextSegment {
-    /// One segment from the start of this range, not beyond its end.
+    /// A retransmission: one segment from the start of this range, not beyond its end.
     Retransmit(Range<u64>),
-    /// Data at [`Flow::nxt`], up to `room` bytes.
+    /// Data from [`Flow::nxt`] on, up to `room` bytes.
     Continue {
-        /// Number of bytes that the congestion window allows.
+        /// Free space in the congestion window, bytes.
         room: u64,
-        /// After a timeout, ranges that the peer has reported should be skipped.
+        /// Skip ranges that the peer has reported; used after a timeout.
         skip_reported: bool,
     },
 }
 
 /// A loss detection and recovery algorithm.
 pub(crate) trait Recovery: Debug + Send {
-    /// An acknowledgement arrived that is not older than the last one; `flow.una` is already
+    /// Processes an acknowledgement that is not older than the last one; `flow.una` is already
     /// updated.
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
 
-    /// An acknowledgement without data and SACK blocks moves the cumulative point to `to`;
-    /// `flow.una` is not yet updated. Returns whether the acknowledgement needs no further
-    /// processing: the acknowledgement was processed, [is a sample and restarts the
-    /// timer](Outcome). Otherwise the caller must pass it to [`Recovery::on_ack`].
+    /// Fast path for an acknowledgement without data and SACK blocks that moves the cumulative
+    /// point to `to`; `flow.una` is not yet updated. Returns `true` if the acknowledgement was
+    /// fully processed: it [is a sample and restarts the timer](Outcome). After `false` the caller
+    /// must pass it to [`Recovery::on_ack`].
     fn pass(&mut self, flow: &mut Flow, to: u64) -> bool {
         let _ = (flow, to);
         false
     }
 
-    /// The retransmission timer expired. The caller has notified the controller, and sets
-    /// `flow.nxt` back to `flow.una` afterwards.
+    /// Handles an expired retransmission timer. The caller has already notified the controller, and
+    /// sets `flow.nxt` back to `flow.una` afterwards.
     fn on_timeout(&mut self, flow: &mut Flow, moment: &Moment);
 
-    /// Whether all data from the cumulative point on is retransmitted after a timeout. Otherwise
-    /// only the data returned by [`Recovery::next`] is.
+    /// Whether all data from the cumulative point on is retransmitted after a timeout. If not, only
+    /// the data returned by [`Recovery::next`] is retransmitted.
     fn goes_back(&self) -> bool {
         true
     }
 
-    /// The last timeout was spurious: losses from `una` on start a new recovery.
+    /// Records that the last timeout was spurious, so losses from `una` on start a new recovery.
     fn on_spurious_timeout(&mut self, now: Nanos, una: u64);
 
-    /// Time at which [`Recovery::on_timer`] should be called.
+    /// Time at which [`Recovery::on_timer`] must be called, if any.
     fn deadline(&self) -> Option<Nanos> {
         None
     }
 
-    /// A timer of the algorithm may have expired, or the retransmission timer did (`timeout`). A
-    /// probe replaces a timeout.
+    /// Handles timers of the algorithm that may have expired; `timeout` says that the
+    /// retransmission timer has expired. A probe replaces a timeout.
     fn on_timer(&mut self, flow: &mut Flow, moment: &Moment, timeout: bool) -> Due {
         let _ = (flow, moment, timeout);
         Due::Nothing
     }
 
     /// Delivery rate sample of the last acknowledgement, if rates are measured; `rtt` is the
-    /// round-trip time that it measured.
+    /// round-trip time that this acknowledgement measured.
     fn rate_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
         let _ = rtt;
         None
     }
 
-    /// The application has no data to send, or the controller limits the flow.
+    /// Records that the application has no data to send, or that the controller limits the flow.
     fn on_app_limited(&mut self) {}
 
-    /// Data that may be sent next.
+    /// Data that may be sent next, if any.
     fn next(&self, flow: &Flow) -> Option<NextSegment>;
 
-    /// `sent` was sent. `retransmit`: whether [`Recovery::next`] returned it as a retransmission.
+    /// Records that the range `sent` was sent. `retransmit` says whether [`Recovery::next`]
+    /// returned the range as a retransmission.
     fn on_sent(&mut self, flow: &mut Flow, moment: &Moment, sent: Range<u64>, retransmit: bool);
 
     /// Whether recovery is in progress.
     fn recovering(&self) -> bool;
 
-    /// Estimated number of bytes in the network: the pipe (RFC 6675 §4, unless the algorithm
-    /// defines its own).
+    /// Estimated number of bytes in the network, which RFC 6675 calls the pipe (§4, unless the
+    /// algorithm defines its own estimate).
     fn pipe(&self, flow: &Flow) -> u64 {
         flow.board.pipe(flow.max)
     }
@@ -153,14 +154,14 @@ pub(crate) trait Recovery: Debug + Send {
 /// Options of time-based loss detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ByTime {
-    /// Tail loss probes are enabled; the value is the maximum acknowledgement delay of the peer.
+    /// Maximum acknowledgement delay of the peer; `None` disables tail loss probes.
     pub probes: Option<Nanos>,
     /// The controller requires rate samples.
     pub samples: bool,
 }
 
-/// The algorithm of a connection: time-based if enabled, NewReno if SACK was not negotiated, and
-/// otherwise that of the profile.
+/// Creates the recovery algorithm of a connection: RACK if it is enabled, NewReno if SACK was not
+/// negotiated, and otherwise that of the profile.
 pub(crate) fn choose(kind: RecoveryKind, sack: bool, time: Option<ByTime>) -> Box<dyn Recovery> {
     if let Some(time) = time.filter(|_| sack) {
         return Box::new(rack::Rack::new(time));
@@ -177,7 +178,7 @@ fn max_ranges(flow: &Flow) -> usize {
     (flow.flightsize() / flow.mss) as usize + 8
 }
 
-/// Records the SACK blocks. Returns the number of newly reported bytes.
+/// Records the SACK blocks in the scoreboard. Returns the number of newly reported bytes.
 fn note_blocks(flow: &mut Flow, blocks: &[Range<u64>]) -> u64 {
     let limit = max_ranges(flow);
     let max = flow.max;

@@ -1,50 +1,51 @@
-//! Retransmission timeout (RFC 6298), exact or in whole ticks of a coarse clock.
+//! Retransmission timeout (RFC 6298), computed exactly or in whole ticks of a coarse clock.
 
 use anabranch_transport::Nanos;
 
-/// Smoothing state. Durations are nanoseconds in `Exact` and ticks in `Ticks`.
+/// Smoothed round-trip time and its variation. The unit is nanoseconds in `Exact` and ticks in
+/// `Ticks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Smoothed {
     /// RFC 6298 §2 as specified.
     Exact { srtt: Nanos, rttvar: Nanos },
-    /// Integer arithmetic of BSD: `srtt` scaled by 8 and `rttvar` by 4.
+    /// Integer arithmetic of BSD, in which `srtt` is scaled by 8 and `rttvar` by 4.
     Ticks { srtt: i64, rttvar: i64 },
 }
 
-/// Settings of an [`RtoEstimator`]; nanoseconds.
+/// Settings of an [`RtoEstimator`]; all durations are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoConfig {
     /// Timeout before the first measurement (RFC 6298 §2.1).
     pub initial: Nanos,
-    /// Minimum timeout before backoff (RFC 6298 §2.4).
+    /// Minimum of the timeout before backoff (RFC 6298 §2.4).
     pub min: Nanos,
-    /// Maximum timeout (RFC 6298 §2.5).
+    /// Maximum of the timeout (RFC 6298 §2.5).
     pub max: Nanos,
-    /// 0: exact arithmetic. Otherwise round-trip times are measured in whole ticks of this
-    /// duration, counted between tick edges, and smoothed with the scaled integers of BSD.
+    /// 0 selects exact arithmetic. Otherwise round-trip times are counted in whole ticks of this
+    /// duration, from tick edge to tick edge, and smoothed with the scaled integers of BSD.
     pub rtt_granularity: Nanos,
-    /// Offset of the tick edges from the time origin of the driver; less than `rtt_granularity`.
+    /// Time of the first tick edge, relative to time 0 of the driver; less than `rtt_granularity`.
     pub clock_phase: Nanos,
 }
 
-/// Estimates the round-trip time and derives the retransmission timeout.
+/// Estimator of the round-trip time, from which the retransmission timeout follows.
 #[derive(Clone, Debug)]
 pub struct RtoEstimator {
     config: RtoConfig,
     smoothed: Option<Smoothed>,
-    /// Timeout of the last measurement, before minimum, backoff and maximum are applied.
+    /// Timeout according to the last measurement, before minimum, backoff and maximum apply.
     base: Nanos,
-    /// The minimum does not apply to the initial value.
+    /// A round-trip time was measured. The minimum does not apply to the initial timeout.
     measured: bool,
     backoff: u32,
 }
 
-/// After more doublings than this, BSD discards the smoothed time and starts again with the next
-/// measurement (RFC 6298 §5, last note).
+/// Backoff factor above which BSD discards the smoothed time; the next measurement then counts as
+/// the first (RFC 6298 §5, last note).
 const BACKOFF_THAT_FORGETS: u32 = 8;
 
 impl RtoEstimator {
-    /// An estimator without a measurement.
+    /// Creates an estimator without a measurement.
     pub fn new(config: RtoConfig) -> Self {
         Self {
             config,
@@ -55,9 +56,9 @@ impl RtoEstimator {
         }
     }
 
-    /// Adds the measurement of a segment sent at `sent_at` whose acknowledgement arrived at `now`,
-    /// and ends the backoff. The caller must apply Karn's rule: no samples of retransmitted
-    /// segments.
+    /// Adds a measurement and ends the backoff: the segment was sent at `sent_at`, and its
+    /// acknowledgement arrived at `now`. The caller must apply Karn's rule: a retransmitted segment
+    /// gives no measurement.
     pub fn sample(&mut self, now: Nanos, sent_at: Nanos) {
         if self.config.rtt_granularity == 0 {
             self.sample_exact(now.saturating_sub(sent_at));
@@ -111,13 +112,13 @@ impl RtoEstimator {
         }
     }
 
-    /// Ends the backoff without a measurement.
+    /// Ends the backoff although no round-trip time was measured.
     pub fn end_backoff(&mut self) {
         self.backoff = 1;
     }
 
-    /// Sets the timeout for the start of data transfer after the segment of the handshake was lost
-    /// (RFC 6298 §5.7), unless there is a measurement.
+    /// Sets the timeout for the start of data transfer after a SYN or SYN-ACK was lost (RFC 6298
+    /// §5.7), unless there is a measurement.
     pub fn restart_with(&mut self, timeout: Nanos) {
         if !self.measured {
             self.base = timeout;
@@ -125,7 +126,7 @@ impl RtoEstimator {
         }
     }
 
-    /// Current retransmission timeout.
+    /// Current retransmission timeout, nanoseconds.
     pub fn rto(&self) -> Nanos {
         let base = if self.measured {
             self.base.max(self.config.min)
@@ -137,7 +138,7 @@ impl RtoEstimator {
             .max(2 * self.config.rtt_granularity)
     }
 
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time in nanoseconds; `None` before the first measurement.
     pub fn srtt(&self) -> Option<Nanos> {
         match self.smoothed? {
             Smoothed::Exact { srtt, .. } => Some(srtt),
@@ -171,7 +172,8 @@ mod tests {
         })
     }
 
-    /// RFC 6298 §2 by hand: 800 ms gives 800 + 4 x 400; then 400 ms gives srtt 750, rttvar 400.
+    /// RFC 6298 §2 by hand. After 800 ms the RTO is 800 + 4 x 400; after a further 400 ms srtt is
+    /// 750 and rttvar 400.
     #[test]
     fn exact_arithmetic() {
         let mut estimator = exact();
@@ -214,8 +216,8 @@ mod tests {
         assert_eq!(estimator.rto(), 3 * SECOND);
     }
 
-    /// 520 ms are 5 ticks, or 6 if the segment was sent late in a tick. 5 ticks: srtt 40/8, rttvar
-    /// 10/4: (80 + 40) / 8.
+    /// 520 ms are 5 ticks, or 6 ticks if the segment was sent late in a tick. After 5 ticks, srtt
+    /// is 40/8 and rttvar 10/4, so the RTO is (80 + 40) / 8 ticks.
     #[test]
     fn coarse_ticks() {
         let mut estimator = ticks(0);
@@ -227,14 +229,15 @@ mod tests {
         let mut late = ticks(85 * MS);
         late.sample(1520 * MS, 1000 * MS);
         assert_eq!(late.srtt(), Some(600 * MS));
-        // 5 again: error 0, rttvar 10 - 2 = 8: (64 + 40) / 8 = 13 ticks.
+        // 5 ticks again: the error is 0, rttvar is 10 - 2 = 8, and the RTO is (64 + 40) / 8 = 13
+        // ticks.
         estimator.sample(2520 * MS, 2000 * MS);
         assert_eq!(estimator.rto(), 1300 * MS);
     }
 
     #[test]
     fn a_long_back_off_forgets_the_smoothed_time() {
-        // After three doublings, 5 ticks are smoothed as usual.
+        // After only three doublings, a measurement of 5 ticks is smoothed as usual.
         let mut kept = ticks(0);
         kept.sample(520 * MS, 0);
         (0..3).for_each(|_| kept.back_off());
@@ -246,7 +249,7 @@ mod tests {
             estimator.back_off();
         }
         assert_eq!(estimator.rto(), 16 * 1500 * MS);
-        // The next measurement starts again: 20 ticks, 20 + 4 x 10.
+        // This measurement counts as the first one: 20 ticks give an RTO of 20 + 4 x 10 ticks.
         estimator.sample(10_000 * MS, 8_000 * MS);
         assert_eq!(
             (estimator.srtt(), estimator.rto()),

@@ -1,15 +1,14 @@
-//! Scoreboard of data that the peer has reported beyond the cumulative point (RFC 2018, RFC 6675
-//! §4).
+//! Scoreboard: the data that the peer has reported by SACK beyond the cumulative point (RFC 2018,
+//! RFC 6675 §4).
 //!
-//! The scoreboard stores only ranges and no record per segment. Everything else that RFC 6675
-//! requires of a scoreboard follows from the ranges and from two offsets that only increase:
-//! `lost_to` (every gap below it is lost) and `retransmitted_to` (`HighRxt`). The counters make the
-//! pipe cheap to compute, because the cost of an acknowledgement should depend only on its new
-//! information.
+//! It stores only ranges, and no record per segment. Everything else that RFC 6675 requires of a
+//! scoreboard follows from the ranges and from two offsets that only increase: `lost_to` (every gap
+//! below it is lost) and `retransmitted_to` (`HighRxt`). Counters of bytes make the pipe cheap to
+//! compute, because the cost of an acknowledgement should depend only on its new information.
 
 use std::ops::Range;
 
-/// Ranges of offsets reported by the peer, in ascending order without overlap.
+/// Ranges of offsets that the peer has reported, in ascending order without overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<Range<u64>>,
@@ -24,7 +23,7 @@ pub struct Scoreboard {
     sacked_below_retransmitted: u64,
 }
 
-/// Number of bytes of `range` below `mark`.
+/// Number of bytes of `range` that are below `mark`.
 fn below(range: &Range<u64>, mark: u64) -> u64 {
     mark.clamp(range.start, range.end) - range.start
 }
@@ -58,8 +57,8 @@ impl Scoreboard {
         self.sacked
     }
 
-    /// Moves the cumulative point to `una`. Returns the number of bytes below it that had been
-    /// reported before.
+    /// Moves the cumulative point to `una`. Returns how many bytes below it had been reported
+    /// before.
     pub fn advance(&mut self, una: u64) -> u64 {
         self.una = self.una.max(una);
         let mut freed = 0;
@@ -88,15 +87,17 @@ impl Scoreboard {
         length
     }
 
-    /// Records that the peer has received `block`, clipped to the cumulative point and `max`.
-    /// Returns the number of newly reported bytes. At most `limit` ranges are stored; a block that
-    /// would need one more is ignored, so that memory stays bounded with a malicious peer.
+    /// Records that the peer has received `block`, after clipping it to the cumulative point and to
+    /// `max`. Returns the number of newly reported bytes. At most `limit` ranges are stored, so
+    /// that a malicious peer cannot exhaust memory. A block that would need one more range is
+    /// ignored.
     pub fn add(&mut self, block: Range<u64>, max: u64, limit: usize) -> u64 {
         let mut block = block.start.max(self.una)..block.end.min(max);
         if block.start >= block.end {
             return 0;
         }
-        // Ranges that touch the block: [first, last).
+        // Index range of the stored ranges that touch the block: `first` up to, but not including,
+        // `last`.
         let first = self.ranges.partition_point(|range| range.end < block.start);
         let last = first + self.ranges[first..].partition_point(|range| range.start <= block.end);
         if first == last {
@@ -133,9 +134,9 @@ impl Scoreboard {
         length
     }
 
-    /// Marks gaps as lost according to RFC 6675 §4: those with `threshold` ranges, or more than
-    /// `threshold - 1` segments of bytes, reported above them. Returns whether the first gap, at
-    /// the cumulative point, is lost.
+    /// Marks gaps as lost according to RFC 6675 §4: those above which the peer has reported
+    /// `threshold` ranges, or more than `threshold - 1` segments of data. Returns whether the first
+    /// gap, which begins at the cumulative point, is lost.
     pub fn judge_lost(&mut self, threshold: u32, segment: u64) -> bool {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * segment;
         let (mut runs, mut bytes) = (0, 0);
@@ -162,7 +163,7 @@ impl Scoreboard {
         }
     }
 
-    /// Records a retransmission up to `to`.
+    /// Records that data up to `to` was retransmitted.
     pub fn mark_retransmitted_to(&mut self, to: u64) {
         if to > self.retransmitted_to {
             self.sacked_below_retransmitted += self.sacked_between(self.retransmitted_to, to);
@@ -170,7 +171,7 @@ impl Scoreboard {
         }
     }
 
-    /// Starts a recovery, in which no segment has been retransmitted yet.
+    /// Starts a recovery: no segment counts as retransmitted yet.
     pub fn begin_recovery(&mut self) {
         self.retransmitted_to = self.una;
         self.sacked_below_retransmitted = 0;
@@ -185,7 +186,7 @@ impl Scoreboard {
             .sum()
     }
 
-    /// RFC 6675 §4 `SetPipe()`: estimated number of bytes in the network, of those sent before
+    /// `SetPipe()` of RFC 6675 §4: estimated number of bytes in the network, of those sent before
     /// `max`.
     pub fn pipe(&self, max: u64) -> u64 {
         let not_lost = (max - self.lost_to.min(max)) - (self.sacked - self.sacked_below_lost);
@@ -193,7 +194,7 @@ impl Scoreboard {
         not_lost + retransmitted
     }
 
-    /// The first gap at or after `from` that is below the highest reported byte.
+    /// First gap at or after `from`; it must end before reported data.
     pub fn hole_from(&self, from: u64) -> Option<Range<u64>> {
         let start = self.not_sacked_from(from);
         let next = self
@@ -202,13 +203,13 @@ impl Scoreboard {
         Some(start..next.start)
     }
 
-    /// The first lost gap that was not yet retransmitted (RFC 6675 §4, `NextSeg()` rule 1).
+    /// First lost gap that was not yet retransmitted (RFC 6675 §4, `NextSeg()` rule 1).
     pub fn lost_hole(&self) -> Option<Range<u64>> {
         self.hole_from(self.retransmitted_to.max(self.una))
             .filter(|hole| hole.start < self.lost_to)
     }
 
-    /// The last gap below `max`; empty if no data is missing.
+    /// Last gap below `max`; empty if no data is missing.
     pub fn last_hole(&self, max: u64) -> Range<u64> {
         match self.ranges.as_slice() {
             [] => self.una..max,
@@ -218,7 +219,7 @@ impl Scoreboard {
         }
     }
 
-    /// `at`, or the end of the range that contains it.
+    /// Offset `at`, or the end of the reported range that contains it.
     pub fn not_sacked_from(&self, at: u64) -> u64 {
         let index = self.ranges.partition_point(|range| range.end <= at);
         match self.ranges.get(index) {
@@ -227,7 +228,7 @@ impl Scoreboard {
         }
     }
 
-    /// Start of the first range after `at`, if any.
+    /// Start of the first reported range after `at`, if any.
     pub fn next_range_after(&self, at: u64) -> Option<u64> {
         self.ranges
             .get(self.ranges.partition_point(|range| range.start <= at))
@@ -242,8 +243,8 @@ mod tests {
 
     const LIMIT: usize = 64;
 
-    /// A scoreboard with segments of 10 bytes: `sacked` segments reported, cumulative point at
-    /// `una`.
+    /// A scoreboard with segments of 10 bytes and cumulative point `una`, to which the peer has
+    /// reported the ranges `sacked`.
     fn board(una: u64, sacked: &[Range<u64>]) -> Scoreboard {
         let mut board = Scoreboard::default();
         board.advance(una);
@@ -289,8 +290,8 @@ mod tests {
         );
     }
 
-    /// RFC 6675 §4 by hand: a gap is lost with three ranges, or the bytes of more than two
-    /// segments, above it.
+    /// RFC 6675 §4 by hand: a gap is lost if three ranges, or the bytes of more than two segments,
+    /// were reported above it.
     #[test]
     fn a_hole_is_lost_by_ranges_or_by_bytes() {
         let mut by_ranges = board(0, &[10..15, 20..25]);
@@ -309,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_pipe_counts_what_flies() {
-        // 0..10 lost, 10..40 reported, 40..60 in flight.
+        // 0..10 is lost, 10..40 is reported, and 40..60 is in flight.
         let mut board = board(0, &[10..40]);
         assert_eq!(board.pipe(60), 30);
         board.judge_lost(3, 10);
@@ -358,7 +359,8 @@ mod tests {
         );
     }
 
-    /// The counters equal those of a byte-by-byte model for random reports, advances and marks.
+    /// After random reports, advances and marks, the counters must equal those of a byte-by-byte
+    /// model.
     #[test]
     fn counters_equal_a_byte_model() {
         for seed in 1..=200_u64 {

@@ -1,10 +1,11 @@
-//! Send buffer: data written by the application and not yet acknowledged, addressed by offset.
+//! Send buffer: data that the application has written and the peer has not acknowledged, addressed
+//! by offset.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
 
-/// A contiguous piece of application data.
+/// A contiguous piece of data in the send buffer.
 #[derive(Clone, Debug)]
 enum Extent {
     /// Bytes written by the application.
@@ -19,7 +20,7 @@ struct Piece {
     run: Extent,
 }
 
-/// The bytes from the first unacknowledged one to the last written one.
+/// Data from the first unacknowledged byte to the last byte written.
 #[derive(Clone, Debug)]
 pub struct SendBuffer {
     pieces: VecDeque<Piece>,
@@ -29,11 +30,11 @@ pub struct SendBuffer {
 
 /// Source of the bytes in a piece of zeros.
 static ZEROS: [u8; 16384] = [0; 16384];
-/// Maximum offset, regardless of the number of zeros requested.
+/// Maximum offset, which limits the number of zeros that can be written.
 const LAST_OFFSET: u64 = 1 << 62;
 
 impl SendBuffer {
-    /// An empty buffer whose next byte has the offset `start`.
+    /// Creates an empty buffer whose next byte has the offset `start`.
     pub fn new(start: u64) -> Self {
         Self {
             pieces: VecDeque::new(),
@@ -64,7 +65,7 @@ impl SendBuffer {
         }
     }
 
-    /// Appends `count` zeros without using memory, limited by the maximum offset.
+    /// Appends `count` zeros, which use no memory; fewer if the maximum offset would be exceeded.
     pub fn write_zeros(&mut self, count: u64) {
         let count = count.min(LAST_OFFSET.saturating_sub(self.end));
         if count == 0 {
@@ -86,7 +87,7 @@ impl SendBuffer {
         }
     }
 
-    /// Discards everything from the offset `from` on.
+    /// Discards the data from offset `from` on.
     pub fn truncate(&mut self, from: u64) {
         let from = from.clamp(self.start, self.end);
         while let Some(piece) = self.pieces.back_mut() {
@@ -104,7 +105,7 @@ impl SendBuffer {
         self.end = from;
     }
 
-    /// Releases everything before the offset `to`.
+    /// Releases the data before offset `to`, because it was acknowledged.
     pub fn release(&mut self, to: u64) {
         let to = to.clamp(self.start, self.end);
         self.start = to;
@@ -124,7 +125,8 @@ impl SendBuffer {
         }
     }
 
-    /// The `len` bytes from the offset `from`, if the first piece contains all of them.
+    /// The `len` bytes from offset `from` on as one slice; `None` if the first piece does not
+    /// contain all of them.
     #[inline]
     pub fn slice(&self, from: u64, len: usize) -> Option<&[u8]> {
         let first = self.pieces.front()?;
@@ -135,12 +137,12 @@ impl SendBuffer {
         }
     }
 
-    /// The `len` bytes from the offset `from` as a sequence of slices. All of them must be in the
+    /// The `len` bytes from offset `from` on as a sequence of slices. All of them must be in the
     /// buffer.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
         let ends_before = |piece: &Piece| piece.start + piece.len() <= from;
-        // Usually the first piece contains `from`, because a source without end is one piece.
+        // Usually the first piece contains `from`, because a source of zeros is a single piece.
         let first = match self.pieces.front() {
             Some(piece) if ends_before(piece) => self.pieces.partition_point(ends_before),
             _ => 0,

@@ -1,5 +1,5 @@
-//! Send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its
-//! loss recovery.
+//! Send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap. The sender and its loss
+//! recovery share it.
 
 use anabranch_congestion::recovery::Prr;
 use anabranch_congestion::{CongestionControl, DeliveryMeter, LossCause, Pacer};
@@ -10,37 +10,38 @@ use super::scoreboard::Scoreboard;
 use super::spurious::Spurious;
 use crate::profile::HalvingBasis;
 
-/// Variables of the send direction. Offsets are relative to the initial sequence number: the SYN is
-/// 0, the first byte 1.
+/// Variables of the sending direction that loss recovery also needs. Offsets are relative to the
+/// initial sequence number: the SYN has offset 0, the first data byte offset 1.
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Oldest unacknowledged offset, `SND.UNA`.
     pub una: u64,
-    /// Next offset to send, `SND.NXT`; set back to `una` by a timeout.
+    /// Next offset to send, `SND.NXT`; a timeout sets it back to `una`.
     pub nxt: u64,
     /// Offset after the highest byte ever sent.
     pub max: u64,
     /// Offset after the last byte that the window of the peer allows, `SND.UNA + SND.WND`.
     pub window_edge: u64,
-    /// Offset after the last byte written by the application, and after the FIN if it has closed.
+    /// Offset after the last byte that the application has written, or after the FIN if it has
+    /// closed.
     pub queued_to: u64,
     /// Data bytes in a full segment with options; at least 1.
     pub mss: u64,
-    /// Data that the peer has received after `una`.
+    /// Data beyond `una` that the peer has reported as received.
     pub board: Scoreboard,
     /// Number of consecutive duplicate acknowledgements.
     pub duplicates: u32,
     /// Congestion controller.
     pub control: Box<dyn CongestionControl>,
-    /// Pacing of segments.
+    /// Pacing of outgoing segments.
     pub pacer: Pacer,
     /// Delivery rate meter.
     pub delivery: DeliveryMeter,
-    /// ECN marks and window reductions.
+    /// State of ECN marks and window reductions.
     pub ecn: EcnSender,
     /// Detection of spurious window reductions.
     pub spurious: Spurious,
-    /// Quantity that a loss halves.
+    /// Quantity that the response to a loss halves.
     pub halving: HalvingBasis,
     /// New data may be sent on the first duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
@@ -48,11 +49,11 @@ pub(crate) struct Flow {
     pub duplicate_threshold: u32,
     /// Recoveries use proportional rate reduction (RFC 6937).
     pub proportional: bool,
-    /// The reduction in progress.
+    /// Proportional rate reduction in progress, if any.
     pub reduction: Option<Reduction>,
 }
 
-/// A proportional rate reduction in progress.
+/// Proportional rate reduction during a recovery (RFC 6937).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduction {
     prr: Prr,
@@ -61,7 +62,7 @@ pub(crate) struct Reduction {
 }
 
 impl Flow {
-    /// Bytes outstanding, `FlightSize` (RFC 5681 §2).
+    /// Bytes sent and not acknowledged cumulatively, `FlightSize` (RFC 5681 §2).
     pub fn flightsize(&self) -> u64 {
         self.max - self.una
     }
@@ -71,13 +72,14 @@ impl Flow {
         self.window_edge.saturating_sub(self.una)
     }
 
-    /// Bytes that may be sent from `nxt` on, with `extra` bytes above the congestion window.
+    /// Number of bytes that may be sent from `nxt` on, if `extra` bytes above the congestion window
+    /// are allowed.
     pub fn room(&self, extra: u64) -> u64 {
         (self.una + self.control.cwnd() + extra).saturating_sub(self.nxt)
     }
 
-    /// Bytes that limited transmit adds to the window (RFC 3042): one segment for each of the first
-    /// duplicate acknowledgements.
+    /// Number of bytes above the window that limited transmit allows (RFC 3042): one segment for
+    /// each of the first duplicate acknowledgements.
     pub fn limited_extra(&self) -> u64 {
         if self.limited_transmit && self.duplicates < self.duplicate_threshold {
             u64::from(self.duplicates) * self.mss
@@ -86,12 +88,13 @@ impl Flow {
         }
     }
 
-    /// Whether unsent data is waiting and the window of the peer has space for some of it.
+    /// Whether unsent data is waiting and fits at least partly in the peer's window.
     pub fn can_send_new(&self) -> bool {
         self.nxt.max(self.max) < self.queued_to.min(self.window_edge)
     }
 
-    /// Starts a recovery with `pipe` bytes in flight, before the window is reduced.
+    /// Starts the reduction of a recovery that begins with `pipe` bytes in flight. Must be called
+    /// before the window is reduced.
     pub fn begin_reduction(&mut self, pipe: u64) {
         self.reduction = self.proportional.then(|| Reduction {
             prr: Prr::new(self.flightsize().max(pipe)),
@@ -99,7 +102,7 @@ impl Flow {
         });
     }
 
-    /// Processes an acknowledgement during recovery that reports `delivered` more bytes, with
+    /// Processes an acknowledgement during recovery that newly reports `delivered` bytes and leaves
     /// `pipe` bytes in flight.
     pub fn reduce(&mut self, delivered: u64, pipe: u64) {
         let (target, segment) = (self.control.cwnd(), self.mss);
@@ -109,7 +112,7 @@ impl Flow {
         }
     }
 
-    /// Records that `bytes` were sent.
+    /// Records that `bytes` bytes were sent during recovery.
     pub fn count_reduced(&mut self, bytes: u64) {
         if let Some(reduction) = &mut self.reduction {
             reduction.prr.on_sent(bytes);
@@ -128,8 +131,8 @@ impl Flow {
             .map_or_else(cwnd, |reduction| reduction.limit)
     }
 
-    /// Reports a loss to the controller; `uncounted` bytes of the flight were sent by limited
-    /// transmit (RFC 5681 §3.2 step 2).
+    /// Reports a loss to the controller. `uncounted` bytes of the flight were sent by limited
+    /// transmit and are not halved (RFC 5681 §3.2 step 2).
     pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
         if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
             return;
@@ -142,12 +145,12 @@ impl Flow {
         self.ecn.reduced(self.max, false);
     }
 
-    /// Number of bytes to halve for a reduction when `flightsize` is outstanding; not more than the
-    /// window.
+    /// Number of bytes that a reduction halves when `flightsize` bytes are outstanding; not more
+    /// than the window.
     ///
     /// If a retransmission is lost, or one recovery follows another, much of the outstanding data
-    /// (RFC 5681 §2) has already arrived after the gaps. Half of it may exceed the window, which
-    /// would then not decrease regardless of the losses. RFC 5681 §3.1 allows "no more than" half.
+    /// (RFC 5681 §2) is after gaps and has already arrived. Half of the outstanding data may exceed
+    /// the window, which would then never decrease. RFC 5681 §3.1 allows "no more than" half.
     fn halved(&self, flightsize: u64) -> u64 {
         match self.halving {
             HalvingBasis::FlightSize => flightsize.min(self.control.cwnd()),
@@ -155,10 +158,10 @@ impl Flow {
         }
     }
 
-    /// Processes an acknowledgement with ECN-Echo that arrived when `flightsize` was outstanding.
-    /// The controller is notified once per window of data (RFC 3168 §6.1.2). A window of one
-    /// segment cannot be reduced, so sending is paused for `rto` instead. Returns whether the
-    /// congestion was new.
+    /// Responds to an ECN mark that was reported when `flightsize` bytes were outstanding. The
+    /// controller is notified once per window of data (RFC 3168 §6.1.2). A window of one segment
+    /// cannot be reduced, so sending is paused for the RTO `rto` instead. Returns whether the
+    /// sender had not yet responded to this congestion.
     pub fn answer_mark(&mut self, now: Nanos, flightsize: u64, rto: Nanos) -> bool {
         if !self.ecn.is_news(self.una) {
             return false;

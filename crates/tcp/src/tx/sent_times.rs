@@ -1,4 +1,4 @@
-//! Send times of the segments in flight, for controllers that need a round-trip time with every
+//! Send times of the segments in flight, for controllers that need a round-trip time for every
 //! acknowledgement.
 
 use std::collections::VecDeque;
@@ -6,17 +6,18 @@ use std::ops::Range;
 
 use anabranch_transport::Nanos;
 
-/// A segment in flight.
+/// A segment that was sent and not acknowledged cumulatively.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// Offset after the segment.
     end: u64,
     at: Nanos,
-    /// Not usable for measurements, because it was retransmitted or already reported.
+    /// The segment cannot be used for measurements, because it was retransmitted or already
+    /// reported.
     void: bool,
 }
 
-/// The segments in flight in ascending order. Empty if the controller does not need them.
+/// Segments in flight, in ascending order of offset. Empty if the controller does not need them.
 #[derive(Debug, Default)]
 pub(crate) struct SentTimes {
     sent: VecDeque<Sent>,
@@ -36,7 +37,7 @@ impl SentTimes {
         }
     }
 
-    /// Indices of the segments that end within `range`.
+    /// Indices of the segments whose end is within `range`.
     fn indices(&self, range: &Range<u64>) -> Range<usize> {
         let from = self.sent.partition_point(|sent| sent.end <= range.start);
         from..self.sent.partition_point(|sent| sent.end <= range.end)
@@ -49,8 +50,8 @@ impl SentTimes {
             .for_each(|sent| sent.void = true);
     }
 
-    /// Send time of the newest segment that is newly reported by an acknowledgement up to `una`
-    /// with these blocks; `None` if no new segments, or only retransmissions, are reported.
+    /// Send time of the newest segment that an acknowledgement of `una` with these blocks reports
+    /// for the first time; `None` if it reports no such segment, or only retransmitted ones.
     pub fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
         let acknowledged = self.sent.partition_point(|sent| sent.end <= una);
         let mut newest = None;
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(times.on_ack(100, &[]), Some(0));
         assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), Some(30));
         assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), None);
-        // The gap is filled: data reported before must not be counted as new.
+        // The gap is filled: data that was reported before must not count as new.
         assert_eq!(times.on_ack(400, &[]), Some(10));
     }
 

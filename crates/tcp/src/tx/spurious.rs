@@ -1,7 +1,7 @@
-//! State for the detection of spurious window reductions. Three methods show that no segment was
-//! lost: a timestamp older than the retransmission (Eifel, RFC 3522), duplicates reported for all
-//! retransmissions (D-SACK, RFC 2883, RFC 3708), and two acknowledgements after a timeout of data
-//! that was not retransmitted (F-RTO, RFC 5682).
+//! State for the detection of spurious window reductions, that is, reductions although no segment
+//! was lost. Three methods detect them: a timestamp older than the retransmission (Eifel, RFC
+//! 3522), duplicates reported for all retransmissions (D-SACK, RFC 2883, RFC 3708), and
+//! acknowledgements of data that was not retransmitted after a timeout (F-RTO, RFC 5682).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,20 +12,20 @@ use anabranch_transport::time::MILLISECOND;
 
 use crate::profile::Profile;
 
-/// Maximum number of retransmitted segments in a recovery that may still be spurious.
+/// Maximum number of retransmitted ranges that are stored for D-SACK.
 const MAX_RETRANSMITTED: usize = 1024;
 
-/// The window before a reduction, and the retransmissions since.
+/// Window before a reduction, and the retransmissions since then.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
     pub cause: LossCause,
     pub cwnd: f64,
     pub ssthresh: u64,
-    /// Time of the first retransmission and its end offset.
+    /// Send time and end offset of the first retransmission.
     first: Option<(Nanos, u64)>,
     /// Retransmitted ranges that were not yet reported as duplicates.
     doubtful: VecDeque<Range<u64>>,
-    /// More segments were retransmitted than are recorded.
+    /// More ranges were retransmitted than are stored.
     overflowed: bool,
 }
 
@@ -34,30 +34,30 @@ pub(crate) struct Undo {
 pub(crate) enum Frto {
     #[default]
     Off,
-    /// The first segment is retransmitted; no other segment may be sent until an acknowledgement
+    /// The first segment was retransmitted; no other segment may be sent until an acknowledgement
     /// arrives.
     Asked,
-    /// The first segment was acknowledged: this number of bytes of new data may be sent.
+    /// The first segment was acknowledged; this number of bytes of new data may be sent.
     Probing(u64),
 }
 
-/// State for detecting spurious reductions.
+/// State for the detection of spurious reductions.
 #[derive(Debug, Default)]
 pub(crate) struct Spurious {
     by_timestamps: bool,
     by_duplicates: bool,
-    /// F-RTO is used.
+    /// F-RTO is enabled.
     pub forward: bool,
     /// The last reduction, until it can no longer be undone.
     pub undo: Option<Undo>,
     pub frto: Frto,
-    /// Offset after the highest byte sent when the first acknowledgement after a timeout arrived,
-    /// and at a timeout during the recovery from another (`recover`).
+    /// `recover` of RFC 5682: offset after the highest byte sent when the first acknowledgement
+    /// after a timeout arrived, or at a timeout during the recovery from another timeout.
     pub recover: u64,
 }
 
 impl Spurious {
-    /// State before the handshake.
+    /// Creates the state before the handshake.
     pub fn new(profile: &Profile) -> Self {
         Self {
             by_timestamps: profile.eifel,
@@ -78,8 +78,8 @@ impl Spurious {
         self.by_duplicates
     }
 
-    /// Saves the window before it is reduced. A second reduction can be undone neither alone nor
-    /// together with the first.
+    /// Saves the window before it is reduced. After a second reduction, neither the first nor the
+    /// second can be undone.
     pub fn remember(&mut self, cause: LossCause, cwnd: f64, ssthresh: u64) {
         let kept = self.by_timestamps || self.by_duplicates || self.forward;
         self.undo = kept.then(|| Undo {
@@ -105,20 +105,20 @@ impl Spurious {
         }
     }
 
-    /// End offset of the first retransmission since the reduction; 0 if there was none.
+    /// End offset of the first retransmission since the reduction; 0 if nothing was retransmitted.
     pub fn first_again_end(&self) -> u64 {
         let first = self.undo.as_ref().and_then(|undo| undo.first);
         first.map_or(0, |(_, end)| end)
     }
 
-    /// Records that `bytes` of new data were sent as permitted by F-RTO.
+    /// Records that `bytes` bytes of new data were sent, which F-RTO allows.
     pub fn on_sent_new(&mut self, bytes: u64) {
         if let Frto::Probing(room) = &mut self.frto {
             *room = room.saturating_sub(bytes);
         }
     }
 
-    /// Records that the peer received `range` twice. Returns whether it received all
+    /// Records that the peer has received `range` twice. Returns whether it has now received all
     /// retransmissions twice.
     pub fn all_came_twice(&mut self, range: &Range<u64>) -> bool {
         let Some(undo) = self.undo.as_mut().filter(|undo| !undo.overflowed) else {
@@ -130,8 +130,8 @@ impl Spurious {
         undo.doubtful.is_empty() && before > 0
     }
 
-    /// Whether an acknowledgement up to `una`, of a segment sent at `echoed`, was caused by the
-    /// original transmission of retransmitted data: its timestamp is less than that of the
+    /// Whether an acknowledgement of `una` that echoes the send time `echoed` was caused by the
+    /// original transmission of retransmitted data. Its timestamp is then less than that of the
     /// retransmission (RFC 3522 §3.2, step 5). Only the first acknowledgement of that data shows
     /// this.
     pub fn original_came(&mut self, una: u64, echoed: Option<Nanos>) -> bool {
@@ -143,15 +143,15 @@ impl Spurious {
             return false;
         }
         if let Some(undo) = undo {
-            // Later acknowledgements contain no information about the first retransmission.
+            // Later acknowledgements show nothing about the first retransmission.
             undo.first = Some((0, end));
         }
         echoed.is_some_and(|echoed| echoed / MILLISECOND < at / MILLISECOND)
     }
 }
 
-/// Splits off the D-SACK block, if any (RFC 2883 §4): it is below the cumulative point or contained
-/// in the block after it.
+/// Separates the D-SACK block from the others, if there is one (RFC 2883 §4): the first block, if
+/// it is below the cumulative point or contained in the second block.
 pub(crate) fn duplicate_of(to: u64, blocks: &[Range<u64>]) -> (Option<Range<u64>>, &[Range<u64>]) {
     let Some((first, rest)) = blocks.split_first() else {
         return (None, blocks);

@@ -1,4 +1,4 @@
-//! Timers of a sender: retransmission, persist, loss recovery, and pacing.
+//! Timers of the sender: retransmission, persist, loss recovery, and pacing.
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -9,8 +9,9 @@ use crate::stats::Stats;
 use crate::time::or_never;
 
 impl Sender {
-    /// Called if no segment can be sent now. If only the window of the peer prevents sending and no
-    /// acknowledgement will report its opening, the persist timer starts (RFC 9293 §3.8.6.1).
+    /// Starts or stops the persist timer; called if no segment can be sent now. The timer runs if
+    /// only the peer's window prevents sending, and no outstanding data will cause an
+    /// acknowledgement that reports its opening (RFC 9293 §3.8.6.1).
     pub fn rest(&mut self, now: Nanos) {
         let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
         if !stuck {
@@ -25,12 +26,12 @@ impl Sender {
         }
     }
 
-    /// Earliest deadline of all timers, or [`Nanos::MAX`].
+    /// Earliest deadline of all timers; [`Nanos::MAX`] if no timer runs.
     #[inline]
     pub fn deadline(&self) -> Nanos {
         let own = or_never(self.retransmit_at).min(or_never(self.persist_at));
         let own = own.min(or_never(self.recovery.deadline()));
-        // Only if a segment was delayed.
+        // The time at which pacing or an ECN pause ends counts only if a segment is waiting for it.
         match self.flow.pacer.deadline().max(self.flow.ecn.held_until()) {
             Some(gate) if self.plan().is_some() => own.min(gate),
             _ => own,
@@ -47,7 +48,8 @@ impl Sender {
         (self.retransmit_at, self.persist_at) = (None, None);
     }
 
-    /// Handles expired timers. Returns whether the connection fails because of too many timeouts.
+    /// Handles expired timers. Returns whether the connection fails because the limit of
+    /// consecutive timeouts was exceeded.
     pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
         self.flow.pacer.handle_timeout(now);
         self.flow.ecn.release(now);
@@ -63,7 +65,7 @@ impl Sender {
         }
     }
 
-    /// Handles the timers of loss recovery, which may have expired.
+    /// Handles the timers of loss recovery if they have expired.
     fn recovery_timer(
         &mut self,
         now: Nanos,

@@ -1,18 +1,18 @@
-//! Trace samples of windows and timeouts.
+//! Trace samples of congestion windows and timeouts.
 
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{FIRST, Sender};
 
 impl Sender {
-    /// Number of the segment that begins at `offset`, counted from 0.
+    /// Segment number in traces: that of the segment that begins at `offset`, counted from 0.
     pub(super) fn number(&self, offset: u64) -> f64 {
         (offset.saturating_sub(FIRST) / self.flow.mss) as f64
     }
 
     #[inline]
     pub(super) fn trace_windows(&mut self, now: Nanos, trace: &mut Trace) {
-        // Usually no probe is enabled, and the controller need not be queried.
+        // Usually no probe is enabled, so the controller need not be queried.
         if trace.wants(Probe::Cwnd) || trace.wants(Probe::Ssthresh) {
             self.trace_changes(now, trace);
         }

@@ -1,4 +1,4 @@
-//! Steps of F-RTO (RFC 5682), and the undo of spurious window reductions (RFC 4015).
+//! F-RTO (RFC 5682), and the undo of spurious window reductions (RFC 4015).
 
 use std::ops::Range;
 
@@ -11,21 +11,22 @@ use super::spurious::Frto;
 use super::{Ack, Sender};
 use crate::stats::Stats;
 
-/// Evidence that a reduction was spurious.
+/// Evidence that a window reduction was spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
-    /// An original transmission was acknowledged (RFC 4015, `SPUR_TO`), so the data sent after it
-    /// is still in flight as well.
+    /// The original transmission was acknowledged (RFC 4015, `SPUR_TO`), so the data sent after it
+    /// is still in flight.
     Original,
-    /// All retransmissions arrived as duplicates, after they were acknowledged (`LATE_SPUR_TO`).
+    /// The peer reported all retransmissions as duplicates, after they were acknowledged
+    /// (`LATE_SPUR_TO`).
     Duplicates,
 }
 
 impl Sender {
     /// Starts F-RTO after a retransmission timeout (RFC 5682 §2.1, step 1), or restarts it if no
-    /// acknowledgement arrived since the last timeout. F-RTO is not started during the recovery
-    /// from another timeout or during fast recovery, because retransmissions of that recovery carry
-    /// no information about this timeout.
+    /// acknowledgement has arrived since the last timeout. F-RTO does not start during fast
+    /// recovery or during the recovery from another timeout, because acknowledgements of
+    /// retransmissions in that recovery say nothing about this timeout.
     pub(super) fn begin_forward(&mut self) {
         let spurious = &mut self.flow.spurious;
         let alone = self.flow.una >= spurious.recover && !self.recovery.recovering();
@@ -38,8 +39,9 @@ impl Sender {
         }
     }
 
-    /// Checks, after loss recovery has processed an acknowledgement, whether it shows a spurious
-    /// reduction. `marked` says whether it reports marks.
+    /// Undoes the last reduction if an acknowledgement shows that it was spurious. Called after
+    /// loss recovery has processed the acknowledgement. `marked` says whether the acknowledgement
+    /// reports marks.
     pub(super) fn judge_reduction(
         &mut self,
         ack: &Ack<'_>,
@@ -62,8 +64,8 @@ impl Sender {
         self.undo_reduction(evidence, marked, seen, stats, trace);
     }
 
-    /// Steps 2 and 3 of F-RTO. Returns whether the timeout was spurious. An acknowledgement that is
-    /// neither new nor a duplicate does not count as a step.
+    /// Processes an acknowledgement in steps 2 and 3 of F-RTO. Returns whether the timeout was
+    /// spurious. An acknowledgement that is neither new nor a duplicate is ignored.
     fn step_forward(&mut self, seen: &Acknowledgement<'_>) -> bool {
         let flow = &mut self.flow;
         if seen.advanced == 0 && !seen.duplicate {
@@ -77,7 +79,8 @@ impl Sender {
                 let all_of_first = flow.spurious.first_again_end() <= flow.una;
                 let new = seen.advanced > 0 && all_of_first && flow.una < flow.max;
                 if new && flow.can_send_new() {
-                    // Step 2 b: it acknowledges all retransmissions, but not all outstanding data.
+                    // Step 2 b: the acknowledgement covers all retransmitted data, but not all
+                    // outstanding data.
                     flow.nxt = flow.max;
                     flow.spurious.frto = Frto::Probing(2 * flow.mss);
                 }
@@ -93,7 +96,7 @@ impl Sender {
         }
     }
 
-    /// Data that F-RTO allows next; `None` if loss recovery decides.
+    /// Data that F-RTO allows to be sent next; `None` if loss recovery decides.
     pub(super) fn next_forward(&self) -> Option<NextSegment> {
         match self.flow.spurious.frto {
             Frto::Probing(room) => Some(NextSegment::Continue {
@@ -104,10 +107,10 @@ impl Sender {
         }
     }
 
-    /// Restores the window (RFC 4015 §3.1, step 9). After a timeout it is limited to the data in
-    /// flight and the data just acknowledged, so that no burst follows, and it is not restored if
-    /// the acknowledgement reports a mark. The timer stays backed off until a round-trip time is
-    /// measured, because it was too short.
+    /// Restores the window after a spurious reduction (RFC 4015 §3.1, step 9). After a timeout, the
+    /// window is limited to the data in flight plus the data just acknowledged, so that no burst
+    /// follows. It is not restored if the acknowledgement reports a mark. The RTO stays backed off
+    /// until a round-trip time is measured, because it was too short.
     fn undo_reduction(
         &mut self,
         evidence: Evidence,
@@ -125,10 +128,9 @@ impl Sender {
         if evidence == Evidence::Original {
             flow.spurious.frto = Frto::Off;
             if timed_out {
-                // Step 8. Duplicates that arrive now indicate a loss and are not caused by the
-                // retransmissions. Neither the next fast retransmit nor the next F-RTO should
-                // therefore wait for the data outstanding at the timeout (RFC 4015 §4, RFC 5682
-                // §2.2).
+                // Step 8. From now on duplicates indicate a loss, because retransmissions no longer
+                // cause them. The next fast retransmit and the next F-RTO should therefore not wait
+                // for the data outstanding at the timeout (RFC 4015 §4, RFC 5682 §2.2).
                 flow.nxt = flow.max;
                 flow.spurious.recover = flow.una;
                 self.recovery.on_spurious_timeout(now, flow.una);

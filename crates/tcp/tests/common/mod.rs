@@ -1,4 +1,4 @@
-//! Two ends and the links between them, in memory and without a clock.
+//! Test network: two ends and the links between them, in memory and with simulated time.
 #![allow(dead_code)] // each test file uses only some items
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 /// Length of an IPv4 header, bytes.
 const IP: usize = 20;
 
-/// A link with a rate in bit/s (0: no serialization delay) and a propagation delay.
+/// Link with a rate in bit/s (0: no serialization delay) and a propagation delay in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub rate: u64,
@@ -31,7 +31,7 @@ impl Line {
         }
     }
 
-    /// Arrival time of a packet of `bytes` bytes that is sent at `now`.
+    /// Returns the arrival time of a packet of `bytes` bytes that is sent at `now`.
     pub fn carry(&mut self, now: Nanos, bytes: usize) -> Nanos {
         let serialise = (bytes as u64 * 8 * 1_000_000_000)
             .checked_div(self.rate)
@@ -41,38 +41,38 @@ impl Line {
     }
 }
 
-/// Treatment of a packet by the network.
+/// Treatment of a packet by the test network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Pass,
     Drop,
-    /// Delayed by this time.
+    /// The packet is delayed by this time, nanoseconds.
     Late(Nanos),
-    /// Delayed, and marked by a router if it is ECN-capable.
+    /// The packet is delayed by this time, and marked if it is ECN-capable.
     LateMarked(Nanos),
     Twice,
-    /// Marked by a router if it is ECN-capable.
+    /// The packet is marked if it is ECN-capable.
     Mark,
     /// One bit of the byte at this index (modulo the length) is flipped.
     Flip(usize),
 }
 
-/// Decides the treatment of a packet by its sender, its number among the packets of that end, and
-/// its bytes.
+/// Function that decides the treatment of a packet, given the end that sends it, its number among
+/// the packets of that end, and its bytes.
 pub type Weather = Box<dyn FnMut(usize, u64, &[u8]) -> Fate>;
 
-/// Two ends and their network. End 0 is the client, end 1 the server.
+/// Two ends and the network between them. End 0 is the client, and end 1 the server.
 pub struct World {
     pub now: Nanos,
     pub ends: [Connection; 2],
     pub samples: [Vec<Sample>; 2],
     pub events: [Vec<Event>; 2],
-    /// Links on the path from each end.
+    /// For each end, the links on the path to the other end.
     pub lines: [Vec<Line>; 2],
     pub fate: Weather,
-    /// Packets sent by each end, with their times.
+    /// For each end, the packets sent and their send times.
     pub sent: [Vec<(Nanos, Bytes)>; 2],
-    /// ECN field of each packet.
+    /// For each end, the ECN field of each packet sent.
     pub fields: [Vec<Ecn>; 2],
     pub keep_sent: bool,
     counts: [u64; 2],
@@ -94,7 +94,7 @@ impl World {
         Self::watched(client, server, ProbeSet::ALL)
     }
 
-    /// A world in which the ends record these probes.
+    /// Creates a world whose ends record these probes.
     pub fn watched(client: Config, server: Config, probes: ProbeSet) -> Self {
         let ports = Ports {
             local: 40_000,
@@ -127,8 +127,8 @@ impl World {
         }
     }
 
-    /// Drains the output of an end. An end that reports that it is idle must have no output, and
-    /// polling it must not change its state.
+    /// Polls an end until it has no more output, and puts the packets on the links. An end that
+    /// reports that it is idle must have no output, and polling must not change its state.
     pub fn drain(&mut self, end: usize) {
         let mut polls = 0;
         loop {
@@ -159,7 +159,7 @@ impl World {
         let number = self.counts[end];
         self.counts[end] += 1;
         let fate = (self.fate)(end, number, &packet);
-        // The first link is the access link; losses occur after it.
+        // The first link is the access link; packets are lost after it.
         let mut at = self.now;
         for (index, line) in self.lines[end].iter_mut().enumerate() {
             if index > 0 && fate == Fate::Drop {
@@ -198,7 +198,7 @@ impl World {
         self.sequence += 1;
     }
 
-    /// Processes one event. Returns `false` if there is none.
+    /// Processes the next event. Returns `false` if there is no further event.
     pub fn step(&mut self) -> bool {
         let arrival = self.flying.first_key_value().map(|(key, _)| key.0);
         let timers = [self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
@@ -249,7 +249,7 @@ impl World {
         }
     }
 
-    /// Values of a probe at one end, with their times.
+    /// Samples of a probe at one end: time and value.
     pub fn probe(&self, end: usize, probe: Probe) -> Vec<(Nanos, f64)> {
         self.samples[end]
             .iter()
@@ -259,8 +259,7 @@ impl World {
     }
 }
 
-/// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source, as in
-/// ns-2.
+/// GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source, as in ns-2.
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
     let config = Config::new(profile).with(|it| {
         it.mss = 1448;

@@ -1,9 +1,10 @@
-//! Delayed acknowledgements as in Linux, according to its manual (tcp(7), ip-sysctl) and to
-//! Sarolahti and Kuznetsov, "Congestion Control in Linux TCP" (USENIX 2002): quick at the start and
-//! after a pause, and otherwise with a delay that adapts to the gaps between segments.
+//! Delayed acknowledgements as in Linux: quick at the start and after a pause, and otherwise with a
+//! delay that adapts to the gaps between segments. Sources are its manual (tcp(7), ip-sysctl) and
+//! Sarolahti and Kuznetsov, "Congestion Control in Linux TCP" (USENIX 2002).
 //!
-//! Not implemented: acknowledgements held back for up to a millisecond while data is missing
-//! (`tcp_comp_sack_delay_ns`), and two quick acknowledgements after an ECN mark.
+//! Two rules are not implemented: Linux holds acknowledgements back for up to a millisecond while
+//! data is missing (`tcp_comp_sack_delay_ns`), and sends two quick acknowledgements after an ECN
+//! mark.
 
 use anabranch_transport::Nanos;
 
@@ -15,23 +16,24 @@ const MAX_QUICK_ACKS: u64 = 16;
 /// full.
 const MIN_FULL_SEGMENT: u64 = 536;
 
-/// State of the adaptive rules, see the module.
+/// State of the adaptive rules that the module describes.
 #[derive(Debug)]
 pub(super) struct Adaptive {
-    /// Shortest delay.
+    /// Lower bound of the delay, and its initial value.
     least: Nanos,
     /// Current delay of an acknowledgement (ato in Linux); `None` before the first data.
     ato: Option<Nanos>,
     last_arrival: Nanos,
     /// Remaining number of acknowledgements without delay.
     quick: u64,
-    /// Data bytes in the peer's full segments, as observed.
+    /// Data bytes in a full segment of the peer, as observed so far.
     full: u64,
-    /// Size of the last segment that was shorter, but could be a full one.
+    /// Data bytes of the last segment shorter than `full`; the peer's full segments may have this
+    /// size.
     last_short: u64,
-    /// Number of shorter segments since the last acknowledgement.
+    /// Number of segments shorter than `full` since the last acknowledgement.
     small: u32,
-    /// This end replies to the data that it receives.
+    /// This end recently replied to the data that it received.
     answers: bool,
     srtt: Option<Nanos>,
     rto: Nanos,
@@ -57,7 +59,8 @@ impl Adaptive {
         (self.srtt, self.rto) = (srtt, rto);
     }
 
-    /// Processes `length` bytes received in order while the window was `window` bytes.
+    /// Processes `length` bytes received in order, which arrived when the window was `window`
+    /// bytes.
     pub fn on_data(&mut self, now: Nanos, length: u64, window: u64) {
         self.measure(length);
         let gap = now - self.last_arrival;
@@ -74,8 +77,8 @@ impl Adaptive {
         self.last_arrival = now;
     }
 
-    /// Two consecutive segments of equal size show that the full segments of the peer have this
-    /// size.
+    /// Updates the observed size of the peer's full segments; two consecutive segments of equal
+    /// size show it.
     fn measure(&mut self, length: u64) {
         let repeated = length >= MIN_FULL_SEGMENT && length == self.last_short;
         if length >= self.full || repeated {
@@ -86,7 +89,8 @@ impl Adaptive {
         }
     }
 
-    /// Allows one quick acknowledgement for each second segment that fits the window.
+    /// Allows one quick acknowledgement for each pair of segments that fits in the window, but at
+    /// least 2 and at most 16.
     fn quicken(&mut self, window: u64) {
         let most = match window / (2 * self.full) {
             0 => 2,
@@ -95,7 +99,8 @@ impl Adaptive {
         self.quick = self.quick.max(most);
     }
 
-    /// The peer retransmits received data, and should get acknowledgements without delay.
+    /// Starts quick acknowledgements, because the peer retransmits data that was already received
+    /// and should learn this without delay.
     pub fn begin_quick(&mut self, window: u64) {
         self.quicken(window);
         self.answers = false;
@@ -110,8 +115,8 @@ impl Adaptive {
         self.full
     }
 
-    /// Whether small segments are acknowledged once they are read. A single small segment is not
-    /// acknowledged while this end replies to requests; two small segments always are.
+    /// Whether an acknowledgement is due as soon as the received small segments are read. A single
+    /// small segment waits while this end replies to requests; two small segments never wait.
     pub fn answers_small(&self) -> bool {
         self.small > 1 || self.small == 1 && !self.answers
     }
@@ -136,15 +141,15 @@ impl Adaptive {
         }
     }
 
-    /// Data sent soon after data was received counts as a reply.
+    /// Records that data is sent. Data sent soon after data was received counts as a reply.
     pub fn on_data_sent(&mut self, now: Nanos) {
         if self.ato.is_some_and(|ato| now - self.last_arrival < ato) {
             self.answers = true;
         }
     }
 
-    /// Handles an expired delay. If a reply was expected, it no longer is; otherwise the delay was
-    /// too short for a second segment.
+    /// Handles an expired delay. If this end was expected to reply, it no longer is. Otherwise no
+    /// second segment arrived within the delay, so the delay is doubled.
     pub fn on_timeout(&mut self) {
         let ato = self.ato.unwrap_or(self.least);
         self.ato = Some(match std::mem::take(&mut self.answers) {

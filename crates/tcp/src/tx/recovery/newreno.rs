@@ -16,10 +16,10 @@ pub(super) struct NewReno {
     recovering: bool,
     /// Offset after the highest byte sent when the last loss was detected (RFC 6582 §3.2).
     recover: u64,
-    /// Window inflation by duplicate acknowledgements less the deflation by partial
-    /// acknowledgements, bytes.
+    /// Number of bytes by which duplicate acknowledgements inflate the window, less the deflation
+    /// by partial acknowledgements.
     inflation: i64,
-    /// A retransmission of the first unacknowledged segment is pending.
+    /// The first unacknowledged segment must be retransmitted.
     owed: bool,
     /// A partial acknowledgement arrived in this recovery.
     had_partial: bool,
@@ -104,7 +104,7 @@ impl Recovery for NewReno {
     }
 
     fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
-        // A new recovery needs an offset greater than `recover`.
+        // A new recovery requires that `una` is greater than `recover`.
         self.recover = una - 1;
     }
 

@@ -1,10 +1,10 @@
-//! Time-based loss recovery: RACK-TLP (RFC 8985), based on the send times of the segments in
+//! Time-based loss recovery: RACK-TLP (RFC 8985), which uses the send times of the segments in
 //! flight.
 //!
 //! Duplicate acknowledgements are not counted. A segment is lost if a segment sent later has
-//! arrived and a reordering window has passed, so lost retransmissions are detected as well. After
-//! a timeout, only the first segment and overdue segments are retransmitted immediately; other
-//! segments follow as acknowledgements arrive.
+//! arrived and a reordering window has passed since, so lost retransmissions are detected as well.
+//! After a timeout, only the first segment and overdue segments are retransmitted immediately; the
+//! others follow as acknowledgements arrive.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -19,10 +19,10 @@ use super::{
     Acknowledgement, ByTime, Due, Flow, Moment, NextSegment, Outcome, Recovery, note_blocks,
 };
 
-/// Maximum number of transmissions searched for the newest one that is still missing.
+/// Maximum number of transmissions that are searched for the newest segment still missing.
 const MAX_EXAMINED: usize = 64;
 
-/// A segment not reported by the peer.
+/// A segment that was sent and that the peer has not reported.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     /// Offset after the segment.
@@ -32,14 +32,14 @@ struct Segment {
     lost: bool,
 }
 
-/// A transmission of a segment.
+/// A single transmission of a segment; retransmissions are separate ones.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
     start: u64,
     transmission: Transmission,
 }
 
-/// Segment to send when the probe timer expires.
+/// Segment that a tail loss probe sends when the probe timer expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tail {
     /// A segment of new data.
@@ -53,16 +53,16 @@ pub(super) struct Rack {
     rule: Rule,
     /// Missing segments by their start offset.
     missing: BTreeMap<u64, Segment>,
-    /// Start offsets of the missing segments that are lost and not yet retransmitted.
+    /// Start offsets of segments that are lost and not yet retransmitted.
     lost: BTreeSet<u64>,
-    /// Transmissions in order. Those of segments that are no longer missing are removed at the
-    /// front.
+    /// All transmissions, in the order in which they were sent. Transmissions of segments that are
+    /// no longer missing are removed when they reach the front.
     sent: VecDeque<Sending>,
-    /// Bytes in flight.
+    /// Number of bytes in flight.
     pipe: u64,
     recovery_point: Option<u64>,
-    /// Offset after the highest byte sent before a timeout. Losses below it are attributed to the
-    /// timeout.
+    /// After a timeout: offset after the highest byte sent before it. Losses below this offset are
+    /// attributed to the timeout.
     timeout_point: Option<u64>,
     cut_at: Nanos,
     deadline: Option<Nanos>,
@@ -70,12 +70,12 @@ pub(super) struct Rack {
     by: ByTime,
     sampler: Option<Box<RateSampler>>,
     owed_probe: Option<Tail>,
-    /// A single retransmission must be sent regardless of the window.
+    /// One retransmission must be sent even if the window is full.
     owed: bool,
 }
 
 impl Rack {
-    /// State of a new connection.
+    /// Creates the state of a new connection.
     pub fn new(by: ByTime) -> Self {
         Self {
             rule: Rule::default(),
@@ -95,7 +95,7 @@ impl Rack {
         }
     }
 
-    /// Records that a segment has arrived.
+    /// Updates the state for a segment that has arrived.
     fn delivered(&mut self, now: Nanos, start: u64, segment: &Segment) {
         if segment.lost {
             self.lost.remove(&start);
@@ -115,7 +115,7 @@ impl Rack {
         }
     }
 
-    /// Records that everything below `una` has arrived.
+    /// Updates the state after everything below `una` has arrived.
     fn advance(&mut self, now: Nanos, una: u64) {
         while let Some((&start, &segment)) = self.missing.first_key_value() {
             if start >= una {
@@ -126,7 +126,8 @@ impl Rack {
                 self.delivered(now, start, &segment);
                 continue;
             }
-            // Only part of the segment has arrived; the remainder becomes a segment itself.
+            // Only the first part of the segment has arrived; the remainder becomes a separate
+            // segment.
             if segment.lost {
                 self.lost.remove(&start);
                 self.lost.insert(una);
@@ -138,7 +139,7 @@ impl Rack {
         }
     }
 
-    /// Records that the data of a SACK block has arrived.
+    /// Updates the state after the data of a SACK block has arrived.
     fn report(&mut self, now: Nanos, block: &Range<u64>) {
         if block.start >= block.end {
             return;
@@ -163,7 +164,8 @@ impl Rack {
         self.recovery_point.is_some() || self.timeout_point.is_some()
     }
 
-    /// Detects lost segments. Returns whether they indicate congestion that was not yet answered.
+    /// Marks segments as lost according to the arrived data and the reordering window. Returns
+    /// whether the losses indicate congestion to which the sender has not yet responded.
     fn find_lost(&mut self, flow: &mut Flow, moment: &Moment) -> bool {
         let reported = flow.board.reported().div_ceil(flow.mss) as u32;
         let window = self.rule.window(self.recovers(), reported, moment.srtt);
@@ -189,8 +191,8 @@ impl Rack {
         news
     }
 
-    /// Marks a segment as lost. During recovery, this indicates new congestion only if the segment
-    /// was retransmitted after the window was reduced (RFC 5681 §4.3).
+    /// Marks a segment as lost. Returns whether this indicates new congestion. During recovery, it
+    /// does only if the segment was retransmitted after the window was reduced (RFC 5681 §4.3).
     fn lose(&mut self, flow: &mut Flow, start: u64) -> bool {
         let Some(segment) = self.missing.get_mut(&start) else {
             return false;
@@ -210,8 +212,8 @@ impl Rack {
         again || !self.recovers()
     }
 
-    /// Starts the reordering timer for the newest transmission that may still be declared lost,
-    /// given the data that has arrived.
+    /// Starts the reordering timer for the newest transmission that may become lost because of the
+    /// data that has arrived.
     fn start_timer(&mut self, now: Nanos, window: Nanos) {
         let judged =
             |it: &Sending| self.rule.judge(now, it.transmission, window) != RackDecision::Unknown;
@@ -251,7 +253,8 @@ impl Rack {
         }
     }
 
-    /// Checks whether recovery is complete. Returns whether one had been in progress.
+    /// Ends recovery if everything sent before it has arrived. Returns whether a recovery was in
+    /// progress before.
     fn end_recovery(&mut self, una: u64) -> bool {
         let before = self.recovers();
         self.recovery_point = self.recovery_point.filter(|&point| una < point);
@@ -263,7 +266,7 @@ impl Rack {
         before
     }
 
-    /// The lowest lost segment, without the part that the peer has acknowledged.
+    /// Range of the lowest lost segment, without the part that the peer has acknowledged.
     fn first_lost(&self) -> Option<Range<u64>> {
         let start = *self.lost.first()?;
         let segment = self.missing.get(&start)?;
@@ -334,8 +337,8 @@ impl Recovery for Rack {
         flow.duplicates = 0;
     }
 
-    /// Missing data is treated as sent now, because it is still in flight even though data sent
-    /// after it has arrived.
+    /// Treats missing data as sent now, because after a spurious timeout it is still in flight even
+    /// if data sent later has arrived.
     fn on_spurious_timeout(&mut self, now: Nanos, _una: u64) {
         self.lost.clear();
         self.sent.clear();

@@ -17,8 +17,8 @@ pub(super) struct Rfc6675 {
     owed: bool,
     /// Bytes sent by limited transmit since the cumulative point last advanced.
     limited: u64,
-    /// `RescueRxt`: the cumulative point must pass this offset before the next rescue
-    /// retransmission.
+    /// `RescueRxt`: offset that the cumulative point must pass before another rescue retransmission
+    /// is allowed.
     rescue: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Rfc6675 {
         flow.cut(ack.moment.now, LossCause::FastRetransmit, self.limited);
     }
 
-    /// `NextSeg()` of §4, while the pipe has space for a segment.
+    /// `NextSeg()` of §4; called while the pipe has space for a segment.
     fn next_seg(&self, flow: &Flow) -> Option<NextSegment> {
         if let Some(lost) = flow.board.lost_hole() {
             return Some(NextSegment::Retransmit(lost));
@@ -50,7 +50,8 @@ impl Rfc6675 {
         self.rescue_range(flow).map(NextSegment::Retransmit)
     }
 
-    /// Rule 4: the last segment neither reported nor retransmitted, once per recovery.
+    /// Rule 4 of `NextSeg()`: the last segment that is neither reported nor retransmitted, once per
+    /// recovery.
     fn rescue_range(&self, flow: &Flow) -> Option<Range<u64>> {
         if self.rescue.is_some_and(|rescue| flow.una <= rescue) {
             return None;
@@ -66,8 +67,8 @@ impl Recovery for Rfc6675 {
         let reported = flow.board.advance(flow.una);
         let newly_sacked = note_blocks(flow, ack.blocks);
         let delivered = (ack.advanced + newly_sacked).saturating_sub(reported);
-        // An acknowledgement is a duplicate if it reports new SACK data, regardless of its other
-        // contents (§2).
+        // An acknowledgement that reports new SACK data is a duplicate, even if it carries data or
+        // changes the window (§2).
         let duplicate = ack.advanced == 0 && newly_sacked > 0;
         let mut outcome = Outcome {
             sample: true,

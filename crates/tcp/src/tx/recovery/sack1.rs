@@ -1,10 +1,10 @@
-//! The pipe algorithm of 1996 (Fall and Floyd, "Simulation-based Comparisons of Tahoe, Reno, and
-//! SACK TCP") with the details of Sack1 in ns-2.
+//! Pipe algorithm of 1996 (Fall and Floyd, "Simulation-based Comparisons of Tahoe, Reno, and SACK
+//! TCP") with the details of Sack1 in ns-2.
 //!
-//! A count of segments, `pipe`, is estimated at the start of recovery and then adjusted by one for
-//! each acknowledgement and each segment sent. Gaps are filled in order, each once. The
-//! acknowledgement that starts recovery sends only the retransmission. A timeout clears the
-//! scoreboard and returns to the cumulative point.
+//! `pipe`, a number of segments, is estimated at the start of recovery and then adjusted by one for
+//! each acknowledgement and each segment sent. Gaps are retransmitted in order, each only once. The
+//! acknowledgement that starts a recovery triggers only the retransmission, and no further segment.
+//! A timeout clears the scoreboard, and sending restarts at the cumulative point.
 
 use std::ops::Range;
 
@@ -13,20 +13,21 @@ use anabranch_transport::Nanos;
 
 use super::{Acknowledgement, Flow, Moment, NextSegment, Outcome, Recovery, note_blocks};
 
-/// Offset of the first data byte, after the SYN.
+/// Offset of the first data byte; the SYN has offset 0.
 const FIRST: u64 = 1;
 
 #[derive(Debug)]
 pub(super) struct Sack1 {
     recovering: bool,
-    /// Offset after the highest byte sent when the last loss was detected. Recovery ends at this
-    /// number, and no fast retransmit occurs before it is passed.
+    /// Offset after the highest byte sent when the last loss was detected. Recovery ends when the
+    /// cumulative point reaches it, and no fast retransmit occurs before the cumulative point has
+    /// passed it.
     recover: u64,
     /// Estimated number of segments in the network; may become negative.
     pipe: i64,
     /// The retransmission that starts recovery is pending.
     owed: bool,
-    /// Further segments wait for the next acknowledgement.
+    /// No further segment may be sent before the next acknowledgement.
     held: bool,
     /// No new data was acknowledged since the last timeout.
     timed_out: bool,
@@ -78,8 +79,8 @@ impl Sack1 {
         if outcome.newly_sacked > 0 {
             outcome.duplicate = true;
             flow.duplicates += 1;
-            // Losses of one window reduce it once ("bugfix"), except while only the SYN was
-            // acknowledged.
+            // Several losses in one window of data reduce the window only once ("bugfix" in ns-2).
+            // The exception is the first window, while only the SYN is acknowledged.
             let may_enter = flow.una > self.recover || flow.una == FIRST;
             if flow.duplicates == flow.duplicate_threshold && may_enter {
                 self.enter(flow, ack);
@@ -111,8 +112,8 @@ impl Sack1 {
         outcome.newly_sacked = note_blocks(flow, ack.blocks);
         outcome.delivered += outcome.newly_sacked;
         if ack.advanced > 0 {
-            // A partial acknowledgement: the retransmission and the segment it repeats have left
-            // the network.
+            // After a partial acknowledgement, the retransmission has left the network, and so has
+            // the original of the segment.
             self.pipe -= 1;
             outcome.end_backoff = true;
         } else {
@@ -153,7 +154,7 @@ impl Recovery for Sack1 {
     }
 
     fn on_spurious_timeout(&mut self, _now: Nanos, una: u64) {
-        // A new recovery needs an offset greater than `recover`.
+        // A new recovery requires that `una` is greater than `recover`.
         self.recover = una - 1;
     }
 
