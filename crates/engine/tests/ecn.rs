@@ -77,8 +77,8 @@ fn marks_slow_down_without_a_retransmission() {
             (0.0, 0.0, 0.0),
             "{seen:?}"
         );
-        // The maximum goodput is 4.8 Mbit/s without headers. The path holds 25,000 bytes, and half
-        // of them are too few to fill it.
+        // Without headers the link carries at most 4.8 Mbit/s. The goodput is lower, because the
+        // path holds 25,000 bytes and a halved window does not fill it.
         assert!((4.0..4.9).contains(&seen.goodput), "{seen:?}");
         assert!(seen.least_cwnd < 25_000.0, "{seen:?}");
     }

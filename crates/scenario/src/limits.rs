@@ -6,7 +6,7 @@
 pub const MAX_NAME: usize = 100;
 
 /// Maximum number of points of one experiment, which is the product of the points of its sweeps.
-/// Each point is a separate world that is checked.
+/// Each point describes a separate world, which is checked before any run.
 pub const MAX_POINTS: usize = 20_000;
 
 /// Maximum number of runs of one plan: points times replications, over all experiments. The record

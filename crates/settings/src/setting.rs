@@ -75,7 +75,7 @@ impl Setting {
         self.fallback(Fallback::Nothing)
     }
 
-    /// Sets the value of the setting if it is omitted.
+    /// Sets the default, which is the value of the setting if a spec omits it.
     #[must_use]
     pub const fn fallback(mut self, fallback: Fallback) -> Self {
         self.fallback = fallback;

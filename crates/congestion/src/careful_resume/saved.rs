@@ -25,8 +25,8 @@ struct Entry {
 /// Store of the saved parameters of a sender, with one set for each remote endpoint. The driver
 /// owns the store, and chooses the key that identifies a path, for example a pair of addresses.
 ///
-/// 1. A flow should call [`take`](Self::take) when it begins and [`release`](Self::release) when it
-///    has ended. Between these calls no other flow gets the set.
+/// A flow should call [`take`](Self::take) when it begins and [`release`](Self::release) when it
+/// has ended. Between these calls no other flow gets the set.
 #[derive(Clone, Debug)]
 pub struct SavedPaths<Key> {
     entries: BTreeMap<Key, Entry>,

@@ -15,8 +15,8 @@ pub struct SnapshotTaker<'a> {
 }
 
 impl<'a> SnapshotTaker<'a> {
-    /// Creates a taker for these times, which must be in order. `links` are in the order of the
-    /// spec, and the statistics in the order of the members' numbers.
+    /// `moments` are the times of the snapshots, in ascending order. `links` are in the order of
+    /// the spec, and `tallies` in the order of the members' numbers.
     pub fn new(
         moments: Vec<Nanos>,
         links: &'a [Vec<LinkId>],

@@ -93,7 +93,7 @@ impl Partner {
         self.words().into_iter().map(quoted).collect()
     }
 
-    /// Setting and words as written in specs.
+    /// Formats the setting and its words as written in specs, for messages.
     pub(crate) fn shown(&self) -> String {
         let setting = self.setting;
         let words = self.quoted();

@@ -36,8 +36,8 @@ pub(super) struct Agreement {
     requested_accurate: bool,
     /// The peer answered a SYN with ECN flags with a RST.
     refused: bool,
-    /// A SYN or SYN-ACK without ECN was sent or received after one with ECN. Data of this end must
-    /// not be ECN-capable (§6.1.1).
+    /// A SYN or SYN-ACK without ECN was sent or received, so data of this end must not be
+    /// ECN-capable (§6.1.1).
     withdrawn: bool,
     /// A mark was received. Acknowledgements carry ECN-Echo until a CWR arrives (§6.1.3).
     echoing: bool,

@@ -516,8 +516,8 @@ impl Sink {
             };
             let size = (*left).min(self.fragment);
             let bytes = payload(&mut self.zeros, size as usize, None);
-            // The answer stays pending until there is buffer space again. If the association has
-            // ended, the source reports that.
+            // If the send buffer is full, the rest of the answer stays pending. If the association
+            // has ended, the source reports that.
             let options = SendOptions::on(*stream).reliable();
             if association.send(now, bytes, &options).is_err() {
                 return;

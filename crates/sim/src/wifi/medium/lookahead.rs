@@ -235,7 +235,7 @@ impl<P> Medium<P> {
         true
     }
 
-    /// Ends a held frame at all stations.
+    /// Processes the end of a held frame at all stations that hear it.
     fn end(&mut self, held: &LoneFrame) {
         let from = held.frame.from.index();
         let end = held.start + held.frame.air_time;
