@@ -1,5 +1,5 @@
-//! Associations on their own threads: the endpoint demultiplexes packets behind a mutex, and each
-//! association has a thread with its own timers, which sends through the shared socket.
+//! One thread for each association: the endpoint, behind a mutex, demultiplexes packets; each
+//! association has a thread that runs its timers and sends through the shared socket.
 //!
 //! `cargo run -p anabranch-net --example association_threads`
 
@@ -21,13 +21,13 @@ use bytes::{Bytes, BytesMut};
 
 /// Messages and events, in the order of delivery.
 const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
-/// Maximum time until the loop of a host sees that its association has ended.
+/// Maximum time until the loop of a host notices that its associations have ended.
 const MAX_WAIT: Duration = Duration::from_millis(50);
 
-/// Reaction of a user to a message; `None`: the association is new.
+/// Callback of the application for a message; `None`: the association is new.
 type User = fn(&mut DetachedAssociation, Nanos, Option<ReceivedMessage>);
 
-/// A UDP socket, an endpoint, and a clock.
+/// A UDP socket with an endpoint and a clock.
 struct Host {
     socket: UdpSocket,
     endpoint: Mutex<Endpoint>,
@@ -56,13 +56,13 @@ impl Host {
         self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time from now until the timeout.
+    /// Duration from now until `timeout`.
     fn until(&self, timeout: Nanos) -> Duration {
         Duration::from_nanos(timeout.saturating_sub(self.time()).max(1_000_000))
     }
 }
 
-/// Packets to and from the socket until all associations have ended.
+/// Receives and sends packets until all associations have ended; returns why they ended.
 fn run(host: &Arc<Host>, user: User) -> io::Result<Vec<CloseReason>> {
     let mut inboxes: BTreeMap<_, Sender<AssociationEvent>> = BTreeMap::new();
     let mut threads: Vec<JoinHandle<io::Result<CloseReason>>> = Vec::new();
@@ -70,17 +70,17 @@ fn run(host: &Arc<Host>, user: User) -> io::Result<Vec<CloseReason>> {
     let mut buffer = [0; 65_535];
     while threads.is_empty() || threads.iter().any(|it| !it.is_finished()) {
         let mut endpoint = host.endpoint();
-        // Replies and packets of handshakes.
+        // Sends replies of the endpoint and packets of handshakes.
         let (all, time) = (TransmitOptions::default(), host.time());
         endpoint.poll_transmit_batch(time, all, &mut out, |outgoing, out| {
             let to = SocketAddr::new(outgoing.transmit.path.remote, outgoing.udp_port);
-            // A packet that cannot be sent now is lost, and sent again by a timer.
+            // A packet that cannot be sent now counts as lost, and is retransmitted by a timer.
             let _ = host.socket.send_to(&out.split(), to);
             ControlFlow::Continue(())
         });
         while let Some((id, event)) = endpoint.poll_association_event() {
             if let Some(inbox) = inboxes.get(&id) {
-                // Fails if its thread has ended.
+                // Fails if the thread of the association has ended.
                 let _ = inbox.send(event);
             }
         }
@@ -173,7 +173,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns every message.
+/// Sends every message back.
 fn echo(association: &mut DetachedAssociation, now: Nanos, message: Option<ReceivedMessage>) {
     if let Some(message) = message {
         let options = SendOptions::on(message.stream).with_ppid(message.ppid);
@@ -183,7 +183,7 @@ fn echo(association: &mut DetachedAssociation, now: Nanos, message: Option<Recei
     }
 }
 
-/// Sends one message, and closes after its return.
+/// Sends one message, and closes after it came back.
 fn ask(association: &mut DetachedAssociation, now: Nanos, message: Option<ReceivedMessage>) {
     let done = match message {
         None => (association.send(now, "hello".into(), &SendOptions::new()))

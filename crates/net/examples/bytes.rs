@@ -1,5 +1,5 @@
-//! A stream of an association as bytes, for libraries that read and write bytes and have no notion
-//! of SCTP.
+//! A stream of an association as bytes, for libraries that read and write bytes and do not know
+//! SCTP.
 //!
 //! `cargo run -p anabranch-net --example bytes`
 
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             peer_port: 0,
         };
     }))?;
-    // The client's address family and the server's UDP port; the system resolves the name.
+    // The system resolves the name; the UDP port is that of the server.
     let peer = Peer::from(("localhost", 5_001)).over_udp(server.udp_port());
     tokio::spawn(async move {
         while let Ok(association) = server.accept().await {
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut back = vec![0; text.len()];
     bytes.read_exact(&mut back).await?;
     println!("client: {}", String::from_utf8_lossy(&back));
-    // The end of the bytes is the end of the association.
+    // Closing the stream of bytes shuts the association down.
     bytes.shutdown().await?;
     Ok(())
 }

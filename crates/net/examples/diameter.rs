@@ -1,5 +1,5 @@
 //! A server and a client in the style of Diameter (RFC 6733 §2.1): requests and answers with a
-//! header, and a client that connects again when its peer is replaced.
+//! header, and a client that reconnects when its server is replaced.
 //!
 //! `cargo run -p anabranch-net --example diameter`
 
@@ -76,7 +76,7 @@ async fn ask(association: &Association, number: u32) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Two servers, one after the other at the same ports, and a client that connects to both.
+/// Runs two servers, one after the other at the same ports, and a client that connects to both.
 pub async fn run() -> Result<(), Box<dyn Error>> {
     let any = Carrier::Encapsulated {
         port: 0,

@@ -12,7 +12,7 @@ async fn echo(association: Association) -> Result<(), AssociationError> {
         let options = SendOptions::default()
             .with_ppid(message.ppid)
             .with_unordered(message.unordered);
-        // Waits while the client does not read, so that the server's memory is bounded.
+        // Waits while the client does not read, so that the memory of the server is limited.
         if let Err(error) = association
             .send(message.bytes, options.with_stream(Some(message.stream)))
             .await

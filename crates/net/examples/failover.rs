@@ -1,6 +1,7 @@
-//! A sender with two paths to its peer, which continues over the second when the first is lost.
+//! A sender with two paths to its peer, which continues over the second path when the first fails.
 //!
-//! `cargo run -p anabranch-net --example failover`: on Linux, because it needs all of 127.0.0.0/8.
+//! `cargo run -p anabranch-net --example failover`: on Linux only, because it needs all of
+//! 127.0.0.0/8.
 
 use std::error::Error;
 use std::io;
@@ -23,7 +24,7 @@ pub const SERVER: [[u8; 4]; 2] = [[127, 0, 24, 1], [127, 0, 25, 1]];
 pub const CLIENT: [[u8; 4]; 2] = [[127, 0, 24, 2], [127, 0, 25, 2]];
 const MESSAGES: u32 = 200;
 
-/// An endpoint with two addresses. Each end lists all of its own in the handshake.
+/// Settings of an endpoint with two addresses, both of which it lists in the handshake.
 pub fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
     let config = Config::default().with_timers(|timers| {
         timers.rto_initial = Duration::from_millis(100);
@@ -36,9 +37,10 @@ pub fn two_homes(addresses: [[u8; 4]; 2]) -> Config {
             port: 0,
             peer_port: 0,
         };
-        // A path is inactive after two consecutive timeouts.
+        // The path becomes inactive after two consecutive timeouts.
         it.sctp.path_max_retrans = 1;
-        // Should be at least the sum over all paths (RFC 9260 §8.1); more for a busy host.
+        // Should be at least the sum of Path.Max.Retrans over all paths (RFC 9260 §8.1); larger
+        // here, because the host may be busy.
         it.sctp.association_max_retrans = 30;
     })
 }
@@ -61,8 +63,8 @@ pub async fn wait_for(
     Err(format!("it has ended before {path} was {wanted:?}"))
 }
 
-/// Sends numbered messages. It does nothing for the failover: data that is lost with a path is
-/// retransmitted over the other, in order.
+/// Sends numbered messages. It has no code for the failover, because the association retransmits
+/// lost data over the other path, in order.
 async fn send(association: Association) -> Result<(), Box<dyn Error + Send + Sync>> {
     for number in 0..MESSAGES {
         let message = number.to_be_bytes().to_vec();
@@ -83,7 +85,7 @@ async fn receive(association: Association) -> Result<u32, AssociationError> {
     Ok(expected)
 }
 
-/// A sender, a receiver, and a first path that is cut between them.
+/// Runs a sender and a receiver, and cuts the first path between them.
 pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let first_is_cut = Arc::new(AtomicBool::new(false));
     let listening = two_homes(SERVER).with(|it| it.accept = true);
@@ -94,7 +96,8 @@ pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let association = client.connect(peer).await?;
     let receiving = tokio::spawn(receive(server.accept().await?));
 
-    // Data goes over a path when a HEARTBEAT has confirmed its address (RFC 9260 §5.4).
+    // Data may be sent over a path only after a HEARTBEAT has confirmed its address (RFC 9260
+    // §5.4).
     wait_for(&association, second, PathState::Active).await?;
     let sending = tokio::spawn(send(association.clone()));
     first_is_cut.store(true, Ordering::Relaxed);
@@ -108,7 +111,7 @@ pub async fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
-/// A socket for each address of the server, the first of which loses everything when it is cut.
+/// A socket for each address of the server; the first one loses all packets after it is cut.
 pub async fn sockets(
     first_is_cut: &Arc<AtomicBool>,
 ) -> Result<SharedSockets, Box<dyn Error + Send + Sync>> {
@@ -128,7 +131,7 @@ pub async fn sockets(
     Ok(sockets?)
 }
 
-/// A UDP socket that can be cut off.
+/// A UDP socket that loses all packets while it is cut.
 struct Cuttable {
     socket: UdpSocket,
     is_cut: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! A service that selects its clients, and is shut down without losing any of them.
+//! A service that selects its clients, and shuts down without losing messages of connected clients.
 //!
 //! `cargo run -p anabranch-net --example service`
 
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let message = association.recv().await?.ok_or("closed early")?;
     println!("client: {:?} came back", message.bytes);
 
-    // New clients are refused; existing ones may end by themselves, within five seconds.
+    // New clients are refused; connected ones have five seconds to close.
     let draining = tokio::spawn(async move {
         if !server.drain(Duration::from_secs(5)).await {
             server.close_with_timeout(Duration::from_secs(1)).await;

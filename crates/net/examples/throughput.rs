@@ -25,8 +25,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .into_iter()
         .filter(|size| only.is_none_or(|only| only == *size))
     {
-        // As a task, because the future that `main` awaits has a thread of its own, separate from
-        // that of the sockets.
+        // Spawned, because the runtime polls the future of `main` on another thread than the task
+        // of the sockets.
         let measuring = tokio::spawn(measure(size, Duration::from_secs_f64(seconds)));
         measuring.await?.map_err(|error| error as Box<dyn Error>)?;
     }

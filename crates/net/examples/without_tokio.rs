@@ -1,6 +1,6 @@
-//! The protocol on a std socket, without tokio: an echo server and a client in one thread each.
+//! The protocol on a std socket, without tokio: an echo server and a client, each with one thread.
 //!
-//! The driver loop in a page: call one `handle_*`, drain `poll_transmit_batch`, take outputs, read
+//! The driver loop in short: call one `handle_*`, drain `poll_transmit_batch`, take outputs, read
 //! `poll_timeout`. `cargo run -p anabranch-net --example without_tokio`
 
 use std::io;
@@ -15,7 +15,7 @@ use anabranch_sctp::{
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
-/// A UDP socket, a protocol endpoint, and a clock.
+/// A UDP socket with a protocol endpoint and a clock.
 struct Host {
     socket: UdpSocket,
     endpoint: Endpoint,
@@ -41,7 +41,7 @@ impl Host {
         self.origin.elapsed().as_nanos() as Nanos
     }
 
-    /// Sends the protocol's output.
+    /// Sends all packets that the protocol has queued.
     fn drain(&mut self) -> io::Result<()> {
         let time = self.time();
         let Self {
@@ -62,7 +62,8 @@ impl Host {
         done.map(|_| ())
     }
 
-    /// Waits for a packet or the protocol's next timeout, whichever is first, and handles it.
+    /// Waits for a packet or for the protocol's next timeout, whichever comes first, and handles
+    /// it.
     fn step(&mut self) -> io::Result<()> {
         self.drain()?;
         let wait = match self.endpoint.poll_timeout() {
@@ -138,7 +139,7 @@ fn serve(mut host: Host) -> io::Result<()> {
 /// Messages and events, in the order of delivery.
 const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
 
-/// The bytes of a message, and the options for sending a similar one.
+/// The bytes of a message, and the options to send it back on the same stream.
 fn echo(received: ReceivedMessage) -> (Bytes, SendOptions) {
     let options = SendOptions::on(received.stream)
         .with_ppid(received.ppid)

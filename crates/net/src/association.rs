@@ -1,4 +1,4 @@
-//! Handles of an association.
+//! Handles of associations, for sending, receiving and closing.
 
 mod authentication;
 mod negotiated;
@@ -27,8 +27,8 @@ use crate::message::{Message, MessagePart};
 use crate::status::Status;
 use crate::waiters::WaiterPlace;
 
-/// An SCTP association. Clones are handles of the same association and may be used from different
-/// tasks: for example one task sends, one receives, and one reads events.
+/// An SCTP association. Clones refer to the same association and may be used from different tasks:
+/// for example one task sends, one receives, and one reads events.
 ///
 /// When the last handle is dropped, the association is shut down: queued messages still arrive if
 /// the peer takes them within [`Config::linger`](crate::Config::linger); arriving messages are
@@ -37,7 +37,8 @@ pub struct Association {
     shared: Arc<EndpointShared>,
     signals: Arc<Signals>,
     id: AssociationId,
-    /// The association is not established yet; its only user is a future that may be dropped.
+    /// True until the association is established: the only handle is then owned by a connect
+    /// future, which may be dropped at any time.
     attempt: bool,
 }
 
@@ -96,7 +97,7 @@ impl Association {
         association.map_or(0, |it| it.status().remote_port)
     }
 
-    /// The local and remote address of the primary path.
+    /// The local and remote IP address of the primary path.
     fn addresses(&self) -> (IpAddr, IpAddr) {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
@@ -107,15 +108,16 @@ impl Association {
         })
     }
 
-    /// The span `association` (with its `id`) of all log entries about it. An application may log
-    /// within it too: `serve(association).instrument(span)`.
+    /// The tracing span `association` (with its `id`), which contains all log entries about this
+    /// association. An application may log within it too: `serve(association).instrument(span)`.
     pub fn span(&self) -> tracing::Span {
         let state = self.shared.lock();
         let entry = state.entries.get(&self.id);
         entry.map_or_else(tracing::Span::none, |entry| entry.span.clone())
     }
 
-    /// The next message; `None` if the association was shut down gracefully and everything is read.
+    /// The next message; `None` if the association was shut down gracefully and every message was
+    /// read.
     ///
     /// A message that is larger than the receive buffer is assembled while it arrives, up to
     /// [`Config::max_message_size`](crate::Config::max_message_size); a larger message ends the
@@ -125,25 +127,26 @@ impl Association {
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
-    /// The association ended otherwise, after everything that had arrived was read.
+    /// The association was aborted or has failed. Messages that had arrived before are returned
+    /// first.
     pub async fn recv(&self) -> Result<Option<Message>, AssociationError> {
-        // Outside the lock, because fragments may have to be assembled.
+        // Converts outside the lock, because the conversion may assemble fragments.
         Ok(self.next_read(Self::poll_message).await?.map(Message::from))
     }
 
-    /// The next message, if there is one now.
+    /// The next message, or `None` if none can be read at present.
     pub fn try_recv(&self) -> Option<Message> {
         let message = self.poll_message(&mut self.shared.lock());
         message.and_then(|it| it.ok().flatten()).map(Message::from)
     }
 
     /// Like [`Association::recv`], but receives all messages that are available, up to `most`:
-    /// appends them to `into` and returns their number. Waits until there is at least one message.
-    /// The fixed cost of a call (the lock of the endpoint, the lookup of the association) is paid
-    /// once for all of them.
+    /// appends the messages to `into` and returns their number. Waits until there is at least one
+    /// message. All messages share the fixed cost of a call (the lock of the endpoint, the lookup
+    /// of the association).
     ///
-    /// Returns 0 if the association was shut down gracefully and everything is read, or if `most`
-    /// is 0.
+    /// Returns 0 if the association was shut down gracefully and every message was read, or if
+    /// `most` is 0.
     ///
     /// ```no_run
     /// # use anabranch_net::{Association, AssociationError};
@@ -169,8 +172,8 @@ impl Association {
             return Ok(0);
         }
         let before = into.len();
-        // A message in fragments is assembled after the lock is released, and is the last of the
-        // batch.
+        // A fragmented message ends the batch, because its fragments are assembled after the lock
+        // is released.
         let mut pieces = None;
         let received = self.next_read(|it, state| {
             it.poll_read(state, |protocol| {
@@ -193,33 +196,33 @@ impl Association {
         Ok(into.len() - before)
     }
 
-    /// The next message, or part of a message whose end has not arrived yet (RFC 9260 §6.9): for
-    /// messages that should not be buffered whole. A message is delivered in parts if it is larger
-    /// than the receive buffer or than `sctp.partial_delivery_point`; all others are delivered as
-    /// one part that `begins` and `ends`.
+    /// The next message, or part of a message whose end has not arrived yet (RFC 9260 §6.9): use it
+    /// for messages that should not be buffered whole. A message is delivered in parts if it is
+    /// larger than the receive buffer or than `sctp.partial_delivery_point`; all others are
+    /// delivered as one part that `begins` and `ends`.
     ///
     /// Parts of one message are delivered in order. Between the parts no other data of the same
     /// stream is delivered, but messages and parts of other streams may be. If several tasks call
     /// this method at the same time, each gets parts of the same message.
     ///
-    /// `None` if the association was shut down gracefully and everything is read. If the peer
-    /// restarts in the middle of a message, its next part never arrives, and
-    /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) reports that.
+    /// `None` if the association was shut down gracefully and everything was read. If the peer
+    /// restarts in the middle of a message, the remaining parts never arrive, and
+    /// [`Event::PartialDeliveryAborted`](crate::Event::PartialDeliveryAborted) reports it.
     ///
     /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with
     /// [`Association::recv`], which skips the remaining parts of a message whose beginning
     /// `recv_part` has returned.
     ///
     /// # Errors
-    /// The association ended otherwise, after everything that had arrived was read: the end of an
-    /// incomplete message will not arrive.
+    /// The association was aborted or has failed. Parts that had arrived before are returned first;
+    /// the end of an incomplete message will not arrive.
     pub async fn recv_part(&self) -> Result<Option<MessagePart>, AssociationError> {
         self.next_read(Self::poll_part).await
     }
 
-    /// Like [`Association::recv_part`], of `stream` only: messages of other streams stay in the
-    /// receive buffer, which all streams share. `None` if the association was shut down gracefully
-    /// and everything of `stream` is read.
+    /// Like [`Association::recv_part`], but for `stream` only: messages of other streams stay in
+    /// the receive buffer, which all streams share. `None` if the association was shut down
+    /// gracefully and every message of `stream` was read.
     ///
     /// Cancel-safe: if the future is dropped, no part is lost.
     ///
@@ -233,20 +236,20 @@ impl Association {
             .await
     }
 
-    /// The next message or part of `stream`, if there is one now.
+    /// The next message or part of `stream`, or `None` if none can be read at present.
     pub(crate) fn try_recv_part_on(&self, stream: u16) -> Option<MessagePart> {
         let mut state = self.shared.lock();
         let part = self.poll_read(&mut state, |it| Self::poll_part_on(it, stream));
         part.and_then(|result| result.ok().flatten())
     }
 
-    /// Size of the largest message that may be sent, bytes.
+    /// Maximum size of a message that may be sent, bytes.
     pub(crate) fn max_message_size(&self) -> usize {
         self.shared.max_message_size
     }
 
-    /// Waits until the send buffer may have space for a message of `size` bytes: requests a
-    /// notification from the driver, which is immediate if there is space.
+    /// Waits until the send buffer may have space for a message of `size` bytes. Requests a
+    /// notification from the driver, which comes immediately if there is space.
     pub(crate) async fn room(&self, size: usize) {
         let mut notified = std::pin::pin!(self.signals.writable.notified());
         notified.as_mut().enable();
@@ -261,7 +264,7 @@ impl Association {
         notified.await;
     }
 
-    /// Waits until `poll` returns a result.
+    /// Calls `poll` whenever data may be readable, until it returns a result.
     async fn next_read<T>(
         &self,
         mut poll: impl FnMut(&Self, &mut EndpointState) -> Option<T>,
@@ -282,7 +285,8 @@ impl Association {
                     readers.leave(&mut reader.place);
                     return Poll::Ready(result);
                 }
-                // Arrivals from now on end the round.
+                // If data arrives from here on, `wait` fails because the round is over, and the
+                // loop polls again.
                 let known = waker.take().unwrap_or_else(|| cx.waker().clone());
                 match readers.wait(&mut reader.place, round, known) {
                     Ok(()) => return Poll::Pending,
@@ -310,7 +314,8 @@ impl Association {
         })
     }
 
-    /// The next message that can be read, or the end of the association.
+    /// The next message that can be read, or the end of the association; `None` if there is
+    /// neither.
     fn poll_read<T>(
         &self,
         state: &mut EndpointState,
@@ -319,7 +324,8 @@ impl Association {
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {
                 let received = read(association);
-                // The window that the peer saw closed is open again, or the message was too long.
+                // The driver should send a SACK that opens a closed window, or an ABORT for a
+                // message that was too long.
                 if association.sack_due() || (received.is_none() && association.is_closed()) {
                     state.wake_driver();
                 }
@@ -338,15 +344,16 @@ impl Association {
     }
 
     /// Closes gracefully (RFC 9260 §9.2): queued data is still delivered, and no further message
-    /// can be sent. Returns when both sides are done. Messages that arrive meanwhile stay readable.
+    /// can be sent. Returns when both sides have finished. Messages that arrive meanwhile stay
+    /// readable.
     ///
-    /// The duration depends on the peer: one that acknowledges data but keeps its receive window
-    /// closed delays this end without a bound; see [`Association::shutdown_with_timeout`].
+    /// The duration depends on the peer: a peer that acknowledges data but keeps its receive window
+    /// closed delays the shutdown without a bound; see [`Association::shutdown_with_timeout`].
     ///
     /// Cancel-safe: if the future is dropped, the association continues to close.
     ///
     /// # Errors
-    /// The association ended otherwise: the last messages may not have arrived.
+    /// The association was aborted or has failed: the last messages may not have arrived.
     pub async fn shutdown(&self) -> Result<(), AssociationError> {
         self.start_shutdown(None);
         match self.closed().await {
@@ -356,8 +363,8 @@ impl Association {
     }
 
     /// Like [`Association::shutdown`], with a timeout: after `limit` the association is aborted,
-    /// the peer gets an ABORT, and unacknowledged messages are lost. A peer that is silent or keeps
-    /// its receive window closed therefore cannot keep it open.
+    /// the peer gets an ABORT, and unacknowledged messages are lost. Therefore a peer that is
+    /// silent or keeps its receive window closed cannot keep the association open.
     ///
     /// Cancel-safe: if the future is dropped, the association continues to close, and the timeout
     /// remains in effect.
@@ -378,8 +385,8 @@ impl Association {
         self.shared.lock().shut_down(self.id, now, limit);
     }
 
-    /// Removes messages without any transmitted chunk from the send queue; returns the number of
-    /// removed messages. A message that was sent in part is sent to its end.
+    /// Removes all messages of which no chunk was sent from the send queue; returns their number.
+    /// Messages that were sent in part are completed.
     pub fn cancel_unsent(&self) -> usize {
         let mut state = self.shared.lock();
         let withdrawn = state.association(self.id).map(Protocol::cancel_unsent);
@@ -393,31 +400,31 @@ impl Association {
         let mut state = self.shared.lock();
         let now = self.shared.now();
         if let Some(association) = state.association(self.id) {
-            // Fails only if the association is closed already.
+            // `abort` fails only if the association is closed already.
             let _ = association.abort(now, reason.into());
             state.wake_driver();
         }
     }
 
-    /// The reason why the association ended; waits for the end.
+    /// Waits until the association has ended, and returns the reason.
     ///
     /// Cancel-safe: the future has no side effects.
     pub async fn closed(&self) -> CloseReason {
         match self.next_phase(None).await {
             Some(Phase::Closed(reason)) => reason,
-            // An association is not removed while there is a handle.
+            // Not reached: the entry of an association exists as long as one of its handles.
             _ => CloseReason::Shutdown,
         }
     }
 
-    /// Returns true from its establishment until either side starts to end it.
+    /// Returns true if the association is established and neither side has started to close it.
     pub(crate) fn is_established(&self) -> bool {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
         association.is_some_and(|it| it.state() == AssociationState::Established)
     }
 
-    /// Waits until it is established.
+    /// Waits until the association is established.
     pub(crate) async fn established(&self) -> Result<(), AssociationError> {
         let phase = self.next_phase(Some(Phase::Opening)).await;
         match phase {
@@ -426,7 +433,8 @@ impl Association {
         }
     }
 
-    /// Waits until the phase differs from `from`; without `from`, until it is closed.
+    /// Waits until the phase differs from `from`, or, if `from` is `None`, until the association is
+    /// closed.
     async fn next_phase(&self, from: Option<Phase>) -> Option<Phase> {
         loop {
             let mut notified = std::pin::pin!(self.signals.phase.notified());
@@ -446,7 +454,8 @@ impl Association {
         }
     }
 
-    /// Sends new data to the peer's address `address`; `false` if the peer has no such address.
+    /// Makes the peer's address `address` the primary path, to which new data is sent; `false` if
+    /// the peer has no such address.
     pub fn set_primary(&self, address: IpAddr) -> bool {
         let now = self.shared.now();
         let mut state = self.shared.lock();
@@ -458,16 +467,18 @@ impl Association {
     }
 
     /// Requests changes of this host's addresses in the association (ASCONF, RFC 5061; requires the
-    /// settings `address_changes` and `authentication`), in one chunk: to replace the only address,
-    /// one call should add and remove. [`AddressChange::PeerPrimary`] requests that the peer uses
-    /// one of the addresses as primary. A socket is opened for a new address if the endpoint is
-    /// bound to addresses; that of a removed address stays open, because other associations may use
-    /// it. [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed
-    /// or refused; until then no other packets are sent from a new address.
+    /// settings `address_changes` and `authentication`), in one ASCONF chunk. To replace the only
+    /// address, add and remove in one call, because the last address cannot be removed.
+    /// [`AddressChange::PeerPrimary`] requests that the peer uses one of the addresses as primary.
+    /// A socket is opened for a new address if the endpoint is bound to addresses; the socket of a
+    /// removed address stays open, because other associations may use it.
+    /// [`Event::AddressChanged`](crate::Event::AddressChanged) reports that the peer has agreed or
+    /// refused; until then no other packets are sent from a new address.
     ///
     /// # Errors
-    /// A socket cannot be opened, or the association cannot have the change: an address that it has
-    /// already, does not have, or its last. After an error no change has been requested.
+    /// A socket could not be opened, or the change is invalid: the address to add is present
+    /// already, the address to remove is not present, or it is the last one. After an error no
+    /// change has been requested.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<(), AddressError> {
         for change in changes {
             if let AddressChange::Add(address) | AddressChange::AddSource(address) = *change {
@@ -484,7 +495,7 @@ impl Association {
         Ok(())
     }
 
-    /// Current state and counters.
+    /// Current state and counters; `None` if the association no longer exists.
     pub fn status(&self) -> Option<Status> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
@@ -492,7 +503,7 @@ impl Association {
     }
 }
 
-/// A waiting reader, which leaves the queue of readers when it is dropped.
+/// A waiting reader, which leaves the queue of readers when dropped.
 struct Reader<'a> {
     association: &'a Association,
     place: WaiterPlace,
@@ -525,7 +536,7 @@ impl Drop for Association {
             && opening
             && let Some(association) = state.association(self.id)
         {
-            // Fails only if the association is closed already.
+            // `abort` fails only if the association is closed already.
             let _ = association.abort(now, Bytes::new());
         }
         state.drop_handle(self.id, now);

@@ -9,7 +9,8 @@ use anabranch_transport::Nanos;
 use crate::runtime::Runtime;
 use crate::time::nanos;
 
-/// Nanoseconds since 1970 by the clock of the system: for times that outlive the process.
+/// Nanoseconds since 1970 by the system clock, for timestamps that are stored beyond the life of
+/// the process.
 #[allow(
     clippy::disallowed_methods,
     reason = "the time at which stored parameters expire"
@@ -19,7 +20,7 @@ pub(crate) fn unix_time() -> Nanos {
     since.map_or(0, nanos)
 }
 
-/// Time since an endpoint started, in the nanoseconds of the protocol, by the runtime's clock.
+/// Protocol time: nanoseconds since an endpoint started, measured by the runtime's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
@@ -35,7 +36,7 @@ impl Clock {
         }
     }
 
-    /// Nanoseconds since the clock started; overflows after 584 years.
+    /// Nanoseconds since the clock started. The range of `u64` suffices for 584 years.
     pub(crate) fn now(&self) -> Nanos {
         let since = self.runtime.now().saturating_duration_since(self.origin);
         since.as_secs() * 1_000_000_000 + Nanos::from(since.subsec_nanos())
@@ -46,9 +47,10 @@ impl Clock {
         &self.runtime
     }
 
-    /// The time `at` as an instant of the runtime's timers.
+    /// Converts the protocol time `at` to an instant for the runtime's timers.
     pub(crate) fn instant(&self, at: Nanos) -> Instant {
-        // Timers are limited to one year, because none that is used is longer.
+        // Limited to one year from now, so that the addition cannot overflow; no timer of the
+        // protocol is longer.
         let at = at.min(self.now().saturating_add(365 * 86_400 * 1_000_000_000));
         self.origin + Duration::from_nanos(at)
     }

@@ -1,4 +1,4 @@
-//! Settings of an endpoint on real sockets.
+//! Configuration of an endpoint on real sockets.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,30 +11,30 @@ use crate::resume::ResumeCache;
 use crate::runtime::Runtime;
 use crate::settings::Timers;
 
-/// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
+/// The registered UDP port of SCTP over UDP (RFC 6951 §5.1, "sctp-tunneling").
 pub const ENCAPSULATION_PORT: u16 = 9899;
 
-/// Maximum of [`Config::undecided`], because each of them buffers a packet.
+/// Maximum of [`Config::undecided`], because each undecided peer buffers a packet.
 const MAX_UNDECIDED: usize = 65_536;
 
-/// How packets travel between two hosts.
+/// Encapsulation of SCTP packets between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Carrier {
-    /// Inside UDP (RFC 6951). The peer's port is learnt from its packets, after their verification
-    /// tags are checked, and updated if it changes.
+    /// Inside UDP (RFC 6951). The peer's UDP port is taken from its packets after their
+    /// verification tags were checked, and updated if it changes.
     Encapsulated {
-        /// Local UDP port; 0: any.
+        /// Local UDP port; 0 selects a free port.
         port: u16,
-        /// The peer's UDP port, for associations that this endpoint starts if the
-        /// [`Peer`](crate::Peer) names none: usually [`ENCAPSULATION_PORT`]; 0: unknown.
+        /// The peer's UDP port, used for associations that this endpoint starts, unless
+        /// [`Peer`](crate::Peer) has one. Usually [`ENCAPSULATION_PORT`]; 0: unknown.
         peer_port: u16,
     },
     /// SCTP packets in UDP datagrams between two fixed ports, as in tests of WebRTC stacks. The
-    /// same bytes as [`Carrier::Encapsulated`], but the peer's UDP port is fixed: packets from
-    /// another UDP port are dropped.
+    /// encapsulation is the same as that of [`Carrier::Encapsulated`], but packets from other UDP
+    /// ports are dropped.
     Udp {
-        /// Local UDP port; 0: any.
+        /// Local UDP port; 0 selects a free port.
         port: u16,
         /// The peer's UDP port.
         peer_port: u16,
@@ -45,7 +45,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// Inside UDP, from any port to the registered port: for clients.
+    /// UDP encapsulation from any free port to port 9899 of the peer: for clients.
     pub const fn client() -> Self {
         Self::Encapsulated {
             port: 0,
@@ -53,7 +53,7 @@ impl Carrier {
         }
     }
 
-    /// Inside UDP at the registered port: for servers.
+    /// UDP encapsulation at port 9899: for servers.
     pub const fn server() -> Self {
         Self::Encapsulated {
             port: ENCAPSULATION_PORT,
@@ -61,7 +61,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes of headers between IP and SCTP.
+    /// Size of the headers between IP and SCTP, bytes.
     pub(crate) fn overhead(self) -> usize {
         match self {
             Self::Encapsulated { .. } | Self::Udp { .. } => 8,
@@ -69,7 +69,7 @@ impl Carrier {
         }
     }
 
-    /// The UDP port to bind; 0 for any and for none.
+    /// The local UDP port to bind; 0 if any port will do, and for raw IP.
     pub(crate) fn port(self) -> u16 {
         match self {
             Self::Encapsulated { port, .. } | Self::Udp { port, .. } => port,
@@ -77,8 +77,8 @@ impl Carrier {
         }
     }
 
-    /// The initial UDP port of a peer, given the port in its address if any; 0 over raw IP. `None`:
-    /// unknown.
+    /// The initial UDP port of a peer: `known`, or else the carrier's `peer_port`; 0 over raw IP.
+    /// `None`: unknown.
     pub(crate) fn port_of_peer(self, known: Option<u16>) -> Option<u16> {
         match self {
             Self::Encapsulated { peer_port, .. } => {
@@ -94,71 +94,73 @@ impl Carrier {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// The protocol: profile, congestion control, stream allocation, buffers and timers, by the
-    /// names of the simulator. `addresses`, `encapsulation`, `timer_slack` and `max_message` are
-    /// set by the endpoint.
+    /// The protocol: profile, congestion control, stream allocation, buffers and timers, with the
+    /// same names as in the simulator. `addresses`, `encapsulation`, `timer_slack` and
+    /// `max_message` are set by the endpoint.
     ///
     /// Differs from the simulator's defaults in three ways: buffers have 1 MiB each; packets are
-    /// filled (`pack_messages`), because the system sends packets of one size by one call; and path
-    /// MTU discovery is on, because packets carry "don't fragment", so that a tunnel on the path
-    /// would silently drop packets of 1,500 bytes.
+    /// filled completely (`pack_messages`), because one system call can send many packets of equal
+    /// size; and path MTU discovery is on, because packets carry "don't fragment", so that a tunnel
+    /// on the path would silently drop packets of 1,500 bytes.
     pub sctp: SctpConfig,
-    /// The SCTP port; 0: any from 49,152 on.
+    /// The SCTP port; 0 selects a free port from 49,152 on.
     pub port: u16,
-    /// How packets travel.
+    /// Encapsulation of packets.
     pub carrier: Carrier,
-    /// Local addresses, one socket each; with several the endpoint is multihomed, and lists all of
-    /// them to its peers. Empty: all addresses of the host, of both families, as one path end.
+    /// Local addresses, each with its own socket. An endpoint with several addresses is multihomed,
+    /// and lists all of them to its peers. Empty: all addresses of the host, IPv4 and IPv6, through
+    /// one socket, as a single path end.
     pub addresses: Vec<IpAddr>,
-    /// The interface index of the link-local addresses of this host and of the peers: their zone
-    /// (RFC 4007). `None`: there are none, or the system selects the interface.
+    /// The interface index (zone, RFC 4007) of link-local addresses of this host and of the peers.
+    /// `None`: no link-local addresses are used, or the system selects the interface.
     pub zone: Option<u32>,
     /// The differentiated services code point of every packet sent, 0 to 63 (RFC 2474 §3); 0: best
     /// effort. Supported on Linux; on other systems it must be 0.
     pub dscp: u8,
-    /// Peers may start associations.
+    /// True if peers may start associations.
     pub accept: bool,
-    /// Maximum number of associations that wait to be accepted; peers beyond it are refused. At
-    /// least 1.
+    /// Maximum number of established associations that wait for
+    /// [`accept`](crate::Endpoint::accept), at least 1. Further peers are refused.
     pub backlog: usize,
-    /// Maximum number of peers that wait for the application's decision on their associations, 1 to
+    /// Maximum number of peers that wait until the application accepts or refuses them, 1 to
     /// 65,536. See [`Endpoint::incoming`](crate::Endpoint::incoming). 0, the default: the endpoint
     /// accepts all peers, and `backlog` limits the associations that wait to be accepted.
     pub undecided: usize,
     /// Maximum number of simultaneous associations that peers may start.
     pub max_associations: usize,
-    /// Size of the largest message that may be sent, and of the largest that
-    /// [`recv`](crate::Association::recv) assembles if it does not fit the receive buffer, bytes.
+    /// Maximum size of a message that may be sent, bytes; also the maximum size that
+    /// [`recv`](crate::Association::recv) assembles if the message does not fit the receive buffer.
     /// The protocol has no limit, but each association may use that much memory in addition to its
-    /// buffers; [`recv_part`](crate::Association::recv_part) reads longer messages.
+    /// buffers. [`recv_part`](crate::Association::recv_part) reads longer messages.
     pub max_message_size: usize,
-    /// Receive and send buffer requested from the system for each socket, bytes; it may grant less.
+    /// Receive buffer and send buffer that each socket requests from the system, bytes; the system
+    /// may grant less.
     pub socket_buffer: usize,
-    /// Sends runs of equal packets by one call if the system supports it (GSO), and receives them
-    /// that way (GRO).
+    /// Sends and receives runs of packets of equal size by one system call (GSO, GRO), if the
+    /// system supports it.
     pub offload: bool,
     /// Time limit for closing an association without handles, counted from the drop of its last
-    /// handle: then it is aborted, and messages that the peer has not acknowledged are lost. To
-    /// wait longer, keep a handle and call [`shutdown`](crate::Association::shutdown). 60 s by
-    /// default.
+    /// handle: after it the association is aborted, and messages that the peer has not acknowledged
+    /// are lost. To wait longer, keep a handle and call [`shutdown`](crate::Association::shutdown).
+    /// 60 s by default.
     pub linger: Duration,
-    /// Time limit of [`connect`](crate::Endpoint::connect); 30 s by default. [`Duration::MAX`]: as
-    /// long as the protocol retransmits INIT and COOKIE ECHO (`sctp.max_init_retransmits`; some
-    /// four minutes by the defaults of RFC 9260).
+    /// Time limit of [`connect`](crate::Endpoint::connect); 30 s by default. [`Duration::MAX`]: the
+    /// attempt lasts until the protocol stops retransmitting INIT and COOKIE ECHO
+    /// (`sctp.max_init_retransmits`; some four minutes by the defaults of RFC 9260).
     pub connect_timeout: Duration,
-    /// Saved congestion control parameters, from which associations start on a path (Careful
-    /// Resume, RFC 9959); sets `sctp.careful_resume` if that is `None`. `None`, the default:
-    /// associations start with the initial window.
+    /// Cache of saved congestion control parameters, from which associations start on a path
+    /// (Careful Resume, RFC 9959). Sets `sctp.careful_resume` if that is `None`. With `None`, the
+    /// default, associations start with the initial window.
     pub resume_cache: Option<ResumeCache>,
     /// The runtime of the task that drives the sockets. `None`, the default: the `ThreadRuntime` or
     /// the tokio runtime that [`bind`](crate::Endpoint::bind) is called on; outside of both, smol
-    /// if this crate has the feature `smol`. Endpoints on [`SharedSockets`](crate::SharedSockets)
-    /// run on the runtime of the shared sockets.
+    /// if the feature `smol` is enabled. Endpoints on [`SharedSockets`](crate::SharedSockets) run
+    /// on the runtime of the shared sockets.
     pub runtime: Option<Arc<dyn Runtime>>,
 }
 
 impl Default for Config {
-    /// A client over [`Carrier::client`], which accepts no associations.
+    /// A client over [`Carrier::client`] that accepts no associations.
     fn default() -> Self {
         let sctp = SctpConfig::default().with(|it| {
             it.receive_buffer = 1 << 20;
@@ -196,8 +198,8 @@ impl Config {
         self
     }
 
-    /// Returns a copy with other timers of the protocol ([`Config::sctp`]), which are durations
-    /// here.
+    /// Returns a copy whose protocol timers ([`Config::sctp`]) are modified by `change`, as
+    /// durations.
     ///
     /// ```
     /// use std::time::Duration;
@@ -217,7 +219,7 @@ impl Config {
         self
     }
 
-    /// The timers of the protocol.
+    /// The timers of the protocol as durations.
     pub fn timers(&self) -> Timers {
         Timers::of(&self.sctp)
     }
@@ -232,13 +234,13 @@ impl Config {
         }
     }
 
-    /// The addresses of an endpoint; none if the system selects them.
+    /// The local addresses to list to peers; empty if the system selects them.
     pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
         let all = self.addresses.iter().copied();
         all.filter(|it| !it.is_unspecified()).collect()
     }
 
-    /// Checks the settings of an endpoint on sockets that were checked.
+    /// Checks the settings of an endpoint whose sockets were checked before.
     pub(crate) fn check(&self) -> Result<(), BindError> {
         let complain = |what: String| Err(BindError::Config(what));
         if self.accept && self.port == 0 && self.carrier == Carrier::Ip {

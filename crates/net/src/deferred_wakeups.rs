@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::receipt::{CompletedReceipt, Receipts};
 use crate::waiters::Waiters;
 
-/// Signals that wake the users of an association.
+/// Notification targets of one association: its readers, writers and other waiting tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     /// Tasks that wait for readable messages or events.
@@ -19,8 +19,8 @@ pub(crate) struct Signals {
     pub phase: Notify,
 }
 
-/// Groups of users other than readers: tasks that wait for room to send, for an event, or for the
-/// association to be established or closed.
+/// Bits that name groups of waiting tasks other than readers: tasks that wait for send buffer
+/// space, and tasks that wait for an event or for the association to be established or closed.
 pub(crate) const WRITERS: u8 = 2;
 pub(crate) const EVENT: u8 = 4;
 pub(crate) const PHASE: u8 = 8;
@@ -41,21 +41,21 @@ impl Signals {
     }
 }
 
-/// Tasks to wake, and values to drop.
+/// Tasks to wake and values to drop after the lock is released.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredWakeups {
-    /// The driver has work.
+    /// True if there is anything to do.
     pub any: bool,
     driver: Option<Waker>,
-    /// Usually there is one reader, which needs no allocation.
+    /// The waker of a reader, stored without allocation because there is usually only one reader.
     reader: Option<Waker>,
     rare: Option<Box<RareWakeups>>,
 }
 
-/// The rare part.
+/// Wakeups other than those of the driver and of one reader, allocated only when needed.
 #[derive(Debug, Default)]
 struct RareWakeups {
-    /// The previous waker of the driver.
+    /// Previous waker of the driver, which is dropped.
     former: Option<Waker>,
     acceptable: bool,
     idle: bool,
@@ -78,12 +78,12 @@ impl DeferredWakeups {
         }
     }
 
-    /// Wakes other users of an association.
+    /// Wakes the groups `whom` of tasks that wait for an association.
     pub(crate) fn notify(&mut self, signals: &Arc<Signals>, whom: u8) {
         self.rare().others.push((Arc::clone(signals), whom));
     }
 
-    /// Wakes all waiting tasks.
+    /// Wakes all tasks that wait for an association.
     pub(crate) fn wake_all(&mut self, signals: &Arc<Signals>) {
         self.wake_readers(signals);
         self.notify(signals, ALL);
@@ -100,22 +100,22 @@ impl DeferredWakeups {
         (self.any, self.driver) = (true, Some(waker));
     }
 
-    /// Drops a previous waker of the driver.
+    /// Drops a previous waker of the driver after the lock is released.
     pub(crate) fn drop_waker(&mut self, waker: Waker) {
         self.rare().former = Some(waker);
     }
 
-    /// An association waits to be accepted, or none ever will.
+    /// Notifies tasks in `accept`: an association waits to be accepted, or none will come any more.
     pub(crate) fn notify_acceptable(&mut self) {
         self.rare().acceptable = true;
     }
 
-    /// The last association has ended.
+    /// Notifies tasks that wait for the end of the last association.
     pub(crate) fn notify_idle(&mut self) {
         self.rare().idle = true;
     }
 
-    /// Completes receipts of messages.
+    /// Completes receipts of messages with their results.
     pub(crate) fn answer(&mut self, receipts: impl IntoIterator<Item = CompletedReceipt>) {
         self.rare().receipts.extend(receipts);
     }
@@ -125,8 +125,8 @@ impl DeferredWakeups {
         self.rare().unanswered.push(receipts);
     }
 
-    /// Does everything, without the lock. `acceptable`, `idle`: notify the tasks that wait for an
-    /// association to accept, and for the end of the last association.
+    /// Performs all deferred work; must be called without the lock. `acceptable` and `idle` are
+    /// notified if tasks wait for an association to accept, or for the end of the last association.
     #[inline]
     pub(crate) fn run(self, acceptable: &Notify, idle: &Notify) {
         if let Some(driver) = self.driver {

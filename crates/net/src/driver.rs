@@ -1,5 +1,5 @@
-//! The task that owns the sockets and drives the endpoints on them. After each packet it drains the
-//! resulting output and then asks for the next timeout, as the protocol core requires.
+//! The task that owns the sockets and drives the endpoints on them. The protocol core requires that
+//! after each packet the driver drains the output and then reads the next timeout.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -22,18 +22,18 @@ use crate::socket_errors::SocketOperation;
 
 /// Rounds of receiving and sending before the task yields to others.
 const MAX_ROUNDS: usize = 16;
-/// Receive calls on one socket in one round, and bytes after which no more calls follow. Receiving
-/// a packet costs much less than handling it. Sockets are therefore emptied faster than their
-/// packets are handled: a flood is sorted into the fair queue and does not fill the sockets, which
-/// would cost other peers their packets.
+/// Limits per socket and round: number of receive calls, and bytes after which no further call is
+/// made. Receiving a packet costs much less than handling it. Sockets are therefore emptied faster
+/// than their packets are handled: a flood waits in the fair queue instead of filling the socket
+/// buffers, because full socket buffers drop the packets of other peers too.
 const MAX_RECEIVE_CALLS: usize = 32;
 const MAX_RECEIVE_BYTES: usize = 1 << 20;
-/// ICMP messages read in one round, and bytes of each that are examined: routers quote 576 bytes
-/// (RFC 1812 §4.3.2.3), or for IPv6 up to 1,280 in total.
+/// Limits per round: ICMP messages read, and bytes examined of each. Routers quote 576 bytes (RFC
+/// 1812 §4.3.2.3), or for IPv6 up to 1,280 in total.
 const MAX_ICMP_MESSAGES: usize = 32;
 const MAX_ICMP_BYTES: usize = 1_500;
 
-/// Bound endpoints that the driver has not started to run. Endpoints are added by
+/// Endpoints that were bound but that the driver does not run yet. Endpoints are added by
 /// [`DriverShared::join`] and removed by [`DriverShared::take_new`], under its lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewEndpoints(Arc<Mutex<Vec<EndpointDriver>>>);
@@ -56,7 +56,7 @@ impl NewEndpoints {
 pub(crate) struct Driver {
     driver_shared: Arc<DriverShared>,
     joining: NewEndpoints,
-    /// Wakes this task through the shared state.
+    /// The waker of this task, which the shared state uses to wake the driver.
     waker: Option<Waker>,
     work: Work,
 }
@@ -66,14 +66,14 @@ struct Work {
     endpoints: EndpointSet,
     receive_buffers: ReceiveBuffers,
     receive_queue: FairReceiveQueue,
-    /// Packets that other members of its shard group received for it.
+    /// Packets that other shards of the group received for this driver.
     mail: ReceivedMail,
-    /// Sockets that report errors.
+    /// Backoff of sockets that report errors.
     backoff: SocketBackoff,
-    /// The time since which the sockets accept no packets, and their number of calls at that time;
-    /// `None`: they accept packets.
+    /// Time since which the sockets have accepted no packets, and the number of send calls at that
+    /// time; `None` if they accept packets.
     stuck: Option<(Nanos, u64)>,
-    /// Time limit of that: T5-shutdown-guard of the endpoints, within which every closing
+    /// Maximum time in `stuck`: the T5-shutdown-guard of the endpoints, within which every closing
     /// association has ended (RFC 9260 §9.2).
     patience: Nanos,
     driver_timer: DriverTimer,
@@ -81,9 +81,10 @@ struct Work {
 
 /// Outcome of a round over all endpoints.
 struct RoundOutcome {
-    /// There is no work before the timeout.
+    /// No endpoint has work before `timeout`.
     settled: bool,
-    /// Nor while the sockets are not writable.
+    /// All output of the endpoints was gathered, so that there is no work either while the sockets
+    /// are not writable.
     drained: bool,
     timeout: Option<Nanos>,
 }
@@ -112,7 +113,7 @@ impl Driver {
 }
 
 impl Work {
-    /// Takes the new endpoints and sockets.
+    /// Takes the endpoints and sockets that were added since the last call.
     fn take_new(
         &mut self,
         driver_shared: &DriverShared,
@@ -130,8 +131,8 @@ impl Work {
         }
     }
 
-    /// Receives from each socket, within the limits of a round. Returns true if more may be
-    /// available; otherwise each socket wakes this task when a packet arrives.
+    /// Receives from each socket, within the limits of a round. Returns true if more packets may be
+    /// available. If it returns false, each socket wakes this task when a packet arrives.
     fn receive(&mut self, driver_shared: &DriverShared, cx: &mut Context<'_>, io: &mut Io) -> bool {
         let shard_handle = driver_shared.shard_handle.as_ref();
         let mut more = shard_handle
@@ -161,8 +162,8 @@ impl Work {
                         bytes += came.bytes;
                         self.backoff.worked(number);
                     }
-                    // An ICMP error of an earlier packet, reported now, or a persistent error;
-                    // no packet was received.
+                    // No packet was received: the call reports an ICMP error of an earlier packet,
+                    // or a persistent error.
                     Poll::Ready(Err(error)) => {
                         io.receive_errors += 1;
                         io.failures.count(SocketOperation::Receiving, &error);
@@ -189,7 +190,8 @@ impl Work {
         more
     }
 
-    /// Takes the ICMP messages inside UDP, if a call on a socket reported that there are some.
+    /// Processes the ICMP messages of UDP encapsulation, if a call on a socket reported that there
+    /// are some.
     fn take_reported(&mut self, io: &Io) -> bool {
         let mut came = false;
         for socket in io.sockets.iter() {
@@ -201,7 +203,7 @@ impl Work {
     }
 
     /// Receives ICMP messages about packets of this host, and passes them to the endpoints that
-    /// sent them. Returns true if there were any.
+    /// sent those packets. Returns true if there were any.
     fn receive_icmp(&mut self, cx: &mut Context<'_>, io: &Io) -> bool {
         let mut came = self.take_reported(io);
         if io.sockets.icmp().next().is_none() {
@@ -222,9 +224,9 @@ impl Work {
         came
     }
 
-    /// Lets every endpoint handle its packets, within the budget of a round, and run its expired
-    /// timers and other pending work. An endpoint with remaining work is queued behind the others,
-    /// so that a busy endpoint does not starve them.
+    /// Runs every endpoint that has work: it handles its packets within the budget of a round, its
+    /// expired timers, and other pending work. An endpoint with remaining work is queued behind the
+    /// others, so that a busy endpoint does not starve them.
     fn run_protocol(
         &mut self,
         driver_shared: &DriverShared,
@@ -234,7 +236,7 @@ impl Work {
         let mut budget = Budget::of_a_round();
         self.receive_queue.begin_round();
         if let Some(endpoint) = self.endpoints.only() {
-            // The only endpoint receives all packets, so no port lookup is needed.
+            // With only one endpoint no port lookup is needed, because it receives all packets.
             let round = endpoint.run(waker, &mut self.receive_queue, &mut budget, |_| true, io);
             let whole = RoundOutcome {
                 settled: self.receive_queue.is_empty() && round.settled,
@@ -292,9 +294,8 @@ impl Work {
         })
     }
 
-    /// Used while the sockets are not writable and the transmit queue is full: lets every endpoint
-    /// run its expired timers, and sleep. The output of endpoints stays in the protocol, and no
-    /// packets are received.
+    /// Runs only expired timers of the endpoints; used while the sockets are not writable and the
+    /// transmit queue is full. Output stays in the protocol, and no packets are received.
     #[cold]
     fn run_timers(
         &mut self,
@@ -332,7 +333,7 @@ impl Work {
         }
     }
 
-    /// Drops endpoints without handles and open associations.
+    /// Drops endpoints that have neither handles nor open associations.
     fn forget_ended(&mut self, driver_shared: &DriverShared) {
         for endpoint in self.endpoints.remove_ended() {
             driver_shared.release(endpoint.reservation());
@@ -340,8 +341,8 @@ impl Work {
         }
     }
 
-    /// Sets the timer; returns true if it has expired. `waits`: packets wait for the sockets to be
-    /// writable.
+    /// Sets the timer; returns true if it has expired. `waits` is true if packets wait until the
+    /// sockets are writable.
     fn poll_timer(
         &mut self,
         driver_shared: &DriverShared,
@@ -363,7 +364,7 @@ impl Work {
         self.driver_timer.poll(&driver_shared.clock, timeout)
     }
 
-    /// Sends the queued packets, as far as the sockets accept them.
+    /// Sends queued packets until the queue is empty or the sockets are not writable.
     fn poll_flush(
         &mut self,
         driver_shared: &DriverShared,
@@ -378,7 +379,8 @@ impl Work {
         }
         if flushed.is_ready() {
             self.endpoints.flushed();
-            // Discarded packets do not show that a socket is writable.
+            // Only a send call shows that a socket is writable again; packets that were discarded
+            // from the queue do not.
             if self.stuck.is_some_and(|(_, calls)| calls != io.sent.calls) {
                 self.stuck = None;
             }
@@ -386,10 +388,10 @@ impl Work {
         flushed
     }
 
-    /// Called when the sockets are not writable, with their number of calls so far. Returns true if
-    /// the sockets have accepted no packets for longer than any association takes to end. The
+    /// Called when the sockets are not writable, with the number of send calls so far. Returns true
+    /// if the sockets have accepted no packets for longer than any association takes to end. The
     /// queued packets may be the final packets of closing associations, which would otherwise keep
-    /// the sockets open permanently; packets of other associations are obsolete by then as well.
+    /// the sockets open permanently; by then, packets of other associations are obsolete as well.
     #[cold]
     fn is_stuck_too_long(&mut self, now: Nanos, calls: u64) -> bool {
         match self.stuck {
@@ -424,8 +426,8 @@ impl Driver {
         } = self;
         let is_known = waker.as_ref().is_some_and(|it| it.will_wake(cx.waker()));
         if !is_known {
-            // Cloning or dropping a waker may run any code, and must not happen while the sockets
-            // are locked.
+            // The wakers are cloned and dropped before the sockets are locked, because doing so may
+            // run any code.
             drop(this.driver_timer.set_waker(cx.waker().clone()));
             this.endpoints.set_waker(cx.waker().clone());
             drop(
@@ -442,25 +444,26 @@ impl Driver {
         for _ in 0..MAX_ROUNDS {
             let mut blocked = this.poll_flush(driver_shared, cx, io).is_pending();
             let (more, round) = if blocked && io.is_full() {
-                // Arriving packets wait in the bounded buffers of the system.
+                // Packets are not received now: they wait in the bounded buffers of the system.
                 (false, this.run_timers(driver_shared, cx.waker(), io))
             } else {
-                // Only a socket that is empty wakes this task when a packet arrives.
+                // Receives until the sockets are empty, because only an empty socket wakes this
+                // task when a packet arrives.
                 let mut more = this.receive(driver_shared, cx, io);
                 more |= this.receive_icmp(cx, io);
                 (more, this.run_protocol(driver_shared, cx.waker(), io))
             };
-            // A blocked socket wakes this task when it is writable.
+            // If a socket is blocked, it wakes this task when it is writable.
             blocked = blocked || this.poll_flush(driver_shared, cx, io).is_pending();
             if !blocked && this.endpoints.is_empty() && driver_shared.close_unless_held() {
                 return Poll::Ready(());
             }
             if std::mem::take(&mut io.handed) {
-                // Shards that received packets in their mailboxes are woken before this shard
-                // continues.
+                // Yields, because the shards that received packets in their mailboxes have to be
+                // woken first.
                 break;
             }
-            // A send call may have reported ICMP messages.
+            // Checks for ICMP messages that a send call has reported.
             let more = more | this.take_reported(io);
             let settled = round.settled || (blocked && round.drained);
             if settled && !more && !this.poll_timer(driver_shared, round.timeout, blocked) {
@@ -473,14 +476,14 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The runtime ends, or all endpoints have ended: no further endpoint may join.
+    /// Called when the runtime or all endpoints have ended: no further endpoint may join.
     fn drop(&mut self) {
         self.driver_shared.stop();
         self.driver_shared
             .shard_handle
             .as_ref()
             .inspect(|shard_handle| shard_handle.close());
-        // Dropping them notifies their users.
+        // Dropping endpoints that were not started notifies their users.
         drop(self.joining.take());
         self.driver_shared.io().sockets.close();
     }

@@ -1,4 +1,4 @@
-//! State of sockets that several endpoints share, used by their driver and by handles.
+//! State of a set of sockets, shared by the driver, the handles, and the endpoints on them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,45 +22,46 @@ pub(crate) struct DriverShared {
     pub clock: Clock,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
-    /// How packets travel.
+    /// Encapsulation of packets.
     pub carrier: Carrier,
-    /// The addresses in the settings.
+    /// The local addresses in the settings; empty: all.
     pub addresses: Vec<IpAddr>,
-    /// Settings for opening sockets.
+    /// Settings with which further sockets are opened.
     config: Config,
-    /// The driver's membership in a shard group, if other drivers have sockets at the same port;
-    /// usually there is none.
+    /// The driver's membership in a shard group; `None` if no other driver uses the same port,
+    /// which is usual.
     pub shard_handle: Option<ShardHandle>,
-    /// The sockets belong to the caller: no others are opened.
+    /// True if the application has passed its own sockets: no further sockets are opened.
     given: bool,
     /// The sockets, which the driver locks while it runs. Lock order: a task that holds this lock
     /// may wait for the lock of an endpoint's state; a task that holds the lock of a state must not
     /// wait for this lock.
     io: Mutex<Io>,
     state: Mutex<DriverSharedState>,
-    /// The driver should examine `state`. Changed under its lock.
+    /// Set if `state` has changed since the driver last read it. Changed under the lock of `state`.
     news: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct DriverSharedState {
-    /// Number of new endpoints that the driver does not run yet.
+    /// Number of new endpoints that the driver has not taken yet.
     joining: usize,
-    /// Sockets for later addresses that the driver does not use yet, and their addresses.
+    /// Sockets that were opened for later addresses and that the driver has not taken yet, and
+    /// their addresses.
     opened: Vec<Socket>,
     deferred: Vec<IpAddr>,
     /// Addresses for which a socket is being opened.
     opening: Vec<IpAddr>,
-    /// SCTP ports in use, with their reservations.
+    /// Reserved SCTP ports, with their reservations.
     taken: BTreeMap<u16, Vec<Arc<PortReservation>>>,
     handles: usize,
     driver: Option<Waker>,
-    /// The driver is gone.
+    /// True after the driver has ended.
     stopped: bool,
 }
 
 impl DriverShared {
-    /// The state of sockets that were opened by `config`, with one handle.
+    /// Creates the state of sockets that were opened by `config`, with one handle.
     pub(crate) fn new(config: &Config, runtime: Arc<dyn Runtime>, sockets: Sockets) -> Self {
         Self {
             clock: Clock::start(runtime),
@@ -79,7 +80,7 @@ impl DriverShared {
         }
     }
 
-    /// Like [`DriverShared::new`], for sockets of the caller.
+    /// Like [`DriverShared::new`], for sockets that the application has passed.
     pub(crate) fn from_caller(
         config: &Config,
         runtime: Arc<dyn Runtime>,
@@ -103,8 +104,8 @@ impl DriverShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notifies the driver of a change. The task is woken without the lock, because a waker may run
-    /// any code.
+    /// Wakes the driver after a change. The waker is called after the lock is released, because it
+    /// may run any code.
     fn wake_driver(&self, mut state: MutexGuard<'_, DriverSharedState>) {
         self.news.store(true, Ordering::Relaxed);
         let driver = state.driver.take();
@@ -112,12 +113,12 @@ impl DriverShared {
         driver.into_iter().for_each(Waker::wake);
     }
 
-    /// The sockets, for the driver.
+    /// Locks the sockets for the driver.
     pub(crate) fn io(&self) -> MutexGuard<'_, Io> {
         self.io.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sockets, if they are not locked.
+    /// Locks the sockets; `None` if another task holds the lock.
     pub(crate) fn idle_io(&self) -> Option<MutexGuard<'_, Io>> {
         match self.io.try_lock() {
             Ok(io) => Some(io),
@@ -126,8 +127,8 @@ impl DriverShared {
         }
     }
 
-    /// The sockets, for sending from another task; `None`: the driver is using them, has packets to
-    /// send, or has exclusive access.
+    /// Locks the sockets to send from a task other than the driver's. `None` if the driver is using
+    /// them or has packets queued, or if they are packet sockets of the application.
     pub(crate) fn try_io(&self) -> Option<MutexGuard<'_, Io>> {
         let io = self.idle_io()?;
         (io.transmit_queue.is_empty() && io.sockets.are_os_sockets()).then_some(io)
@@ -138,7 +139,7 @@ impl DriverShared {
         self.lock().handles += 1;
     }
 
-    /// Removes a handle. The driver checks whether it was the last.
+    /// Removes a handle. If it was the last, the driver ends.
     pub(crate) fn drop_handle(&self) {
         let mut state = self.lock();
         state.handles -= 1;
@@ -147,8 +148,8 @@ impl DriverShared {
         }
     }
 
-    /// Reserves `port` for an endpoint, or a free port if it is 0, at these addresses (none: all
-    /// addresses).
+    /// Reserves the SCTP port `port` at these addresses (none: all addresses), or any free port if
+    /// `port` is 0.
     pub(crate) fn reserve(
         &self,
         port: u16,
@@ -169,7 +170,7 @@ impl DriverShared {
         Ok(reservation)
     }
 
-    /// Changes the addresses of an endpoint.
+    /// Changes the addresses of a port reservation.
     pub(crate) fn change(
         &self,
         reservation: &Arc<PortReservation>,
@@ -188,7 +189,7 @@ impl DriverShared {
         Ok(())
     }
 
-    /// Checks that the sockets have all these addresses.
+    /// Checks that there is a socket for each of these addresses.
     pub(crate) fn check(&self, addresses: &[IpAddr]) -> Result<(), BindError> {
         let has = |address: &IpAddr| {
             let of_socket = |local: &SocketAddr| match local.ip() {
@@ -216,26 +217,27 @@ impl DriverShared {
         }
     }
 
-    /// Announces an endpoint to the driver; `hand` passes the endpoint. Returns `false` if the
-    /// driver is gone; the endpoint is then not passed.
+    /// Announces a new endpoint to the driver; `hand` passes the endpoint. Returns `false`, without
+    /// a call of `hand`, if the driver has ended.
     pub(crate) fn join(&self, hand: impl FnOnce()) -> bool {
         let mut state = self.lock();
         if state.stopped {
             drop(state);
-            // Dropping it notifies the users of the endpoint.
+            // Dropping `hand` drops the endpoint, which notifies its users.
             drop(hand);
             return false;
         }
-        // Under the lock, so that a reader of the count finds the endpoint.
+        // Both steps happen under the lock, so that the driver finds the endpoint when it reads the
+        // count.
         hand();
         state.joining += 1;
         self.wake_driver(state);
         true
     }
 
-    /// Opens a socket for an address of this host, with the UDP port of the other sockets, if the
-    /// address has no socket yet and sockets are bound to addresses. The runtime, which should
-    /// watch it, is called without the lock, because it may run any code.
+    /// Opens a socket for an address of this host, with the UDP port of the other sockets. Does
+    /// nothing if the address has a socket, or if one socket has all addresses. The runtime is
+    /// called without the lock, because it may run any code.
     pub(crate) fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
         if self.begins_to_open(address)? {
             let port = self.local.first().map_or(0, SocketAddr::port);
@@ -252,7 +254,8 @@ impl DriverShared {
         Ok(())
     }
 
-    /// Returns true if a socket should be opened for the address and no other task is opening it.
+    /// Returns true if the caller should open a socket for the address, and records that it is
+    /// being opened.
     fn begins_to_open(&self, address: IpAddr) -> Result<bool, BindError> {
         let mut state = self.lock();
         let all = self.addresses.is_empty();
@@ -273,14 +276,14 @@ impl DriverShared {
         Ok(true)
     }
 
-    /// Returns true if [`DriverShared::take_new`] would return an endpoint or a socket. Later
-    /// changes wake the driver.
+    /// Returns true if [`DriverShared::take_new`] would return an endpoint or a socket. Changes
+    /// after this call wake the driver.
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Relaxed)
     }
 
-    /// The endpoints, which `take` removes, and the sockets that were added since the last call.
-    /// Later changes wake the driver by this waker.
+    /// Removes the new endpoints by `take`, and returns them and the sockets that were added since
+    /// the last call. Changes after this call wake the driver by `waker`.
     pub(crate) fn take_new<P>(&self, waker: &Waker, take: impl FnOnce() -> P) -> (P, Vec<Socket>) {
         let waker = waker.clone();
         let mut state = self.lock();
@@ -293,15 +296,15 @@ impl DriverShared {
         new
     }
 
-    /// Returns true if there is no handle and no endpoint to come. No endpoint can be added
-    /// afterwards.
+    /// Returns true if there are no handles and no endpoints to take, and then prevents that
+    /// endpoints are added.
     pub(crate) fn close_unless_held(&self) -> bool {
         let mut state = self.lock();
         state.stopped = state.handles == 0 && state.joining == 0;
         state.stopped
     }
 
-    /// The driver ends: no endpoint is passed to it any more.
+    /// Called when the driver ends: no endpoint can be added afterwards.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
     }

@@ -1,7 +1,7 @@
 //! The timer of a driver.
 //!
-//! The runtime's timer is polled only after it was set or has woken a task, because the driver
-//! checks its timer at each packet and the timer has almost never expired then.
+//! The runtime's timer is polled only after it was set or after it has woken the task. The driver
+//! checks its timer at each packet, and it has almost never expired then.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use crate::runtime::Timer;
 /// Waker of the runtime's timer: records the wakeup, and wakes the driver's task.
 struct TimerWaker {
     rang: AtomicBool,
-    /// Reference-counted, so that neither a wake nor a drop happens under the lock: both may run
-    /// any code.
+    /// Counted reference, so that the waker can be called and dropped after the lock is released,
+    /// because both may run any code.
     task: Mutex<Arc<Waker>>,
 }
 
@@ -34,13 +34,13 @@ impl Wake for TimerWaker {
     }
 }
 
-/// The only timer of a driver.
+/// The timer that a driver uses for all its timeouts.
 pub(crate) struct DriverTimer {
     timer: Pin<Box<dyn Timer>>,
     bell: Arc<TimerWaker>,
-    /// The same `TimerWaker` as a waker.
+    /// The `TimerWaker` above, as a waker.
     waker: Waker,
-    /// Expiry of `timer`; `None`: it is not polled.
+    /// Expiry of `timer`; `None` if it should not be polled.
     at: Option<Nanos>,
 }
 
@@ -78,8 +78,8 @@ impl DriverTimer {
         std::mem::replace(&mut *known, Arc::new(task))
     }
 
-    /// Sets the timer to `timeout`, unless it expires earlier: an early expiry does no harm, and
-    /// moving the timer at each packet has a cost. Returns true if it expired.
+    /// Sets the timer to `timeout`, unless it is set to expire earlier, because an early expiry
+    /// does no harm and moving the timer at each packet has a cost. Returns true if it expired.
     pub(crate) fn poll(&mut self, clock: &Clock, timeout: Option<Nanos>) -> bool {
         let Some(timeout) = timeout else {
             self.at = None;
@@ -91,7 +91,7 @@ impl DriverTimer {
         } else if !self.bell.rang.load(Ordering::Relaxed) {
             return false;
         }
-        // Before the timer is polled, so that a later wakeup is seen by the next call.
+        // Cleared before the timer is polled, so that the next call sees a wakeup that comes later.
         self.bell.rang.swap(false, Ordering::Acquire);
         let mut cx = Context::from_waker(&self.waker);
         let rang = self.timer.as_mut().poll(&mut cx).is_ready();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::runtime::{AsyncSocket, Runtime};
 
-    /// Counts of calls of a timer, and its scripted answer.
+    /// Call counts of a test timer, and the result that its `poll` returns.
     #[derive(Debug, Default)]
     struct TimerState {
         polls: AtomicUsize,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     impl TimerState {
-        /// Wakes the waiting task, with or without an expiry.
+        /// Wakes the waiting task; `over`: the timer has expired.
         fn ring(&self, over: bool) {
             self.over.store(over, Ordering::SeqCst);
             let waker = self.waker.lock().expect("no panic").take();
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Counts its wakeups.
+    /// A task that counts its wakeups.
     #[derive(Default)]
     struct Task(AtomicUsize);
 
@@ -203,13 +203,13 @@ mod tests {
         drop(driver_timer.set_waker(Waker::from(Arc::clone(&task))));
         assert!(!driver_timer.poll(&clock, Some(LATE)));
         assert_eq!(told.counts(), (1, 1));
-        // The same time and later times cause no call.
+        // An equal or later timeout causes no call of the timer.
         assert!((0..100).all(|it| !driver_timer.poll(&clock, Some(LATE + it))));
         assert_eq!(told.counts(), (1, 1));
-        // Earlier: it is set.
+        // An earlier timeout sets the timer.
         assert!(!driver_timer.poll(&clock, Some(LATE - 1)));
         assert_eq!(told.counts(), (2, 2));
-        // An early wakeup: it is polled once, and stays pending.
+        // After an early wakeup the timer is polled once, and stays pending.
         told.ring(false);
         assert_eq!(task.0.load(Ordering::SeqCst), 1);
         assert!(
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(told.counts().0, 2);
     }
 
-    /// Records that the lock was free when the task was woken.
+    /// A waker that records whether the lock was free when it was called.
     #[derive(Default)]
     struct LockCheck(Mutex<Option<Arc<TimerWaker>>>, AtomicBool);
 

@@ -1,4 +1,4 @@
-//! Endpoints: SCTP ports on real sockets.
+//! Endpoints: an SCTP port with its associations on real sockets.
 
 mod addresses;
 mod backlog;
@@ -34,17 +34,17 @@ use crate::runtime::{Runtime, within};
 use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
 
-/// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of
-/// the same endpoint.
+/// An SCTP endpoint (RFC 9260 §1.2): an SCTP port with its addresses and associations. Clones refer
+/// to the same endpoint.
 ///
 /// When the last handle is dropped, no more associations are accepted, and associations that wait
-/// to be accepted are shut down. Associations with handles continue. Associations without handles
-/// have [`Config::linger`] to close.
+/// to be accepted are shut down. Associations with handles continue; those without handles are
+/// closed within [`Config::linger`].
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Arc<EndpointShared>,
     port: u16,
-    /// The application decides on incoming associations.
+    /// True if the application accepts or refuses each association ([`Config::undecided`]).
     decides: bool,
 }
 
@@ -129,7 +129,7 @@ impl Endpoint {
         }
     }
 
-    /// Runtime.
+    /// The runtime that drives the endpoint.
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.shared.clock.runtime()
     }
@@ -139,24 +139,24 @@ impl Endpoint {
         self.port
     }
 
-    /// The span `endpoint` (with its SCTP `port`) of all log entries about this endpoint; it
-    /// contains the spans of its associations.
+    /// The tracing span `endpoint` (with its SCTP `port`), which contains all log entries about
+    /// this endpoint and the spans of its associations.
     pub fn span(&self) -> &tracing::Span {
         &self.shared.span
     }
 
-    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for
-    /// all of its family.
+    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address means all
+    /// addresses of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.shared.local
     }
 
-    /// The UDP port; 0 over raw IP.
+    /// The local UDP port; 0 over raw IP.
     pub fn udp_port(&self) -> u16 {
         self.shared.local.first().map_or(0, SocketAddr::port)
     }
 
-    /// Allows or forbids that peers start associations. Associations that wait to be accepted
+    /// Enables or disables associations that peers start. Associations that wait to be accepted
     /// continue to wait.
     pub fn listen(&self, accept: bool) {
         let mut state = self.shared.lock();
@@ -175,14 +175,15 @@ impl Endpoint {
         state.wake_driver();
     }
 
-    /// The next association that a peer started.
+    /// Waits for the next association that a peer has started.
     ///
     /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///
     /// # Errors
-    /// [`AcceptError::NotListening`]: the endpoint does not accept ([`Config::accept`],
-    /// [`Endpoint::listen`]); [`AcceptError::Closed`]: it was closed, or is draining;
-    /// [`AcceptError::Stopped`]: the endpoint's task has ended.
+    /// [`AcceptError::NotListening`]: the endpoint does not accept associations
+    /// ([`Config::accept`], [`Endpoint::listen`]); [`AcceptError::Closed`]: the endpoint was closed
+    /// or is draining;
+    /// [`AcceptError::Stopped`]: the task of the endpoint has ended.
     pub async fn accept(&self) -> Result<Association, AcceptError> {
         if self.decides {
             return self.accept_all().await;
@@ -190,7 +191,7 @@ impl Endpoint {
         self.acceptable(|it| it.try_accept(false)).await
     }
 
-    /// Waits until `take` returns a result.
+    /// Calls `take` whenever an association may have arrived, until it returns a result.
     async fn acceptable<T>(
         &self,
         take: impl Fn(&Self) -> Result<Option<T>, AcceptError>,
@@ -199,13 +200,13 @@ impl Endpoint {
             if let Some(taken) = take(self)? {
                 return Ok(taken);
             }
-            // `Notify` keeps a permit for an association that arrives between the check and the
-            // wait.
+            // `Notify` stores a permit if an association arrives between the check and the wait.
             self.shared.acceptable.notified().await;
         }
     }
 
-    /// `keeps`: the association keeps its place in the backlog.
+    /// Accepts an association if one waits. `keeps`: the association still counts towards the
+    /// backlog.
     fn try_accept(&self, keeps: bool) -> Result<Option<Association>, AcceptError> {
         let mut state = self.shared.lock();
         state.check_accepts()?;
@@ -225,8 +226,8 @@ impl Endpoint {
         Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
     }
 
-    /// Stops accepting, and shuts down every association, with handles or without. Returns when all
-    /// have ended.
+    /// Stops accepting, and shuts down every association, whether it has handles or not. Returns
+    /// when all have ended.
     ///
     /// Cancel-safe: if the future is dropped, the associations continue to close.
     pub async fn close(&self) {
@@ -235,11 +236,11 @@ impl Endpoint {
 
     /// Takes an endpoint out of service: it accepts no more associations ([`Endpoint::refuse`]),
     /// and established associations continue until their users or peers end them. Returns `true`
-    /// when no association is open any more, and `false` if `patience` expires before;
+    /// when no association is open any more, and `false` if `patience` expires first;
     /// [`Endpoint::close_with_timeout`] should then shut down the remaining associations.
     /// Associations that this side starts meanwhile do not count.
     ///
-    /// Cancel-safe: if the future is dropped, the endpoint still accepts no more.
+    /// Cancel-safe: if the future is dropped, the endpoint continues to refuse new associations.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.refuse();
         self.shared.acceptable.notify_one();
@@ -282,7 +283,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits until this association is closed.
+    /// Waits until the association `id` is closed.
     fn ended(&self, id: AssociationId) -> impl Future<Output = ()> + '_ {
         let signals = {
             let state = self.shared.lock();
@@ -324,9 +325,9 @@ impl Endpoint {
         }
     }
 
-    /// Counters. The current work of the driver may not be counted yet.
+    /// Counters of the endpoint. Work that the driver is doing at present may not be counted yet.
     pub fn statistics(&self) -> EndpointStatistics {
-        // If the driver has locked the sockets, this does not wait: the driver publishes their
+        // Does not wait if the driver has locked the sockets, because the driver publishes their
         // counters in its next run.
         let io = self.shared.driver_shared.idle_io();
         let mut guard = self.shared.lock();
@@ -341,14 +342,14 @@ impl Endpoint {
         }
     }
 
-    /// Aborts every association immediately; the ABORT carries `reason`.
+    /// Aborts every association immediately; each ABORT carries `reason`.
     pub fn abort(&self, reason: &'static str) {
         let mut state = self.shared.lock();
         let now = self.shared.now();
         let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
         for id in ids {
             if let Some(association) = state.association(id) {
-                // Fails only if the association is closed already.
+                // `abort` fails only if the association is closed already.
                 let _ = association.abort(now, Bytes::from_static(reason.as_bytes()));
             }
         }
@@ -356,12 +357,12 @@ impl Endpoint {
     }
 }
 
-/// Ends the associations that wait to be accepted.
+/// Closes the associations that wait to be accepted.
 fn drop_waiting(state: &mut EndpointState, now: u64) {
     while let Some(id) = state.waiting.pop_front() {
         state.close_without_handles(id, now);
     }
-    // Peers that wait for the application's decision are refused.
+    // Peers that wait for a decision of the application are refused.
     state.endpoint.decide_incoming(state.undecided);
 }
 
@@ -390,11 +391,11 @@ impl Drop for Endpoint {
     }
 }
 
-/// Lateness of a system timer: tokio's has steps of a millisecond, and then the task has to be
-/// scheduled.
+/// Maximum lateness that is assumed of a system timer: tokio's timer has steps of 1 ms, and then
+/// the task has to be scheduled.
 const TIMER_SLACK: Nanos = 2 * MILLISECOND;
 
-/// The sans-IO endpoint of these settings.
+/// Creates the protocol core's endpoint from the settings.
 fn protocol(
     config: Config,
     port: u16,
@@ -405,7 +406,8 @@ fn protocol(
         return Err(BindError::Config(message.into()));
     }
     let own_addresses = config.own_addresses();
-    // Applications read when they are scheduled, not when packets arrive.
+    // Without a setting, window updates are larger than in the simulator, because applications read
+    // when they are scheduled, and not whenever a packet arrives.
     let window_update = config.sctp.window_update;
     let window_update = window_update.unwrap_or(window_step(&config.sctp));
     let sctp = config.sctp.with(|it| {
@@ -423,14 +425,14 @@ fn protocol(
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
     endpoint.decide_incoming(config.undecided);
-    // No other process receives packets to our UDP port; directly over IP, other processes have
-    // separate ports.
+    // Over UDP all SCTP ports of a socket belong to this process, so packets to unknown ports are
+    // answered. Over raw IP other processes may own them.
     endpoint.answer_unknown_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
 }
 
-/// Growth of the window that is announced immediately: a quarter of the buffer, and at least a
-/// packet.
+/// Growth of the receive window that is announced immediately, bytes: a quarter of the buffer, but
+/// at least a packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
 }
@@ -447,7 +449,7 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    /// Cloning a waker may run any code.
+    /// A waker must not be cloned under the lock, because cloning it may run any code.
     #[tokio::test]
     async fn no_waker_is_cloned_where_the_state_is_locked() {
         let config = Config::default().with(|it| {

@@ -1,4 +1,4 @@
-//! An endpoint of a driver, and the driver's work under the lock of the endpoint.
+//! The driver's part of an endpoint: all work that is done under the lock of the endpoint.
 
 mod output;
 
@@ -26,59 +26,61 @@ use crate::receive_queue::{Budget, FairReceiveQueue, QueuedPacket};
 use crate::socket::Sockets;
 use crate::transmit_queue::{GsoBatches, SendCounters, TransmitQueue};
 
-/// Packets of one receive call that the protocol handles before its output is polled, if the call
-/// returned at least `LONG_RUN` packets or more are left of it. Two, because an acknowledgement is
-/// due for at least every second packet (RFC 9260 §6.2), and a window grows by the SACK (§7.2.1).
-/// With eight, floods of 16 KiB messages on loopback reached 417 instead of 290 MB/s, but a window
-/// that is acknowledged so grows by an eighth per round trip in slow start, and not by half.
+/// Number of packets that the protocol handles before its output is polled, while a receive call
+/// that returned a run of at least `LONG_RUN` more packets is processed. Two, because an
+/// acknowledgement is due for at least every second packet (RFC 9260 §6.2), and a window grows by
+/// the SACK (§7.2.1). With eight, floods of 16 KiB messages on loopback reached 417 instead of 290
+/// MB/s, but in slow start the sender's window then grows by an eighth per round trip, instead of
+/// by half.
 const TOGETHER: usize = 2;
 const LONG_RUN: usize = 16;
 
-/// Maximum delay of the report of an association's end while the sockets are not writable for its
-/// last packets.
+/// If the sockets are not writable for the last packets of an association, its end is reported
+/// after this time at the latest.
 const FINAL_SEND_TIMEOUT: Nanos = SECOND;
 
-/// The driver's part of an endpoint.
+/// An endpoint as the driver runs it.
 #[derive(Debug)]
 pub(crate) struct EndpointDriver {
     shared: Arc<EndpointShared>,
     own: DriverLocal,
 }
 
-/// State that the handles do not share.
+/// State that only the driver uses, without the lock.
 #[derive(Debug)]
 struct DriverLocal {
-    /// Associations that have ended. Their end is reported after their last packets were passed to
-    /// the sockets, because a user that waits for the end may end the process, and the packets with
-    /// it.
+    /// Associations that have ended, with the reason. The end is reported after the last packets
+    /// were passed to the sockets, because a user that waits for the end may exit the process,
+    /// which discards packets that were not sent.
     ended: Vec<(AssociationId, CloseReason)>,
-    /// The time of the first of these ends.
+    /// The time of the oldest entry of `ended`.
     since: Nanos,
-    /// The last run gathered everything there was to send.
+    /// True if the last run gathered all output of the protocol.
     drained: bool,
-    /// The sockets have accepted everything that the last run gathered.
+    /// True if the sockets have accepted all output that the last run gathered.
     flushed: bool,
-    /// Closed associations without handles, to be removed after their last packet is sent.
+    /// Closed associations without handles; each is removed after its last packet was sent.
     leaving: Vec<AssociationId>,
-    /// Socket errors that the statistics include.
+    /// Number of socket errors that the statistics already include.
     failures: u64,
-    /// Discards that were logged.
+    /// Discard counters at the time of the last log entry.
     told: DiscardCounts,
-    /// A clone of the driver task's waker; `None` after it was taken.
+    /// A clone of the waker of the driver's task; `None` after it was taken.
     waker: Option<Waker>,
-    /// New peers from which an association accepted a packet that was not reported yet.
+    /// Source addresses of unknown sources from which an association has accepted a packet in this
+    /// run.
     new_peers: Vec<(AssociationId, SocketAddr)>,
 }
 
 /// Outcome of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// The protocol has no work before its next timeout.
+    /// True if the protocol has no work before `timeout`.
     pub settled: bool,
-    /// Everything there was to send is gathered.
+    /// True if all output of the protocol was gathered.
     pub drained: bool,
     pub timeout: Option<Nanos>,
-    /// There are no handles and no open associations.
+    /// True if there are neither handles nor open associations.
     pub over: bool,
 }
 
@@ -103,12 +105,12 @@ impl EndpointDriver {
         &self.shared.reservation
     }
 
-    /// T5-shutdown-guard: the longest that the end of an association may take.
+    /// T5-shutdown-guard: the maximum duration of a shutdown.
     pub(crate) fn guard(&self) -> Nanos {
         self.shared.lock().endpoint.config().shutdown_guard()
     }
 
-    /// The sockets have accepted everything that was gathered.
+    /// Records that the sockets have accepted everything that was gathered.
     pub(crate) fn flushed(&mut self) {
         self.own.flushed = self.own.drained;
     }
@@ -120,9 +122,8 @@ impl EndpointDriver {
         self.shared.lock().endpoint.handle_icmp(now, icmp);
     }
 
-    /// Does all work under the lock: handles the next packets, within `budget`, for which `mine`
-    /// returns true (by packet and destination address), then runs expired timers and other pending
-    /// work.
+    /// Runs the endpoint under its lock: handles packets within `budget` while `mine` accepts the
+    /// next one (by local address and packet), then expired timers and other pending work.
     pub(crate) fn run(
         &mut self,
         waker: &Waker,
@@ -174,7 +175,7 @@ impl EndpointDriver {
         own.publish(shared, state, io);
         let over = state.handles == 0 && state.entries.is_empty() && settled;
         let timeout = own.next(state);
-        // A user that waits for the flush of the last packets may change the state meanwhile.
+        // If output remains, the driver runs again anyway and needs no wakeup.
         if own.drained {
             state.park(waker, &mut own.waker, timeout);
         }
@@ -186,8 +187,8 @@ impl EndpointDriver {
         }
     }
 
-    /// Used while the driver waits for the sockets to be writable; it continues when they are, when
-    /// it is woken, or when this endpoint's next timer expires.
+    /// Prepares the endpoint for a pause: the driver waits until the sockets are writable, until it
+    /// is woken, or until the returned timeout.
     pub(crate) fn park(&mut self, waker: &Waker) -> Option<Nanos> {
         let Self { shared, own } = self;
         own.keep_waker(waker);
@@ -199,8 +200,8 @@ impl EndpointDriver {
 }
 
 impl DriverLocal {
-    /// Keeps a clone of `waker`. The waker is cloned, and the previous waker dropped, without any
-    /// contended lock.
+    /// Stores a clone of `waker`. Must be called without the lock of the endpoint, because cloning
+    /// or dropping a waker may run any code.
     fn keep_waker(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|it| it.will_wake(waker)) {
             self.waker = Some(waker.clone());
@@ -241,14 +242,14 @@ impl DriverLocal {
             if let Recipient::Shard(other) = recipient
                 && hand_over(shared, other, came.clone(), (local, from, ecn), io)
             {
-                // The other shard shows the packet to its observer and counts it.
+                // The other shard counts the packet and shows it to its observer.
                 continue;
             }
             observe_packet(state, now, came, (local, from, ecn));
             if unknown && let Recipient::Association(id) = recipient {
                 self.new_peers.push((id, from));
             }
-            // The caller drains the rest at the end of the round.
+            // Output that is not gathered here is gathered at the end of the round.
             together += 1;
             long = behind > 0 && (long || behind >= LONG_RUN);
             if long && together < TOGETHER {
@@ -261,7 +262,7 @@ impl DriverLocal {
         }
     }
 
-    /// The next time when something is due.
+    /// The time of the next timer or deadline.
     fn next(&self, state: &EndpointState) -> Option<Nanos> {
         let timeout = state.endpoint.poll_timeout();
         if self.ended.is_empty() {
@@ -271,7 +272,8 @@ impl DriverLocal {
         Some(timeout.map_or(patience, |at| at.min(patience)))
     }
 
-    /// Returns true if ends have waited long enough for their last packets.
+    /// Returns true if ended associations have waited for `FINAL_SEND_TIMEOUT`, so that their end
+    /// should be reported.
     fn has_waited(&self, now: Nanos) -> bool {
         now >= self.since.saturating_add(FINAL_SEND_TIMEOUT)
     }
@@ -286,7 +288,7 @@ impl DriverLocal {
         }
     }
 
-    /// Removes closed associations without handles, after their last packet is gathered.
+    /// Removes closed associations without handles, after their last packets were gathered.
     fn forget_leaving(&mut self, state: &mut EndpointState, receive_queue: &mut FairReceiveQueue) {
         let closed_unheld =
             |state: &EndpointState, id: &AssociationId| {
@@ -348,7 +350,8 @@ impl DriverLocal {
 }
 
 impl Drop for EndpointDriver {
-    /// The runtime ends, or nothing is left to do: waiting tasks are notified.
+    /// Called when the driver drops the endpoint, because the runtime has ended or no work is left:
+    /// notifies all waiting tasks.
     fn drop(&mut self) {
         let Self { shared, own } = self;
         let mut guard = shared.lock();
@@ -370,7 +373,7 @@ impl Drop for EndpointDriver {
     }
 }
 
-/// Counts a packet that arrived, and shows it to the observer.
+/// Counts a received packet, and shows it to the observer.
 fn observe_packet(
     state: &mut EndpointState,
     now: Nanos,
@@ -391,8 +394,8 @@ fn observe_packet(
     }
 }
 
-/// Puts a packet into the mailbox of another shard, which has the association. If that shard is
-/// gone (`false`), the packet is lost: its sender retransmits an INIT.
+/// Puts a packet into the mailbox of the shard that has its association. Returns `false` if that
+/// shard is gone; the packet is then lost, and an INIT is retransmitted by its sender.
 #[cold]
 fn hand_over(
     shared: &EndpointShared,
@@ -417,7 +420,8 @@ fn hand_over(
     handed
 }
 
-/// Gathers the protocol's output; `false` if there is more than is gathered at a time.
+/// Gathers output of the protocol into the transmit queue. Returns `false` if the queue was filled
+/// before all output was gathered.
 fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     let TransmitQueue { bytes, runs } = &mut io.transmit_queue;
     if TransmitQueue::is_full(bytes.len()) {
@@ -455,7 +459,7 @@ fn drain_transmits(state: &mut EndpointState, now: Nanos, io: &mut Io) -> bool {
     !full
 }
 
-/// Records the destination of a packet, which is the last of `bytes`.
+/// Records the destination of a packet, which occupies the last bytes of `bytes`.
 fn gather(
     outgoing: &UdpTransmit,
     bytes: &mut BytesMut,
@@ -468,9 +472,9 @@ fn gather(
     }
 }
 
-/// Gathers the output of one association, to which the caller's task has just given a message.
-/// Returns true if the driver need not be woken: everything is gathered, there is nothing to
-/// report, and the driver runs before the next timeout anyway.
+/// Gathers the output of one association after the caller's task has queued a message. Returns true
+/// if the driver need not be woken, because all output is gathered, no event is to be reported, and
+/// the driver will run before the next timeout.
 pub(crate) fn gather_one(
     state: &mut EndpointState,
     id: AssociationId,
@@ -511,8 +515,8 @@ fn drain_samples(state: &mut EndpointState) {
 /// each with a UDP port, which may change.
 const MAX_KNOWN_SENDERS: usize = 16;
 
-/// Makes the sender a known peer while this association lives, or another that has recorded it. An
-/// association without an entry has ended, or was never reported.
+/// Makes the sender a known peer. It stays known until every association that has recorded it has
+/// ended. An association without an entry has ended, or was never reported.
 fn record_sender(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,
@@ -532,8 +536,8 @@ fn record_sender(
     receive_queue.add_known(from);
 }
 
-/// Called when an association is established. The source address belongs to the peer, and is
-/// counted even if another association recorded it before.
+/// Called when an association is established. Its primary address is recorded even if another
+/// association has recorded it already, because it belongs to this peer.
 fn record_primary_sender(
     state: &mut EndpointState,
     receive_queue: &mut FairReceiveQueue,

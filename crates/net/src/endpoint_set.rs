@@ -1,9 +1,9 @@
 //! The endpoints of a driver, and their run queue.
 //!
-//! If many endpoints share the same sockets, a packet concerns only one of them. Therefore an
-//! endpoint is run only if it receives a packet, its next timer expires, it was woken, or its last
-//! run left work: the cost of a packet does not grow with the number of endpoints. A single
-//! endpoint is run whenever the driver is, without these lists.
+//! Many endpoints may share the same sockets, but each packet concerns only one of them. Therefore
+//! an endpoint is run only if it receives a packet, its next timer expires, it was woken, or its
+//! last run left work: the cost of a packet does not grow with the number of endpoints. A single
+//! endpoint needs no queue: it is run whenever the driver runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -17,35 +17,35 @@ use slab::Slab;
 use crate::endpoint_driver::{EndpointDriver, RunOutcome};
 use crate::port_reservation::PortReservation;
 
-/// One endpoint.
+/// An endpoint with its scheduling state.
 struct EndpointSlot {
     driver: EndpointDriver,
-    /// Wakes the driver for this endpoint.
+    /// Waker that queues this endpoint and wakes the driver.
     waker: Waker,
-    /// The endpoint is in `EndpointSet::queue`.
+    /// True if the endpoint is in `EndpointSet::queue`.
     queued: bool,
-    /// The endpoint is in `EndpointSet::ran`.
+    /// True if the endpoint is in `EndpointSet::ran`.
     ran: bool,
-    /// Time of the endpoint's entry in `EndpointSet::timers`: the next timer expires at this time
-    /// or later.
+    /// Time of the endpoint's entry in `EndpointSet::timers`, which is never later than its next
+    /// timer.
     timeout: Option<Nanos>,
 }
 
-/// All of them.
+/// All endpoints on the sockets of a driver.
 #[derive(Default)]
 pub(crate) struct EndpointSet {
     all: Slab<EndpointSlot>,
     port_map: PortMap,
-    /// Endpoints to be run, each once, in this order.
+    /// Run queue: endpoints that have work, without duplicates.
     queue: VecDeque<usize>,
-    /// The latest time at which each is run.
+    /// Endpoints by the time at which each has to run at the latest.
     timers: BTreeSet<(Nanos, usize)>,
-    /// Endpoints that ran since the sockets accepted everything.
+    /// Endpoints that ran since the sockets last accepted all packets.
     ran: Vec<usize>,
-    /// Endpoints that ran, without handles and open associations.
+    /// Endpoints that ran and then had neither handles nor open associations.
     over: Vec<usize>,
     calls: Arc<WakeQueue>,
-    /// Endpoints that were woken; empty between two calls.
+    /// Buffer for endpoints that were woken; empty between two calls.
     called: Vec<usize>,
 }
 
@@ -54,14 +54,14 @@ pub(crate) struct EndpointSet {
 pub(crate) struct PortMap {
     /// Endpoints by SCTP port, usually one for each port.
     by_port: BTreeMap<u16, Vec<(usize, Arc<PortReservation>)>>,
-    /// The endpoint with the smallest number.
+    /// The endpoint with the smallest number, which receives packets that match no endpoint.
     first: usize,
 }
 
 impl PortMap {
-    /// By the destination port of the packet (RFC 9260 §3.1), and, if several endpoints have that
-    /// port, by the destination address. Packets without a matching endpoint, and invalid packets,
-    /// go to the first endpoint, which counts and answers them by the rules of the protocol.
+    /// The endpoint for a packet, by its destination port (RFC 9260 §3.1), and by the destination
+    /// address if several endpoints have that port. Packets that match no endpoint, and invalid
+    /// packets, go to the first endpoint, which counts and answers them as the protocol requires.
     pub(crate) fn of(&self, (local, packet): (IpAddr, &[u8])) -> usize {
         let there = match packet.first_chunk() {
             Some(&[_, _, high, low]) => self.by_port.get(&u16::from_be_bytes([high, low])),
@@ -69,7 +69,7 @@ impl PortMap {
         };
         match there.map(Vec::as_slice) {
             None | Some([]) => self.first,
-            // Most ports have one endpoint, which accepts packets to any address.
+            // Only one endpoint has this port, which is usual: packets to any address go to it.
             Some([(one, _)]) => *one,
             Some(several @ [(first, _), ..]) => {
                 let has = several
@@ -82,7 +82,7 @@ impl PortMap {
 }
 
 impl EndpointSet {
-    /// Adds an endpoint, which is run next.
+    /// Adds an endpoint, and queues it to be run.
     pub(crate) fn add(&mut self, driver: EndpointDriver) {
         let reservation = Arc::clone(driver.reservation());
         let slot = self.all.vacant_entry();
@@ -102,8 +102,8 @@ impl EndpointSet {
         self.port_map.first = self.port_map.first.min(number);
         match self.all.len() {
             1 => self.port_map.first = number,
-            // The first endpoint was alone until now: it wakes the driver directly, and has no
-            // timer entry.
+            // Until now there was a single endpoint, which has no entry in the timers and wakes the
+            // driver directly: it must run to be scheduled.
             2 => self.queue_all(),
             _ => self.queue(number),
         }
@@ -124,13 +124,13 @@ impl EndpointSet {
         }
     }
 
-    /// Sets the task to wake for woken endpoints. Call this only without locks.
+    /// Sets the waker that is called when an endpoint is woken. Must be called without locks.
     pub(crate) fn set_waker(&self, task: Waker) {
         let former = self.calls.lock().task.replace(task);
         drop(former);
     }
 
-    /// Queues all endpoints that were woken or whose timers have expired.
+    /// Queues all endpoints that were woken, or whose timers have expired.
     pub(crate) fn gather(&mut self, now: Nanos, task: &Waker) {
         let mut called = std::mem::take(&mut self.called);
         self.calls.take(&mut called, task);
@@ -142,16 +142,16 @@ impl EndpointSet {
         }
     }
 
-    /// Number of endpoints to be run.
+    /// Number of queued endpoints.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The next endpoint to be run.
+    /// Removes the next endpoint from the queue.
     pub(crate) fn next(&mut self) -> Option<usize> {
         loop {
             let number = self.queue.pop_front()?;
-            // The number of the endpoint may have been reused.
+            // Skips numbers whose endpoint was removed; another endpoint may have the number now.
             if let Some(slot) = self.all.get_mut(number)
                 && std::mem::take(&mut slot.queued)
             {
@@ -160,12 +160,13 @@ impl EndpointSet {
         }
     }
 
-    /// Maps packets to endpoints.
+    /// The map from packets to endpoints.
     pub(crate) fn port_map(&self) -> &PortMap {
         &self.port_map
     }
 
-    /// Runs one by `run`, which gets the waker of the driver for it, and the port map.
+    /// Runs the endpoint `number` by `run`, which gets the waker for this endpoint and the port
+    /// map.
     pub(crate) fn run(
         &mut self,
         number: usize,
@@ -185,19 +186,19 @@ impl EndpointSet {
         outcome
     }
 
-    /// Parks one whose output is not polled.
+    /// Parks an endpoint without gathering its output.
     pub(crate) fn park(&mut self, number: usize) {
         let slot = &mut self.all[number];
         let timeout = slot.driver.park(&slot.waker);
         self.set_timer(number, timeout);
     }
 
-    /// The earliest expiry of their timers.
+    /// The earliest time at which an endpoint has to run.
     pub(crate) fn timeout(&self) -> Option<Nanos> {
         self.timers.first().map(|it| it.0)
     }
 
-    /// The sockets have accepted everything that was gathered.
+    /// Records that the sockets have accepted everything that was gathered.
     pub(crate) fn flushed(&mut self) {
         if let Some(driver) = self.only() {
             return driver.flushed();
@@ -210,8 +211,8 @@ impl EndpointSet {
         }
     }
 
-    /// Passes an ICMP message to each endpoint with that port. One of the endpoints has the
-    /// association that the message concerns; the others ignore the message.
+    /// Passes an ICMP message to all endpoints with the source port of the quoted packet. Only the
+    /// endpoint with the association handles it; the others ignore it.
     pub(crate) fn handle_icmp(&mut self, icmp: &Icmp<'_>) {
         let there = icmp
             .source_port()
@@ -224,7 +225,7 @@ impl EndpointSet {
         }
     }
 
-    /// The single endpoint has ended.
+    /// Removes the single endpoint when it has ended.
     pub(crate) fn end_only(&mut self) {
         self.over.push(self.port_map.first);
     }
@@ -268,8 +269,8 @@ impl EndpointSet {
         numbers.into_iter().for_each(|it| self.queue(it));
     }
 
-    /// Schedules one for `timeout`, or earlier, because moving its timer at each packet costs more
-    /// than an unnecessary run.
+    /// Schedules an endpoint for `timeout` at the latest. An earlier entry is kept, because moving
+    /// the timer at each packet costs more than an unnecessary run.
     fn set_timer(&mut self, number: usize, timeout: Option<Nanos>) {
         let (Some(slot), Some(timeout)) = (self.all.get_mut(number), timeout) else {
             return;
@@ -297,8 +298,8 @@ struct WakeQueue(Mutex<WakeQueueState>);
 #[derive(Default)]
 struct WakeQueueState {
     numbers: Vec<usize>,
-    /// The first wakeup takes the waker. Cloning, waking or dropping a waker may run any code, and
-    /// must not happen under this lock.
+    /// The driver's waker, which the first wakeup takes. Wakers must not be cloned, woken or
+    /// dropped under this lock, because that may run any code.
     task: Option<Waker>,
 }
 
@@ -307,10 +308,11 @@ impl WakeQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the endpoints that were woken since the last call. Later wakeups wake that task.
+    /// Takes the endpoints that were woken since the last call; later wakeups wake `task`.
     fn take(&self, numbers: &mut Vec<usize>, task: &Waker) {
         let was_woken = self.lock().task.is_none();
-        // If another call has taken the waker, its task is woken and calls this method again.
+        // Without the waker, another call has taken it: that wakes the task, which then calls this
+        // method again.
         let task = was_woken.then(|| task.clone());
         let mut called = self.lock();
         std::mem::swap(&mut called.numbers, numbers);
@@ -323,8 +325,8 @@ impl WakeQueue {
     }
 }
 
-/// Wakes the driver for an endpoint. The waker wakes the driver only once until the endpoint was
-/// run.
+/// Waker of one endpoint: queues the endpoint and wakes the driver, only once until the endpoint
+/// has run.
 struct EndpointWaker {
     number: usize,
     calls: Arc<WakeQueue>,

@@ -23,67 +23,70 @@ use crate::receipt::{DeliveryError, Receipts};
 use crate::resume::Resuming;
 use crate::status::EndpointStatistics;
 
-/// An endpoint's state, and its constant properties.
+/// An endpoint's state under its lock, and its constant properties.
 #[derive(Debug)]
 pub(crate) struct EndpointShared {
     state: Mutex<EndpointState>,
     pub clock: Clock,
-    /// The sockets.
+    /// State of the sockets, which other endpoints may share.
     pub driver_shared: Arc<DriverShared>,
     /// Reservation of the SCTP port on the sockets.
     pub reservation: Arc<PortReservation>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
-    /// How packets travel.
+    /// Encapsulation of packets.
     pub carrier: Carrier,
     pub max_message_size: usize,
-    /// The default time limit of attempts to connect.
+    /// The default timeout of `connect`.
     pub connect_timeout: Duration,
     /// Span of the log entries of this endpoint.
     pub span: Span,
-    /// An association waits to be accepted, or none ever will.
+    /// Notified when an association waits to be accepted, or when none will come any more.
     pub acceptable: Notify,
-    /// The last association has ended.
+    /// Notified when the last association has ended.
     pub idle: Notify,
 }
 
-/// The mutable part.
+/// The part of an endpoint's state that changes, under the lock.
 pub(crate) struct EndpointState {
     pub endpoint: Endpoint,
     pub entries: BTreeMap<AssociationId, AssociationEntry>,
     /// Associations that peers started and that were not accepted yet, oldest first.
     pub waiting: VecDeque<AssociationId>,
-    /// Maximum number of waiting associations, and the number of accepted associations that still
-    /// count.
+    /// Maximum number of associations that wait to be accepted, and the number of accepted
+    /// associations that still count towards it ([`BacklogPermit`](crate::BacklogPermit)).
     pub backlog: usize,
     pub kept: usize,
-    /// Maximum number of peers that wait for the application's decision; 0: it does not decide.
+    /// Maximum number of peers that wait for the application's decision; 0: the endpoint accepts
+    /// all peers.
     pub undecided: usize,
-    /// Number of groups of attempts so far.
+    /// Number of attempt groups (Happy Eyeballs) so far.
     pub races: u64,
-    /// Associations whose last handle was dropped: the driver checks whether they can be removed.
+    /// Associations whose last handle was dropped. The driver checks whether they can be removed.
     pub dropped: Vec<AssociationId>,
-    /// Time limit for closing an association without handles.
+    /// Timeout for closing an association without handles.
     pub linger: Duration,
-    /// Waker of the driver, and whether the driver sleeps.
+    /// Waker of the driver, and whether the driver is parked.
     pub driver: Option<Waker>,
     pub driver_sleeps: bool,
-    /// The latest time at which a sleeping driver runs this endpoint; `None`: when it is woken.
+    /// Time at which a parked driver runs this endpoint at the latest; `None`: only when it is
+    /// woken.
     pub driver_comes: Option<Nanos>,
     /// Work that is done after the lock is released.
     pub deferred: DeferredWakeups,
-    /// Handles of the endpoint itself.
+    /// Number of handles of the endpoint itself.
     pub handles: usize,
-    /// Peers may start associations.
+    /// True if peers may start associations.
     pub accepts: bool,
-    /// The endpoint was closed, or is draining.
+    /// True if the endpoint was closed or is draining.
     pub closed: bool,
-    /// The driver has ended, so that the endpoint makes no further progress.
+    /// True if the driver has ended, so that the endpoint makes no further progress.
     pub stopped: bool,
     pub observer: Option<Box<dyn Observer>>,
-    /// Careful Resume, if configured.
+    /// State of Careful Resume, if configured.
     pub resuming: Option<Box<Resuming>>,
-    /// Packets from another UDP port than that in the settings.
+    /// Number of packets that were dropped because they came from another UDP port than that in the
+    /// settings.
     pub foreign: u64,
     pub statistics: EndpointStatistics,
 }
@@ -106,14 +109,14 @@ pub(crate) enum Phase {
     Closed(CloseReason),
 }
 
-/// The users' side of an association.
+/// State of an association for its users: handles, waiting tasks, receipts.
 #[derive(Debug)]
 pub(crate) struct AssociationEntry {
     pub signals: Arc<Signals>,
     pub phase: Phase,
     pub handles: usize,
-    /// Source addresses of its packets that were unknown then, and count as a peer's since: see
-    /// [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
+    /// Source addresses that were unknown when this association accepted a packet from them, and
+    /// that count as known since: see [`FairReceiveQueue`](crate::receive_queue::FairReceiveQueue).
     pub senders: Vec<SocketAddr>,
     pub receipts: Receipts,
     pub span: Span,
@@ -131,7 +134,7 @@ impl AssociationEntry {
         }
     }
 
-    /// Ends the association.
+    /// Records the end of the association, and defers the notification of all its users.
     pub(crate) fn end(&mut self, reason: CloseReason, deferred: &mut DeferredWakeups) {
         let lost = DeliveryError::Association(AssociationError(reason.clone()));
         if !self.receipts.is_empty() {
@@ -166,8 +169,8 @@ impl EndpointShared {
         }
     }
 
-    /// Locks the state. After a panic of another holder it is still consistent, because every
-    /// change under the lock is.
+    /// Locks the state. The poison flag after a panic is ignored, because every change under the
+    /// lock leaves the state consistent.
     #[inline]
     pub(crate) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,7 +188,7 @@ impl EndpointShared {
 }
 
 impl EndpointState {
-    /// Wakes the driver after a change of the state.
+    /// Wakes the driver if it is parked, after a change of the state.
     pub(crate) fn wake_driver(&mut self) {
         if std::mem::take(&mut self.driver_sleeps)
             && let Some(driver) = self.driver.take()
@@ -194,8 +197,8 @@ impl EndpointState {
         }
     }
 
-    /// Parks the driver until `waker` wakes it, or until `timeout`. `own`: a clone of the waker,
-    /// which is taken if it is needed. The waker is not cloned in this function, because cloning a
+    /// Parks the driver until `waker` wakes it, or until `timeout`. `own` is a clone of the waker,
+    /// which is taken if it has to be stored: `waker` must not be cloned here, because cloning a
     /// waker may run any code while the state is locked.
     pub(crate) fn park(&mut self, waker: &Waker, own: &mut Option<Waker>, timeout: Option<Nanos>) {
         if !self.driver.as_ref().is_some_and(|it| it.will_wake(waker))
@@ -207,14 +210,14 @@ impl EndpointState {
         self.driver_comes = timeout;
     }
 
-    /// Returns true if a timer expires before the driver runs.
+    /// Returns true if a timer of the protocol expires before a parked driver would run.
     pub(crate) fn must_wake(&self) -> bool {
         let due = self.endpoint.poll_timeout();
         due.is_some_and(|due| self.driver_comes.is_none_or(|comes| due < comes))
     }
 
-    /// Lets the driver notify the association's users when the send buffer has space for a message
-    /// of `size` bytes.
+    /// Requests that the users of an association are notified when the send buffer has space for a
+    /// message of `size` bytes.
     pub(crate) fn wait_writable(&mut self, id: AssociationId, size: usize) {
         if let Some(association) = self.endpoint.association_mut(id) {
             association.wait_writable(size);
@@ -222,11 +225,11 @@ impl EndpointState {
         self.wake_driver();
     }
 
-    /// Checks that associations can be accepted. If they cannot, all tasks that wait to accept an
-    /// association should be notified.
+    /// Checks that associations can be accepted. If they cannot, notifies all tasks that wait in
+    /// `accept`.
     ///
     /// # Errors
-    /// The reason why associations cannot be accepted.
+    /// [`AcceptError::Stopped`], [`AcceptError::Closed`] or [`AcceptError::NotListening`].
     pub(crate) fn check_accepts(&mut self) -> Result<(), AcceptError> {
         let error = match self {
             Self { stopped: true, .. } => AcceptError::Stopped,
@@ -238,13 +241,13 @@ impl EndpointState {
         Err(error)
     }
 
-    /// The protocol's part of an association.
+    /// The association in the protocol core.
     pub(crate) fn association(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.endpoint.association_mut(id)
     }
 
     /// Removes a handle. Dropping the last handle closes the association: queued messages are still
-    /// delivered, arriving messages are discarded.
+    /// delivered, but arriving messages are discarded.
     pub(crate) fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
@@ -255,11 +258,11 @@ impl EndpointState {
         }
     }
 
-    /// Starts a graceful close; `within`: time limit, after which the association is aborted. If
-    /// several limits are set, the earliest applies.
+    /// Starts a graceful close. After the timeout `within` the association is aborted; if several
+    /// timeouts are set, the earliest applies.
     pub(crate) fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
-            // Fails only if the association is closed already.
+            // `shutdown` fails only if the association is closed already.
             let timeout = within.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
             let _ = association.shutdown(now, timeout);
         }
@@ -273,7 +276,7 @@ impl EndpointState {
         }
     }
 
-    /// The association has no handles any more.
+    /// Starts to close an association that has no handles.
     pub(crate) fn close_without_handles(&mut self, id: AssociationId, now: Nanos) {
         self.shut_down(id, now, Some(self.linger));
         if let Some(association) = self.endpoint.association_mut(id) {
@@ -282,7 +285,7 @@ impl EndpointState {
         self.dropped.push(id);
     }
 
-    /// Enables the samples of an association that the observer requests.
+    /// Enables the samples that the observer requests from an association.
     pub(crate) fn watch(&mut self, id: AssociationId) {
         let Some(probes) = self.observer.as_ref().map(|observer| observer.probes()) else {
             return;
@@ -294,7 +297,8 @@ impl EndpointState {
         }
     }
 
-    /// Lets peers start associations until the backlog is full.
+    /// Updates whether the protocol core accepts associations: only if the endpoint listens and the
+    /// backlog is not full.
     pub(crate) fn listen(&mut self) {
         let room = match self.accepts {
             true => self.backlog.saturating_sub(self.waiting.len() + self.kept),
@@ -304,10 +308,10 @@ impl EndpointState {
     }
 }
 
-/// The state of an endpoint under its lock. Deferred work is done when the lock is released.
+/// The locked state of an endpoint. Deferred work is done when the lock is released.
 #[derive(Debug)]
 pub(crate) struct StateGuard<'a> {
-    /// The lock; present until the guard is dropped.
+    /// Always present, except while the guard is being dropped.
     state: Option<MutexGuard<'a, EndpointState>>,
     shared: &'a EndpointShared,
 }

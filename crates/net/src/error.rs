@@ -1,4 +1,4 @@
-//! Error types.
+//! Error types of endpoints, associations and streams.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,8 +29,8 @@ pub enum BindError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Another endpoint on the same sockets has that SCTP port, at one of the addresses or at all
-    /// addresses.
+    /// The SCTP port is in use by another endpoint on the same sockets, at one of the addresses or
+    /// at all addresses.
     #[error(
         "SCTP port {0} is taken by another endpoint on the same sockets; endpoints with one port have addresses of their own each"
     )]
@@ -38,13 +38,13 @@ pub enum BindError {
     /// Endpoints on the same sockets use all SCTP ports of the dynamic range (RFC 6335 §6).
     #[error("no SCTP port is free: endpoints on the same sockets have all from 49152 to 65535")]
     NoFreePort,
-    /// The task of the sockets ended, together with its runtime.
+    /// The task of the sockets has ended, together with its runtime.
     #[error("the task of these sockets is gone")]
     Stopped,
-    /// A setting cannot be used.
+    /// A setting is invalid.
     #[error("{0}")]
     Config(String),
-    /// The system gave no random bytes, which all secrets require.
+    /// The system provides no random bytes, which the secret of the endpoint requires.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
     /// No runtime is available for the driver.
@@ -58,46 +58,46 @@ pub enum BindError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The peer's address or port cannot be used.
+    /// The peer's address or port is invalid.
     #[error(transparent)]
     Refused(#[from] anabranch_sctp::ConnectError),
-    /// No socket of this endpoint reaches the peer's address.
+    /// No socket of this endpoint has the family of the peer's address.
     #[error("no socket of this endpoint is of the family of {0}")]
     Family(IpAddr),
-    /// Neither the peer nor the carrier names a UDP port.
+    /// The UDP port of the peer is unknown: neither the peer nor the carrier has one.
     #[error("the peer's UDP port is not known: name it in the Peer, or in Carrier::Encapsulated")]
     NoUdpPort,
-    /// The peer refuses, and names another to connect to in its place
-    /// ([`Incoming::redirect`](crate::Incoming::redirect)). The named peer is not verified: the
-    /// caller must decide whether to trust the new peer, and how many redirections to follow.
+    /// The peer refuses, and redirects to another peer
+    /// ([`Incoming::redirect`](crate::Incoming::redirect)). The redirection is not authenticated:
+    /// the caller must decide whether to trust the new peer, and how many redirections to follow.
     #[error("the peer redirects to {0}")]
     Redirected(Peer),
-    /// A name could not be resolved, or has no address of a family that this endpoint has sockets
-    /// of.
+    /// The name could not be resolved, or has no address of a family for which this endpoint has
+    /// sockets.
     #[error("cannot resolve {name}: {why}")]
     Name {
-        /// The name.
+        /// The name that was to be resolved.
         name: String,
         /// The error of the resolver.
         why: String,
     },
-    /// The attempt failed.
+    /// The handshake failed.
     #[error(transparent)]
     Association(#[from] AssociationError),
 }
 
 impl ConnectError {
-    /// Like [`CloseReason::is_port_collision`]: an endpoint with another SCTP port can connect.
+    /// Like [`CloseReason::is_port_collision`]: connecting from another SCTP port may succeed.
     pub fn is_port_collision(&self) -> bool {
         matches!(self, Self::Association(AssociationError(reason)) if reason.is_port_collision())
     }
 }
 
-/// Why an association did not end by a graceful shutdown.
+/// Error of an association that did not end by a graceful shutdown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the association ended: {}", words(.0))]
 pub struct AssociationError(
-    /// The reason of the protocol.
+    /// The reason that the protocol reported.
     pub CloseReason,
 );
 
@@ -109,14 +109,14 @@ fn words(reason: &CloseReason) -> String {
     format!("{reason}{setting}")
 }
 
-/// Why an association's addresses do not change.
+/// Why a change of an association's addresses was not requested.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// No socket can be opened for the address.
+    /// A socket for the address could not be opened.
     #[error(transparent)]
     Socket(Arc<BindError>),
-    /// The association cannot have the change.
+    /// The change is not possible in this association.
     #[error(transparent)]
     Refused(#[from] AddressChangeError),
 }
@@ -128,26 +128,26 @@ pub enum SendError {
     /// The stream was not negotiated.
     #[error("stream {stream} is outside the {streams} streams negotiated")]
     NoSuchStream {
-        /// The requested stream.
+        /// The requested stream number.
         stream: u16,
-        /// Streams negotiated.
+        /// Number of streams that were negotiated.
         streams: u16,
     },
     /// DATA must carry at least one byte (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,
-    /// Larger than [`Config::max_message_size`](crate::Config::max_message_size).
+    /// The message is larger than [`Config::max_message_size`](crate::Config::max_message_size).
     #[error("a message of {size} bytes is larger than max_message_size, {most} bytes")]
     TooLarge {
-        /// Size.
+        /// Size of the message, bytes.
         size: usize,
-        /// The maximum.
+        /// Maximum size, bytes.
         most: usize,
     },
     /// The association is closing or closed.
     #[error("the association is closing or closed")]
     Closing,
-    /// Another reason of the protocol.
+    /// The protocol refused the message for another reason.
     #[error(transparent)]
     Refused(anabranch_sctp::SendError),
 }
@@ -168,10 +168,11 @@ pub enum TrySendError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// A message was not accepted.
+    /// The message was not accepted.
     #[error(transparent)]
     Send(#[from] SendError),
-    /// `start_send` was called before `poll_ready` was ready; the message was not accepted.
+    /// `start_send` was called before `poll_ready` had returned ready; the message was not
+    /// accepted.
     #[error("the sink is not ready: the message before waits for room")]
     NotReady,
     /// The association ended while the sink was being closed: the last messages may not have
@@ -186,7 +187,7 @@ pub enum SinkError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// The endpoint does not accept associations.
+    /// The endpoint does not listen.
     #[error(
         "the endpoint does not listen: set Config::accept, as Config::server does, or call Endpoint::listen"
     )]
@@ -196,8 +197,8 @@ pub enum AcceptError {
     #[error("the endpoint is closed and accepts no more associations")]
     Closed,
     /// The peer restarted meanwhile, or waited longer than its cookie is valid
-    /// (`sctp.valid_cookie_life`, 60 s; RFC 9260 §5.2.6); or there are
-    /// [`Config::max_associations`](crate::Config::max_associations).
+    /// (`sctp.valid_cookie_life`, 60 s by default; RFC 9260 §5.2.6); or the number of associations
+    /// has reached [`Config::max_associations`](crate::Config::max_associations).
     #[error("the peer that waited to be accepted is gone, or there are max_associations")]
     Gone,
     /// The endpoint's task has ended.

@@ -3,7 +3,7 @@
 use anabranch_sctp::Event;
 use tracing::Span;
 
-/// Logs an event, without the user data that it may contain.
+/// Logs an event, but not the user data that it may contain.
 pub(crate) fn log(span: &Span, event: &Event) {
     match event {
         Event::MessageAbandoned(it) => {

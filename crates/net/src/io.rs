@@ -1,4 +1,4 @@
-//! The sockets of a driver, with its transmit queue and counters.
+//! The sockets of a driver with their transmit queue and counters.
 
 use std::task::{Context, Poll};
 
@@ -7,7 +7,7 @@ use crate::socket_errors::SocketErrors;
 use crate::status::EndpointStatistics;
 use crate::transmit_queue::{SendCounters, TransmitQueue};
 
-/// Sockets, transmit queue, and counters of both directions.
+/// Sockets, transmit queue, and counters of sent and received packets.
 #[derive(Debug)]
 pub(crate) struct Io {
     pub sockets: Sockets,
@@ -16,13 +16,13 @@ pub(crate) struct Io {
     pub failures: SocketErrors,
     pub receive_calls: u64,
     pub receive_errors: u64,
-    /// Datagrams without a whole packet.
+    /// Received datagrams that were dropped because they contain no whole packet.
     pub broken: u64,
-    /// Packets dropped because the queue was full.
+    /// Received packets that were dropped because the receive queue was full.
     pub dropped: u64,
-    /// Packets that another shard has received for this shard.
+    /// Packets that another shard has received and passed to this shard.
     pub handed_over: u64,
-    /// A packet was handed to another shard, which may have to be woken.
+    /// True if a packet was passed to another shard, which may have to be woken.
     pub handed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Io {
     }
 
     /// Copies the counters of the sockets to the statistics of an endpoint, except errors.
-    /// `foreign`: packets that were not for the endpoint.
+    /// `foreign` is the number of packets from wrong UDP ports.
     pub(crate) fn publish(&self, foreign: u64, statistics: &mut EndpointStatistics) {
         self.sent.publish(statistics);
         statistics.receive_calls = self.receive_calls;
@@ -64,7 +64,7 @@ impl Io {
         TransmitQueue::is_full(self.transmit_queue.bytes.len())
     }
 
-    /// Sends the queued packets, as far as the sockets accept them. Ready when the queue is empty.
+    /// Sends queued packets until the queue is empty (ready) or the sockets are not writable.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.transmit_queue.is_empty() {
             return Poll::Ready(());
@@ -73,8 +73,8 @@ impl Io {
         self.transmit_queue.poll_flush(cx, &self.sockets, counts)
     }
 
-    /// Sends packets in another task than the driver's, as far as the sockets accept packets
-    /// immediately. Returns true if the queue is empty.
+    /// Sends queued packets from a task other than the driver's, without waiting. Returns true if
+    /// the queue is empty afterwards.
     pub(crate) fn try_flush(&mut self) -> bool {
         let counts = (&mut self.sent, &mut self.failures);
         self.transmit_queue.try_flush(&self.sockets, counts)

@@ -1,8 +1,8 @@
 //! SCTP on real sockets, with the code that the simulator runs.
 //!
 //! [`Endpoint`] is one SCTP port; [`Association`] is a connection. Both types are handles: clones
-//! may be used from any number of tasks. A task of the runtime owns the sockets and runs endpoints
-//! and associations.
+//! may be used from any number of tasks. One task owns the sockets, and drives the endpoints and
+//! their associations.
 //!
 //! ```no_run
 //! use anabranch_net::{Config, Endpoint, SendOptions};
@@ -55,13 +55,13 @@
 //! | several threads | [`Shard`] |
 //!
 //! The examples `diameter` (a server, and a client that connects again) and `failover` (a sender
-//! with two paths) are programs to start with. `docs/NET.md` is the manual.
+//! with two paths) are good starting points. `docs/NET.md` is the manual.
 //!
 //! # Runtimes
 //!
 //! The task of the sockets runs on tokio (the feature `tokio`, on by default), smol (the feature
 //! `smol`), the program's own thread (`ThreadRuntime`, the feature `thread`, on Linux), or another
-//! [`Runtime`] ([`Config::runtime`]); all futures may be polled by any executor.
+//! [`Runtime`] ([`Config::runtime`]). The futures of this crate may be polled by any executor.
 //!
 //! ```no_run
 //! # #[cfg(feature = "smol")]
@@ -90,20 +90,21 @@
 //! On tokio, a program should send and receive in spawned tasks. The future that a multi-threaded
 //! tokio runtime blocks on (the body of `async fn main`) runs on a separate thread, so that each
 //! message is passed between threads and the throughput of an association is halved. An endpoint
-//! has one task for its sockets, and uses one core; several [`Shard`]s use several. A program that
-//! needs no async runtime otherwise is fastest on a `ThreadRuntime`.
+//! has one task for its sockets, and therefore uses one core; [`Shard`]s distribute a port over
+//! several cores. If a program needs no async runtime for other purposes, `ThreadRuntime` is
+//! fastest.
 //!
 //! # Carriers
 //!
 //! Packets travel over one of three carriers ([`Carrier`]): UDP encapsulation, plain UDP between
 //! two fixed ports, and raw IP. A program without a runtime, or with its own sockets, can drive
-//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` is a short example,
-//! `examples/association_threads.rs` with a thread for each association.
+//! [`anabranch_sctp::Endpoint`] directly: `examples/without_tokio.rs` is a short example, and
+//! `examples/association_threads.rs` uses a thread for each association.
 //!
 //! # Cancel safety
 //!
-//! Every future of this crate may be dropped at any await point. If that has an effect, the method
-//! documents it: for example [`Endpoint::connect`] aborts the attempt, and
+//! Every future of this crate may be dropped at any await point. Methods document the effect of
+//! dropping their future: for example [`Endpoint::connect`] aborts the attempt, and
 //! [`Association::shutdown`] continues to close.
 #![forbid(unsafe_code)]
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]

@@ -7,14 +7,15 @@ use bytes::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Stream.
+    /// Stream on which the message arrived.
     pub stream: u16,
-    /// Payload Protocol Identifier, as set by the peer's user.
+    /// Payload Protocol Identifier that the peer's application has set.
     pub ppid: u32,
-    /// Sent for delivery without regard to the order of its stream.
+    /// True if the message was sent unordered, and is delivered regardless of the order of its
+    /// stream.
     pub unordered: bool,
-    /// The user data: a slice of the datagram if the message was in one, otherwise assembled from
-    /// its fragments.
+    /// The user data. If the message arrived in one datagram, this is a slice of its buffer;
+    /// otherwise the fragments are copied into one buffer.
     pub bytes: Bytes,
 }
 
@@ -29,28 +30,29 @@ impl From<ReceivedMessage> for Message {
     }
 }
 
-/// A message, or the next part of one whose end has not arrived yet.
+/// A whole message, or the next part of a message whose end has not arrived yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessagePart {
-    /// The message's stream: until the part that `ends` the message, no other data of this stream
-    /// is delivered.
+    /// Stream on which the message arrived. Until the part that `ends` the message, no other data
+    /// of this stream is delivered.
     pub stream: u16,
-    /// Payload Protocol Identifier, as set by the peer's user.
+    /// Payload Protocol Identifier that the peer's application has set.
     pub ppid: u32,
-    /// Sent for delivery without regard to the order of its stream.
+    /// True if the message was sent unordered, and is delivered regardless of the order of its
+    /// stream.
     pub unordered: bool,
-    /// The message's number in its stream; meaningless if unordered.
+    /// Sequence number of the message in its stream; meaningless if the message is unordered.
     pub ssn: u16,
-    /// The TSN of one of its chunks.
+    /// The TSN of one of the chunks of this part.
     pub tsn: u32,
     /// The cumulative TSN when the part was read (RFC 6458 §5.3.5).
     pub cumulative_tsn: u32,
-    /// The message begins with this part.
+    /// True for the first part of a message.
     pub begins: bool,
-    /// The message ends with this part. With `begins` it is a whole message.
+    /// True for the last part of a message. A part that `begins` and `ends` is a whole message.
     pub ends: bool,
-    /// The user data that follows the previous part.
+    /// The user data of this part.
     pub bytes: Bytes,
 }
 
@@ -66,7 +68,7 @@ impl From<MessagePart> for Message {
 }
 
 impl MessagePart {
-    /// Converts a part of the protocol core, with the cumulative TSN.
+    /// Converts a part from the protocol core; `cumulative` is the cumulative TSN.
     pub(crate) fn new(part: ReceivedPart, cumulative: u32) -> Self {
         Self {
             stream: part.stream,

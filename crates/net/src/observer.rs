@@ -15,13 +15,13 @@ pub enum Direction {
     In,
 }
 
-/// A packet that was sent or received.
+/// A sent or received packet, as an observer sees it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ObservedPacket<'a> {
     /// Time since the endpoint's sockets were bound.
     pub at: Duration,
-    /// Direction.
+    /// Whether the packet was sent or received.
     pub direction: Direction,
     /// The local address; unspecified if the system selects it.
     pub local: IpAddr,
@@ -31,25 +31,26 @@ pub struct ObservedPacket<'a> {
     pub udp_port: u16,
     /// ECN field of the IP header; `NotEct` if the socket does not report it.
     pub ecn: Ecn,
-    /// Common header and chunks.
+    /// The SCTP packet: common header and chunks.
     pub packet: &'a [u8],
 }
 
-/// An observer of an endpoint. It is called from the endpoint's task, under the endpoint's lock: it
-/// must not block, nor call the endpoint.
+/// An observer of packets and samples of an endpoint. Its methods are called under the endpoint's
+/// lock: they must neither block nor call the endpoint.
 pub trait Observer: Send {
-    /// A packet was sent (passed to a socket) or received, even if it was dropped later. A packet
-    /// that a shard has received for another is reported by the other.
+    /// Called for each packet that is sent (passed to a socket) or received, even if the protocol
+    /// drops it later. A packet that one shard receives for another is reported by the shard that
+    /// has its association.
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         let _ = seen;
     }
 
-    /// The probes that every association should record.
+    /// The probes that every association should record; none by default.
     fn probes(&self) -> ProbeSet {
         ProbeSet::NONE
     }
 
-    /// A value was recorded.
+    /// Called for each recorded value of a probe.
     fn sample(&mut self, association: AssociationId, sample: Sample) {
         let _ = (association, sample);
     }

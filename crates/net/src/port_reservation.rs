@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A port, and the addresses at which it is reserved. Several reservations of one port have
-/// different addresses.
+/// Reservation of an SCTP port at some addresses. Several reservations of one port have different
+/// addresses.
 #[derive(Debug)]
 pub(crate) struct PortReservation {
     /// The SCTP port.
     pub port: u16,
-    /// None: all.
+    /// The addresses; empty: all.
     addresses: Mutex<Vec<IpAddr>>,
 }
 
@@ -27,18 +27,19 @@ impl PortReservation {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if packets to that address belong only to this endpoint.
+    /// Returns true if packets to this address and port belong to this endpoint.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.addresses().contains(&address)
     }
 
-    /// Returns true if another endpoint cannot have these addresses at the same port (none: all).
+    /// Returns true if another endpoint cannot use the port at the addresses `others` (none: all),
+    /// because they overlap with this reservation.
     pub(crate) fn overlaps(&self, others: &[IpAddr]) -> bool {
         let own = self.addresses();
         own.is_empty() || others.is_empty() || own.iter().any(|it| others.contains(it))
     }
 
-    /// Replaces its addresses.
+    /// Replaces the addresses of the reservation.
     pub(crate) fn change(&self, addresses: Vec<IpAddr>) {
         *self.addresses() = addresses;
     }

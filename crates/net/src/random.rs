@@ -2,18 +2,18 @@
 
 use crate::error::BindError;
 
-/// The first dynamic port (RFC 6335 §6), and their number.
+/// The first dynamic port, and the number of dynamic ports (RFC 6335 §6).
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 const DYNAMIC_PORTS: u16 = 16_384;
 
-/// 32 bytes that cannot be guessed.
+/// A secret of 32 random bytes.
 pub(crate) fn secret() -> Result<[u8; 32], BindError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| BindError::Random(error.to_string()))?;
     Ok(seed)
 }
 
-/// A number from 0 to 1, or 0 if the system gives no random bytes.
+/// A random number from 0 to 1, or 0 if the system provides no random bytes.
 pub(crate) fn fraction() -> f64 {
     let mut bytes = [0; 4];
     match getrandom::fill(&mut bytes) {
@@ -27,7 +27,7 @@ pub(crate) fn fraction() -> f64 {
 /// cannot guess the next port, and two processes do not try the same sequence of ports.
 ///
 /// # Errors
-/// The system gives no random bytes.
+/// The system provides no random bytes.
 pub fn dynamic_port(is_free: impl Fn(u16) -> bool) -> Result<Option<u16>, BindError> {
     let [high, low, ..] = secret()?;
     let begin = u16::from_be_bytes([high, low]) % DYNAMIC_PORTS;
@@ -52,7 +52,8 @@ mod tests {
             last = port;
         }
         assert_eq!(taken.len(), usize::from(DYNAMIC_PORTS));
-        // A counter would wrap at most once.
+        // Random selection returns a smaller port about half of the time; a counter would do so at
+        // most once.
         assert!(turns > 1_000, "{turns}");
     }
 }

@@ -1,4 +1,4 @@
-//! Receipts: futures for the delivery of one message.
+//! Receipts: futures that report the delivery of one message.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,18 +11,18 @@ use tokio::sync::oneshot;
 
 use crate::error::AssociationError;
 
-/// The delivery of one message
+/// Future of the delivery of one message
 /// ([`Association::send_with_receipt`](crate::Association::send_with_receipt)): ready when the peer
-/// has acknowledged all of it, or when it is certain that it will not.
+/// has acknowledged the whole message, or when that can no longer happen.
 ///
 /// **Acknowledged** means that the cumulative TSN of the peer has passed the message (RFC 9260
 /// §6.2.1). A gap ack block is not sufficient, because the peer may renege on it and a receipt
 /// cannot be withdrawn. Therefore the receipt of a message that follows a lost message becomes
-/// ready only after the retransmission. The peer's SCTP has the message then; only the peer's
-/// application can confirm that it has read it.
+/// ready only after the retransmission. An acknowledgement shows that the peer's SCTP has the
+/// message; only the peer's application can confirm that it was read.
 ///
-/// A receipt keeps neither the association nor the message. Cancel-safe: if it is dropped, the
-/// message is sent all the same. Like any future, it must not be polled after it was ready.
+/// A receipt keeps neither the association nor the message alive. Cancel-safe: if it is dropped,
+/// the message is still sent. Like any future, it must not be polled after it was ready.
 #[derive(Debug)]
 #[must_use = "a receipt tells only whoever awaits it"]
 pub struct Receipt(oneshot::Receiver<Answer>);
@@ -31,20 +31,20 @@ pub struct Receipt(oneshot::Receiver<Answer>);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeliveryError {
-    /// The message was abandoned by its policy (RFC 3758, RFC 7496). If all of it was sent, it may
-    /// have reached the peer all the same.
+    /// The message was abandoned by its policy (RFC 3758, RFC 7496). If all of its chunks were
+    /// sent, it may still have reached the peer.
     #[error("the message was given up ({0:?})")]
     Abandoned(AbandonPolicy),
     /// The message was removed before any chunk of it was sent
     /// ([`Association::cancel_unsent`](crate::Association::cancel_unsent)).
     #[error("the message was taken back before it was sent")]
     Unsent,
-    /// The peer lost its state and restarted the association before it had acknowledged the
-    /// message, which may have reached it.
+    /// The peer lost its state and restarted the association before it acknowledged the message.
+    /// The message may have been delivered before.
     #[error("the peer began the association anew")]
     Restarted,
-    /// The association ended before the peer had acknowledged the message, which may have reached
-    /// it.
+    /// The association ended before the peer acknowledged the message, which may still have been
+    /// delivered.
     #[error(transparent)]
     Association(#[from] AssociationError),
 }
@@ -52,7 +52,7 @@ pub enum DeliveryError {
 pub(crate) type Answer = Result<(), DeliveryError>;
 
 impl Receipt {
-    /// The answer, if there is one; the receipt must not be polled after it.
+    /// The result, if there is one; the receipt must not be polled afterwards.
     #[cfg(feature = "rfc6083")]
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         use oneshot::error::TryRecvError;
@@ -64,7 +64,8 @@ impl Receipt {
     }
 }
 
-/// The sender of an answer is dropped early only together with the endpoint.
+/// The error if the sender of the result was dropped, which happens only when the endpoint is
+/// dropped.
 fn gone() -> DeliveryError {
     AssociationError(CloseReason::AbortedHere).into()
 }
@@ -79,7 +80,7 @@ impl Future for Receipt {
     }
 }
 
-/// A receipt, and its answer.
+/// A receipt with its result, to be completed.
 #[derive(Debug)]
 pub(crate) struct CompletedReceipt(oneshot::Sender<Answer>, Answer);
 
@@ -98,12 +99,12 @@ pub(crate) struct Receipts {
 }
 
 impl Receipts {
-    /// The number of the next receipt.
+    /// The number that the next receipt will get.
     pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Opens the next receipt.
+    /// Creates the next receipt.
     pub(crate) fn open(&mut self) -> Receipt {
         let (answer, receipt) = oneshot::channel();
         self.open.insert(self.next, answer);
@@ -111,12 +112,12 @@ impl Receipts {
         Receipt(receipt)
     }
 
-    /// Returns true if none is open.
+    /// Returns true if no receipt is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The protocol reported the outcome of a message.
+    /// Returns the receipt for a message whose outcome the protocol has reported.
     pub(crate) fn answer(
         &mut self,
         number: u64,
@@ -126,13 +127,13 @@ impl Receipts {
         let answer = match delivery {
             DeliveryStatus::Acknowledged => Ok(()),
             DeliveryStatus::Abandoned(policy) => Err(DeliveryError::Abandoned(policy)),
-            // No chunk of the other messages was sent.
+            // The other outcome: the message was removed before any chunk of it was sent.
             _ => Err(DeliveryError::Unsent),
         };
         Some(CompletedReceipt(receipt, answer))
     }
 
-    /// Completes all: no waiting message will be acknowledged.
+    /// Completes all receipts with an error, because no further message will be acknowledged.
     pub(crate) fn answer_all(
         &mut self,
         why: &DeliveryError,

@@ -1,11 +1,12 @@
-//! Receive buffers, which are reused.
+//! Receive buffers, which are reused when the application has dropped the data.
 //!
-//! The application receives payload as slices of the received data, so a block is free again after
-//! the last slice was dropped. A call that filled much of its buffer (with a run of packets) passes
-//! the buffer itself on; a single packet is appended to a block of copies. A small slice that the
-//! application does not read keeps its whole block allocated, and the protocol accounts only for
-//! packets, not for blocks. At most [`MAX_BLOCKS_IN_USE`] blocks are in use at a time; beyond this
-//! number, every packet is copied to separate memory, which the protocol accounts for.
+//! The application gets payload as slices of the receive buffers ("blocks"), so a block is free
+//! again only after its last slice was dropped. If a call filled much of its buffer (with a run of
+//! packets), the buffer itself is passed on; a single packet is copied to the end of a shared
+//! block. A small slice that the application does not read keeps its whole block allocated, and the
+//! protocol accounts only for packets, not for blocks. At most [`MAX_BLOCKS_IN_USE`] blocks are in
+//! use at a time; beyond this number every packet is copied to separate memory, for which the
+//! protocol accounts correctly.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -18,32 +19,34 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use crate::socket::Socket;
 
-/// Size of a buffer, bytes: the largest UDP datagram, or run of them.
+/// Size of a buffer, bytes: the maximum of a UDP datagram or of a GRO run.
 const BUFFER: usize = 65_536;
-/// Buffers per receive call under load.
+/// Number of buffers per receive call under load.
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
-/// Buffers per receive call otherwise, because preparing a buffer costs about 80 instructions, used
-/// or not. More than one, so that a call which leaves some empty shows that the socket is empty.
+/// Number of buffers per receive call without load: few, because preparing a buffer costs about 80
+/// instructions even if it is not used. More than one, because a call that leaves some buffers
+/// unused shows that the socket is empty.
 const SMALL_BATCH: usize = if BATCH < 4 { BATCH } else { 4 };
-/// Received bytes from which on a buffer is passed on instead of copied from.
+/// Number of received bytes from which on the buffer itself is passed on, and the data is not
+/// copied.
 const HAND_ON: usize = BUFFER / 4;
 /// Maximum number of blocks in use by readers, in addition to the block for copies.
 const MAX_BLOCKS_IN_USE: usize = 32;
 
-/// Packets of one sender that were received by one call.
+/// Packets of one sender, received by one call.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     /// The local address.
     pub local: IpAddr,
-    /// The sender's, and its UDP port (0 for raw IP).
+    /// The sender's IP address, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
-    /// ECN field of their IP headers; `NotEct` if the socket does not report it.
+    /// ECN field of the IP headers; `NotEct` if the socket does not report it.
     pub ecn: Ecn,
     /// Consecutive packets, each `stride` long except the last, which may be shorter.
     pub packets: Bytes,
-    /// See `packets`.
+    /// Length of each packet in `packets` except the last, bytes.
     pub stride: usize,
-    /// Bytes of `packets` that were consumed.
+    /// Number of bytes of `packets` that were consumed.
     pub taken: usize,
 }
 
@@ -54,27 +57,27 @@ impl Arrival {
     }
 }
 
-/// Outcome of a call.
+/// Outcome of a receive call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReceivedBatch {
-    /// Bytes of packets.
+    /// Total size of the packets, bytes.
     pub bytes: usize,
-    /// Datagrams dropped because they contain no whole packets.
+    /// Number of datagrams that were dropped because they contain no whole packet.
     pub broken: u64,
 }
 
-/// Receives, and keeps the buffers.
+/// Receives into a set of buffers, and reuses them.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffers {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// The last call filled all its buffers, or more than `SMALL_BATCH`: the next call gets many
-    /// buffers.
+    /// True if the last call filled all its buffers, or more than `SMALL_BATCH`: the next call then
+    /// gets `BATCH` buffers.
     busy: bool,
-    /// The block for copies, and a slice of the first packet in it.
+    /// The block to which single packets are copied, and a slice of the first packet in it.
     packed: BytesMut,
     first_packed: Option<Bytes>,
-    /// Slices of blocks in use, from the start of the block.
+    /// A slice of each block in use, from its start.
     lent: VecDeque<Bytes>,
 }
 
@@ -141,7 +144,7 @@ impl ReceiveBuffers {
         Poll::Ready(Ok(came))
     }
 
-    /// Receives into the first `N` buffers. Returns the number that was filled.
+    /// Receives into the first `N` buffers. Returns the number of filled buffers.
     fn fill<const N: usize>(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,7 +168,7 @@ impl ReceiveBuffers {
         }
     }
 
-    /// The received data, as a slice of a block; `None`: there is no block for it.
+    /// The received data as a slice of a block; `None` if no block is available.
     fn take(&mut self, index: usize, range: std::ops::Range<usize>) -> Option<Bytes> {
         if range.len() < HAND_ON {
             return self.pack(index, range);
@@ -192,7 +195,8 @@ impl ReceiveBuffers {
         Some(packet)
     }
 
-    /// An empty block: an unused block, or a new block if few are in use; `None` if too many are.
+    /// An empty block: one that is no longer used, or a new one if few blocks are in use; `None` if
+    /// `MAX_BLOCKS_IN_USE` are.
     fn free_block(&mut self) -> Option<BytesMut> {
         for _ in 0..self.lent.len() {
             match self.lent.pop_front()?.try_into_mut() {
@@ -200,7 +204,8 @@ impl ReceiveBuffers {
                     block.clear();
                     return Some(block);
                 }
-                // The block is unused, but a part of it was split off.
+                // The block is no longer used, but a part of it was split off, so it cannot be
+                // reused.
                 Ok(_) => {}
                 Err(busy) => self.lent.push_back(busy),
             }

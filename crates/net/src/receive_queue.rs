@@ -1,16 +1,16 @@
-//! Fair queue of received packets that wait for the protocol.
+//! Fair queue of received packets that wait to be handled by the protocol.
 //!
 //! One task handles the packets of all peers. If packets were handled in order of arrival, a peer
-//! that sends more than this end can handle would fill the system's buffers and starve other peers.
-//! Therefore received packets are queued by sender (IP address and UDP port), senders are served
-//! round robin, and if the queues exceed their limit, only the sender with the most queued data
-//! loses packets, as with a full socket buffer.
+//! that sends faster than this host can handle would fill the system's buffers and starve other
+//! peers. Therefore received packets are queued by sender (IP address and UDP port), senders are
+//! served round robin, and if the queues exceed their limit, only the sender with the most queued
+//! data loses packets, as with a full socket buffer.
 //!
-//! Senders from which no association has accepted a packet are unknown sources. An attacker can
-//! pose as many unknown sources by forging addresses. Therefore unknown sources share one queue, in
-//! order of arrival, together with all INITs (verification tag 0, RFC 9260 §8.5.1 A), and one of
-//! their packets is handled after each turn of a peer. While no peer has packets waiting, only
-//! theirs are handled.
+//! Senders from which no association has accepted a packet are unknown sources. By forging
+//! addresses, an attacker can appear as any number of unknown sources. Therefore unknown sources
+//! share one queue, in order of arrival, together with all INITs (verification tag 0, RFC 9260
+//! §8.5.1 A), and one of their packets is handled after each turn of a peer. Without waiting
+//! packets of peers, only packets of unknown sources are handled.
 
 mod known_peers;
 
@@ -25,27 +25,29 @@ use crate::receive_buffers::Arrival;
 use known_peers::KnownPeers;
 pub(crate) use known_peers::SharedKnownPeers;
 
-/// Packets of one sender that are handled in one turn.
+/// Maximum number of packets of one sender that are handled in one turn.
 const TURN_PACKETS: usize = 32;
-/// Bytes after which a turn ends, even with fewer packets: 32 packets of 1,500 bytes fit.
+/// Size after which a turn ends before `TURN_PACKETS`, bytes: 32 packets of 1,500 bytes fit.
 const TURN_BYTES: usize = 48 * 1024;
-/// Packets, and bytes, that are handled in one round: then replies are sent and more is received.
+/// Limits of a round, in packets and bytes. After a round, replies are sent and more packets are
+/// received.
 const ROUND_PACKETS: usize = 128;
 const ROUND_BYTES: usize = 192 * 1024;
-/// Maximum of waiting bytes. A well-behaved sender has at most a receive window in flight, 1 MiB by
-/// default.
+/// Maximum size of all waiting packets, bytes. A well-behaved sender has at most a receive window
+/// in flight, 1 MiB by default.
 const MAX_WAITING: usize = 4 << 20;
-/// Number of waiting senders beyond which no more packets are received; further packets stay in the
-/// socket buffers.
+/// Number of senders with waiting packets from which on nothing more is received; further packets
+/// stay in the socket buffers.
 const MAX_SENDERS: usize = 256;
-/// Bytes that an arrival counts in addition to its own.
+/// Overhead per arrival that is added to its size, bytes.
 const OVERHEAD: usize = 128;
-/// Empty queues that later senders reuse.
+/// Maximum number of empty queues that are kept for reuse.
 const MAX_SPARE: usize = 64;
-/// Maximum of queued bytes of unknown sources: about 2,000 INITs. Packets beyond it are dropped.
+/// Maximum size of the waiting packets of unknown sources, bytes: about 2,000 INITs. Packets beyond
+/// it are dropped.
 const MAX_UNKNOWN_BYTES: usize = 512 * 1024;
-/// Packets of unknown sources that are handled in one round, because peers may have sent more
-/// packets meanwhile.
+/// Maximum number of packets of unknown sources per round, because peers may have sent more packets
+/// meanwhile.
 const ROUND_UNKNOWN: usize = 32;
 /// Position of the verification tag in the common header (RFC 9260 §3.1).
 const TAG: std::ops::Range<usize> = 4..8;
@@ -58,7 +60,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// The budget of a whole round.
+    /// The full budget of a round.
     pub(crate) fn of_a_round() -> Self {
         Self {
             packets: ROUND_PACKETS,
@@ -74,37 +76,37 @@ impl Budget {
         }
     }
 
-    /// Returns true if the round has to end.
+    /// Returns true if the budget is exhausted, and the round has to end.
     pub(crate) fn is_spent(&self) -> bool {
         self.packets == 0 || self.bytes == 0
     }
 
-    /// A packet of that size was handled.
+    /// Deducts one packet of this size.
     pub(crate) fn spend(&mut self, bytes: usize) {
         self.packets = self.packets.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
-/// The next packet to handle.
+/// A packet that was removed from the queue to be handled.
 #[derive(Debug)]
 pub(crate) struct QueuedPacket {
     /// The local address.
     pub local: IpAddr,
-    /// The sender's, and its UDP port (0 for raw IP).
+    /// The sender's IP address, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
-    /// ECN field of its IP header.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
     /// Range of the common header and chunks in [`FairReceiveQueue::block`].
     pub packet: Range<usize>,
     /// The packet was queued as a packet of an unknown source. If an association accepts it, its
     /// sender becomes known: [`FairReceiveQueue::learn`].
     pub unknown: bool,
-    /// Packets of the same call that are next, unless the turn ends before.
+    /// Number of packets from the same receive call that follow, if the turn does not end before.
     pub behind: usize,
 }
 
-/// Waiting packets of one sender, oldest first.
+/// Waiting packets of one sender, in order of arrival.
 #[derive(Debug)]
 struct Sender {
     from: SocketAddr,
@@ -115,31 +117,33 @@ struct Sender {
 /// Waiting packets of all senders.
 #[derive(Debug, Default)]
 pub(crate) struct FairReceiveQueue {
-    /// Senders with queued packets. The first has its turn.
+    /// Senders with queued packets; the first one has its turn.
     senders: VecDeque<Sender>,
-    /// Arrival time of the last packet, if any.
+    /// Buffer of the packet that was returned last.
     block: Bytes,
-    /// Packets and bytes of the first sender's turn so far.
+    /// Packets and bytes that were handled in the current turn.
     packets: usize,
     handled: usize,
     bytes: usize,
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
     known: KnownPeers,
-    /// Copy of `known` for other shards; usually `None`.
+    /// Copy of `known` for other shards; `None` without shards.
     shown: Option<SharedKnownPeers>,
     unknown: VecDeque<Arrival>,
-    /// Cost of datagrams from unknown sources, which is not part of `bytes`.
+    /// Size of the waiting datagrams of unknown sources including overhead, bytes; not part of
+    /// `bytes`.
     unknown_bytes: usize,
-    /// A peer's turn has ended, and no packet of an unknown source was handled since.
+    /// True if a peer's turn has ended and no packet of an unknown source was handled since.
     unknown_is_next: bool,
-    /// In this round: packets of unknown sources, and whether a peer had a turn.
+    /// State of the round: number of handled packets of unknown sources, and whether a peer had a
+    /// turn.
     unknown_handled: usize,
     had_peers: bool,
 }
 
 impl FairReceiveQueue {
-    /// Creates an empty queue that shares its known peers.
+    /// Creates an empty queue, which publishes its known peers in `shown`.
     pub(crate) fn sharing_known(shown: Option<SharedKnownPeers>) -> Self {
         Self {
             shown,
@@ -157,8 +161,7 @@ impl FairReceiveQueue {
         (self.unknown_handled, self.had_peers) = (0, false);
     }
 
-    /// An association accepted a packet of this sender, which is known until it is
-    /// [forgotten](Self::forget).
+    /// Adds this sender to the known peers, because an association has accepted a packet from it.
     pub(crate) fn add_known(&mut self, from: SocketAddr) {
         self.known.insert(from);
         if let Some(shown) = &self.shown {
@@ -166,7 +169,7 @@ impl FairReceiveQueue {
         }
     }
 
-    /// An association that knew this sender has ended.
+    /// Removes this sender for one association that has ended.
     pub(crate) fn remove_known(&mut self, from: &SocketAddr) {
         self.known.remove(from);
         if let Some(shown) = &self.shown {
@@ -174,20 +177,20 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Returns true if more should be received. Returns true even if many packets are queued,
-    /// because the system's buffers are not fair: a flood would displace the packets of other
-    /// senders there.
+    /// Returns true if more packets should be received. This is true even if many packets are
+    /// queued, because the system's buffers are not fair: a flood would displace the packets of
+    /// other senders there.
     pub(crate) fn has_room(&self) -> bool {
         self.senders.len() < MAX_SENDERS
     }
 
-    /// Packets dropped so far because too many waited.
+    /// Number of packets that were dropped so far because too many were waiting.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Called after each receive call: beyond the limit, drops the newest packets of the sender
-    /// with the most waiting.
+    /// Called after each receive call: drops the newest packets of the senders with the most
+    /// waiting bytes until the limit is met.
     pub(crate) fn drop_excess(&mut self) {
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
@@ -200,7 +203,8 @@ impl FairReceiveQueue {
         self.push_as(arrival, None);
     }
 
-    /// The same, for a sender that another shard has classified as peer or unknown source.
+    /// Like [`FairReceiveQueue::push`], for a sender that another shard has classified as peer or
+    /// unknown source.
     pub(crate) fn push_of(&mut self, arrival: Arrival, is_peer: bool) {
         self.push_as(arrival, Some(is_peer));
     }
@@ -211,7 +215,8 @@ impl FairReceiveQueue {
             return self.push_stranger(arrival);
         }
         let cost = cost(&arrival);
-        // Packets of one call are usually of few senders, and consecutive.
+        // Searched from the newest sender, because the packets of one receive call are usually from
+        // few senders and consecutive.
         let mut newest_first = self.senders.iter_mut().rev();
         if let Some(sender) = newest_first.find(|it| it.from == arrival.from) {
             self.bytes += cost;
@@ -243,8 +248,8 @@ impl FairReceiveQueue {
         self.unknown.push_back(arrival);
     }
 
-    /// Moves the waiting packets to another queue, as far as that has room. The other queue
-    /// classifies the senders.
+    /// Moves waiting packets to another queue until that is full. The other queue classifies the
+    /// senders.
     pub(crate) fn move_to(&mut self, other: &mut Self) {
         while other.has_room()
             && let Some(mut sender) = self.senders.pop_front()
@@ -261,17 +266,18 @@ impl FairReceiveQueue {
         other.drop_excess();
     }
 
-    /// Packets dropped since the last call.
+    /// Number of packets that were dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Returns true if the next packet is one of an unknown source; `None`: there is no next packet
-    /// in this round.
+    /// Returns true if the next packet is from an unknown source, false if it is from a peer, and
+    /// `None` if no packet remains for this round.
     fn next_is_unknown(&self) -> Option<bool> {
         let may = !self.unknown.is_empty() && self.unknown_handled < ROUND_UNKNOWN;
         if self.senders.is_empty() {
-            // Peers that had a turn may have sent more by now.
+            // If a peer had a turn in this round, the round ends here, because peers may have sent
+            // more by now.
             (may && (self.unknown_is_next || !self.had_peers)).then_some(true)
         } else {
             Some(may && self.unknown_is_next)
@@ -305,7 +311,7 @@ impl FairReceiveQueue {
         }
     }
 
-    /// Ends the turn of a sender; a packet of an unknown source is handled before the next turn.
+    /// Ends the turn of a sender. Before the next turn, one packet of an unknown source is handled.
     fn end_turn(&mut self) {
         (self.packets, self.handled) = (0, 0);
         self.unknown_is_next = true;
@@ -325,12 +331,13 @@ impl FairReceiveQueue {
         &self.block
     }
 
-    /// Releases the buffer of the returned packets.
+    /// Releases the buffer of the packet that was returned last.
     pub(crate) fn release_block(&mut self) {
         self.block = Bytes::new();
     }
 
-    /// The next packet; `None` also if the waiting packets are for the next round.
+    /// The next packet; `None` if no packet waits, or if the waiting packets belong to the next
+    /// round.
     pub(crate) fn pop(&mut self) -> Option<QueuedPacket> {
         if self.next_is_unknown()? {
             return self.pop_stranger();
@@ -377,7 +384,7 @@ impl FairReceiveQueue {
         Some(turn)
     }
 
-    /// Removes all packets, because there is no endpoint to take them.
+    /// Removes all packets, because no endpoint remains to handle them.
     pub(crate) fn clear(&mut self) {
         while !self.senders.is_empty() {
             self.senders[0].arrivals.clear();
@@ -394,8 +401,8 @@ fn is_init(packets: &[u8]) -> bool {
     packets.get(TAG).is_some_and(|tag| tag == [0; 4])
 }
 
-/// Removes the first packet from an arrival. `block` becomes its buffer: all packets of a call
-/// share one reference to it.
+/// Removes the first packet from an arrival, and stores a reference to its buffer in `block`. All
+/// packets of a receive call share one such reference.
 fn take_first(arrival: &mut Arrival, block: &mut Bytes, unknown: bool) -> QueuedPacket {
     let packet = arrival.taken..arrival.taken + first_of(arrival);
     if packet.end == arrival.packets.len() {
@@ -417,12 +424,12 @@ fn take_first(arrival: &mut Arrival, block: &mut Bytes, unknown: bool) -> Queued
     }
 }
 
-/// Cost of an arrival, bytes.
+/// Size of an arrival for the limits: its bytes and a fixed overhead.
 fn cost(arrival: &Arrival) -> usize {
     arrival.left().len() + OVERHEAD
 }
 
-/// Size of its first packet, bytes.
+/// Size of the first packet of an arrival, bytes.
 fn first_of(arrival: &Arrival) -> usize {
     arrival.stride.min(arrival.left().len())
 }

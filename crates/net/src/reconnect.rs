@@ -1,4 +1,4 @@
-//! A client that connects again after failures.
+//! A client that reconnects after failures.
 
 use std::fmt;
 use std::future::Future;
@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::random::fraction;
 use crate::runtime::Timer;
 
-/// Why a client has no association: see [`ReconnectPolicy::is_final`].
+/// Why a client has no association at present: see [`ReconnectPolicy::is_final`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectionFailure {
@@ -28,9 +28,9 @@ pub enum ConnectionFailure {
 }
 
 impl ConnectionFailure {
-    /// Returns true if another attempt cannot help, or needs a decision of the program: the peer
-    /// cannot be addressed, it redirects, or this side has aborted the association or lost its
-    /// endpoint.
+    /// Returns true if reconnecting cannot help or needs a decision of the application: the peer
+    /// cannot be addressed, it redirects to another peer, or this side has aborted the association
+    /// or closed its endpoint.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Closed(reason) => *reason == CloseReason::AbortedHere,
@@ -52,27 +52,27 @@ pub struct ReconnectPolicy {
     /// The delay after the first failure; 500 ms by default. Each consecutive failure doubles the
     /// delay.
     pub first_delay: Duration,
-    /// The longest delay; 30 s by default.
+    /// Maximum delay; 30 s by default.
     pub max_delay: Duration,
-    /// The random part of each delay, 0 to 1, so that the clients of a restarted server do not all
-    /// connect at the same time; 0.5 by default, so that each delay is between half of its value
-    /// and its full value.
+    /// The random fraction of each delay, 0 to 1, which should be larger than 0 so that the clients
+    /// of a restarted server do not all connect at the same time; 0.5 by default, so that each
+    /// delay is between half of its value and its full value.
     pub jitter: f64,
     /// The client ends after this number of consecutive failures, at least 1. `None`, the default:
     /// never.
     pub max_failures: Option<u32>,
-    /// An association that lasted this long ends a run of failures, and its end is the first
-    /// failure of the next run; 10 s by default. The end of a shorter association counts as a
-    /// consecutive failure, so that the client does not loop if a peer accepts and aborts.
+    /// An association that lasts at least this long resets the count of consecutive failures; 10 s
+    /// by default. The end of a shorter association increases the count, so that delays grow if a
+    /// peer accepts and then aborts each time.
     pub stable_after: Duration,
     /// Decides whether a failure ends the client; [`ConnectionFailure::is_permanent`] by default. A
     /// graceful shutdown by either side is [`ConnectionFailure::Closed`] with
-    /// [`CloseReason::Shutdown`], and by default the client connects again, because a server that
-    /// is replaced shuts its associations down. To end a client, drop it.
+    /// [`CloseReason::Shutdown`], and by default the client reconnects, because a server that is
+    /// restarted also shuts its associations down. To end a client, drop it.
     pub is_final: fn(&ConnectionFailure) -> bool,
 }
 
-/// Limit of all delays, so that adding a delay to a time cannot overflow: a year.
+/// Maximum of all delays, one year, so that adding a delay to a time cannot overflow.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 86_400);
 
 impl Default for ReconnectPolicy {
@@ -96,7 +96,8 @@ impl ReconnectPolicy {
         self
     }
 
-    /// The delay after this number of consecutive failures. `random`: 0 to 1.
+    /// The delay after this number of consecutive failures; `random` is a random number from 0 to
+    /// 1.
     fn delay(&self, failures: u32, random: f64) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
         let longest = self.first_delay.saturating_mul(1 << doublings);
@@ -105,7 +106,8 @@ impl ReconnectPolicy {
         longest.mul_f64(1.0 - jitter * random)
     }
 
-    /// Returns true if this failure, the last of `failures` consecutive ones, ends the client.
+    /// Returns true if the client should end after this failure, the last of `failures` consecutive
+    /// ones.
     fn ends(&self, failures: u32, failure: &ConnectionFailure) -> bool {
         self.max_failures.is_some_and(|most| failures >= most) || (self.is_final)(failure)
     }
@@ -117,14 +119,14 @@ impl ReconnectPolicy {
 pub enum ReconnectEvent {
     /// An attempt starts.
     Connecting {
-        /// Number of consecutive failures plus one.
+        /// Number of the attempt since the last success, counted from 1.
         attempt: u32,
     },
     /// The association is established.
     Connected(Association),
     /// An attempt failed, or the association has ended; the next attempt follows.
     Failed {
-        /// The reason.
+        /// The error of the attempt, or the reason why the association ended.
         failure: ConnectionFailure,
         /// The delay before the next attempt.
         retry_in: Duration,
@@ -133,9 +135,9 @@ pub enum ReconnectEvent {
     Ended(ConnectionFailure),
 }
 
-/// A client that keeps an association with a peer: it connects, and connects again by a
-/// [`ReconnectPolicy`] when an attempt fails or the association ends. The client makes progress
-/// only while one of its methods is awaited; it starts no task.
+/// A client that maintains an association with a peer: if an attempt fails or the association ends,
+/// it reconnects by a [`ReconnectPolicy`]. The client makes progress only while one of its methods
+/// is awaited, because it has no task.
 ///
 /// ```no_run
 /// use anabranch_net::{
@@ -167,20 +169,20 @@ pub enum ReconnectEvent {
 /// # }
 /// ```
 ///
-/// The client keeps a clone of the association. Dropping the client aborts an attempt, and shuts
-/// down an association without other handles.
+/// The client keeps a clone of the association. Dropping the client aborts a pending attempt, and
+/// shuts down the association if there are no other handles.
 pub struct ReconnectingClient {
     endpoint: Endpoint,
     peer: Peer,
     policy: ReconnectPolicy,
     options: ConnectOptions,
-    /// Consecutive failures.
+    /// Number of consecutive failures.
     failures: u32,
     state: State,
 }
 
 enum State {
-    /// An attempt is due.
+    /// The next attempt should start now.
     Due,
     Connecting(Pin<Box<dyn Future<Output = Result<Association, ConnectError>> + Send>>),
     Connected {
@@ -192,7 +194,7 @@ enum State {
 }
 
 impl ReconnectingClient {
-    /// A client of `peer` at `endpoint`. The client connects when
+    /// Creates a client that connects `endpoint` to `peer`. It connects when
     /// [`ReconnectingClient::next_event`] or [`ReconnectingClient::association`] is awaited.
     pub fn new(endpoint: Endpoint, peer: impl Into<Peer>, policy: ReconnectPolicy) -> Self {
         Self {
@@ -205,14 +207,14 @@ impl ReconnectingClient {
         }
     }
 
-    /// Returns a copy whose attempts have these options.
+    /// Returns a copy that connects with these options.
     #[must_use]
     pub fn with_options(mut self, options: ConnectOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The endpoint.
+    /// The endpoint on which the client connects.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -258,13 +260,14 @@ impl ReconnectingClient {
         }
     }
 
-    /// The association, after further attempts if necessary, whose events are not returned then.
-    /// An association that is shutting down accepts no messages, so this method waits for its end.
+    /// The established association. Reconnects if necessary; the events of these attempts are not
+    /// returned. If the association is shutting down, this method waits for its end, because such
+    /// an association accepts no messages.
     ///
     /// Cancel-safe: if the future is dropped, the next call continues.
     ///
     /// # Errors
-    /// The failure that has ended the client.
+    /// The failure after which the client has ended.
     pub async fn association(&mut self) -> Result<Association, ConnectionFailure> {
         loop {
             match &self.state {

@@ -1,18 +1,18 @@
-//! Abort reasons that redirect to another peer.
+//! Abort reasons that redirect a client to another peer.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use crate::peer::Peer;
 
-/// First word of such a reason.
+/// First word of a redirecting abort reason.
 const WORD: &str = "redirect";
-/// Maximum number of addresses, equal to the number that a peer may list.
+/// Maximum number of addresses in a reason, equal to the number that a peer may list in INIT.
 const MAX_ADDRESSES: usize = 8;
 
 impl fmt::Display for Peer {
-    /// `192.0.2.1,2001:db8::1 port 5001`, and the UDP port if the peer has a different one: `udp
-    /// 9899`.
+    /// For example `192.0.2.1,2001:db8::1 port 5001`, followed by `udp 9899` if the peer has its
+    /// own UDP port.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}")?,
@@ -40,7 +40,7 @@ fn write_ports(f: &mut impl fmt::Write, peer: &Peer) -> fmt::Result {
 }
 
 impl Peer {
-    /// The reason that redirects to this peer.
+    /// The abort reason that redirects to this peer.
     pub(crate) fn to_redirect(&self) -> String {
         let first = self.addresses.len().min(MAX_ADDRESSES);
         let mut reason = format!("{WORD} ");
@@ -50,7 +50,7 @@ impl Peer {
         reason
     }
 
-    /// The peer that such a reason names; `None` if it is another reason.
+    /// The peer that an abort reason redirects to; `None` for other reasons.
     pub(crate) fn of_redirect(reason: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(reason).ok()?.split(' ');
         let addresses = (words.next()? == WORD).then(|| words.next())??;

@@ -19,20 +19,20 @@ use thiserror::Error;
 use crate::clock::unix_time;
 use crate::time::nanos;
 
-/// Time between the observations of open associations.
+/// Interval at which the parameters of open associations are saved.
 const OBSERVE_EVERY: Nanos = SECOND;
 
-/// Saved congestion control parameters by path, for [Careful Resume] (RFC 9959): an association
-/// that starts on a path jumps to half of the capacity that an earlier association measured on this
-/// path, if the round-trip time is still about the same. Clones are handles of the same cache,
-/// which the [configurations](crate::Config::resume_cache) of several endpoints may share.
+/// Saved congestion control parameters by path, for [Careful Resume] (RFC 9959). An association
+/// that starts on a path jumps to half of the window that an earlier association measured there, if
+/// the round-trip time is still about the same. Clones share the same cache, which the
+/// [configurations](crate::Config::resume_cache) of several endpoints may share.
 ///
 /// Each path of a multihomed association has its own set, which applies when data is first sent on
 /// that path: at the start, or after a failover. One association at a time uses a set. A set is
-/// updated while an association is open and when it ends; it is deleted when its lifetime is over,
-/// or when an association found that the path has changed.
+/// updated while an association is open and when it ends. It is deleted after its lifetime, or when
+/// an association finds that the path has changed.
 ///
-/// A program can store the sets and load them when it starts again:
+/// A program can store the sets and load them at its next start:
 ///
 /// ```
 /// use anabranch_net::{Config, ResumeCache, SavedPath};
@@ -56,20 +56,20 @@ const OBSERVE_EVERY: Nanos = SECOND;
 pub struct ResumeCache(Arc<Cache>);
 
 struct Cache {
-    /// Expiry times are nanoseconds since 1970.
+    /// Saved sets by path; expiry times are nanoseconds since 1970.
     saved: Mutex<SavedPaths<Path>>,
     lifetime: Duration,
 }
 
 impl ResumeCache {
-    /// An empty cache for at most `max_paths` paths, at least one. A set is used for `lifetime`
+    /// Creates an empty cache for at most `max_paths` paths, at least one. A set expires `lifetime`
     /// after it was measured.
     pub fn new(lifetime: Duration, max_paths: usize) -> Self {
         let saved = Mutex::new(SavedPaths::new(max_paths));
         Self(Arc::new(Cache { saved, lifetime }))
     }
 
-    /// The sets that have not expired, in the order of their paths, to be stored.
+    /// The sets that have not expired, sorted by path, for storage.
     pub fn saved_paths(&self) -> Vec<SavedPath> {
         let now = unix_time();
         let saved = self.lock();
@@ -77,8 +77,8 @@ impl ResumeCache {
         current.map(|(path, it)| SavedPath::of(path, it)).collect()
     }
 
-    /// Adds a stored set, which replaces that of the same path. The set expires at the latest after
-    /// the lifetime of this cache. Returns false if it has expired already.
+    /// Adds a set that was stored earlier, and replaces that of the same path. The set expires
+    /// after the lifetime of this cache at the latest. Returns false if it has expired already.
     pub fn insert(&self, path: SavedPath) -> bool {
         let now = unix_time();
         let until = path.expires.duration_since(UNIX_EPOCH);
@@ -96,7 +96,7 @@ impl ResumeCache {
         true
     }
 
-    /// Deletes all sets, after a change of the network that this host is attached to.
+    /// Deletes all sets. Should be called after this host was attached to another network.
     pub fn clear(&self) {
         self.lock().clear();
     }
@@ -105,14 +105,14 @@ impl ResumeCache {
         self.0.saved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of the lifetime of a set that is measured at `now`.
+    /// Expiry time of a set that is measured at `now`.
     fn expiry(&self, now: Nanos) -> Nanos {
         now.saturating_add(nanos(self.0.lifetime))
     }
 }
 
 impl Default for ResumeCache {
-    /// A lifetime of one hour, and 4,096 paths.
+    /// A cache with a lifetime of one hour, for 4,096 paths.
     fn default() -> Self {
         Self::new(Duration::from_secs(3_600), 4_096)
     }
@@ -126,9 +126,9 @@ impl fmt::Debug for ResumeCache {
     }
 }
 
-/// A set of saved congestion control parameters. The text form of a set is one line of five words:
-/// both addresses, the window in bytes, the round-trip time in nanoseconds, and the expiry time in
-/// seconds since 1970.
+/// Saved congestion control parameters of one path. The text form of a set is one line of five
+/// words: both addresses, the window in bytes, the round-trip time in nanoseconds, and the expiry
+/// time in seconds since 1970.
 ///
 /// ```
 /// let line = "192.0.2.1 198.51.100.7 250000 600000000 1798761600";
@@ -143,11 +143,11 @@ pub struct SavedPath {
     pub local: IpAddr,
     /// Address of the peer.
     pub remote: IpAddr,
-    /// `saved_cwnd`: bytes that the path delivered in `rtt`.
+    /// `saved_cwnd`: bytes that the path can deliver in `rtt`.
     pub cwnd: u64,
-    /// `saved_rtt`: the minimum round-trip time.
+    /// `saved_rtt`: the minimum round-trip time that was measured.
     pub rtt: Duration,
-    /// End of the lifetime.
+    /// Time at which the set expires.
     pub expires: SystemTime,
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for SavedPath {
     }
 }
 
-/// A text is not a [`SavedPath`].
+/// Error of parsing a [`SavedPath`] from text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{part} of a saved path: found {found:?}; allowed: {allowed}")]
 pub struct SavedPathError {
@@ -217,13 +217,13 @@ impl FromStr for SavedPath {
     }
 }
 
-/// The use of a cache by the associations of an endpoint.
+/// Careful Resume of an endpoint: its cache, and the paths of its associations.
 #[derive(Debug)]
 pub(crate) struct Resuming {
     cache: ResumeCache,
-    /// Paths of open associations, and whether the association uses the saved set.
+    /// Paths of open associations; true if the association uses the saved set of the path.
     paths: BTreeMap<AssociationId, BTreeMap<Path, bool>>,
-    /// Time of the next observation of all.
+    /// Time at which all open associations are saved next.
     due: Nanos,
 }
 
@@ -262,7 +262,7 @@ impl Resuming {
         }
     }
 
-    /// Saves the observations of open associations if that is due.
+    /// Saves the parameters of all open associations, if the interval is over.
     pub(crate) fn observe_all(&mut self, now: Nanos, endpoint: &Endpoint) {
         if now < self.due {
             return;
@@ -273,7 +273,8 @@ impl Resuming {
             let Some(association) = endpoint.association(id) else {
                 continue;
             };
-            // The peer may have removed addresses (RFC 5061).
+            // The association may have lost the path, because the peer may remove addresses (RFC
+            // 5061).
             theirs.retain(|&path, used| {
                 let stays = observe(cache, association, path, used);
                 if !stays {
@@ -284,7 +285,7 @@ impl Resuming {
         }
     }
 
-    /// Saves the observations of an association that has ended, and releases its sets for other
+    /// Saves the parameters of an association that has ended, and releases its sets for other
     /// associations.
     pub(crate) fn end(&mut self, id: AssociationId, association: &Association) {
         for (path, mut used) in self.paths.remove(&id).unwrap_or_default() {
@@ -308,7 +309,8 @@ fn release(cache: &ResumeCache, path: Path, used: bool) {
     }
 }
 
-/// Saves the observation of an association on one of its paths; returns whether it still has it.
+/// Saves the parameters of one path of an association. Returns false if the association no longer
+/// has that path.
 fn observe(cache: &ResumeCache, association: &Association, path: Path, used: &mut bool) -> bool {
     let all = association.paths().iter();
     let entry = all.map(|(_, it)| it).find(|it| it.path() == path);
@@ -318,8 +320,8 @@ fn observe(cache: &ResumeCache, association: &Association, path: Path, used: &mu
     entry.is_some()
 }
 
-/// Saves the observation of a path's controller. Deletes the set that it started from if that was
-/// wrong.
+/// Saves the parameters of a path's controller. Deletes the set from which it started if the
+/// controller found it wrong.
 fn observe_path(cache: &ResumeCache, path: Path, state: &CarefulResume, used: &mut bool) {
     let mut saved = cache.lock();
     if state.is_refuted() && std::mem::take(used) {

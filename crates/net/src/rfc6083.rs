@@ -1,7 +1,7 @@
-//! DTLS over SCTP (RFC 6083), for peers without the DTLS chunk.
+//! DTLS over SCTP (RFC 6083), for peers that do not support the DTLS chunk.
 //!
-//! Every user message is one record of DTLS 1.2, of at most 16,384 bytes. SCTP authenticates its
-//! chunks by a key of the handshake (AUTH, RFC 4895), but does not encrypt them.
+//! Every user message is one record of DTLS 1.2, of at most 16,384 bytes. A key from the DTLS
+//! handshake authenticates the chunks (AUTH, RFC 4895); chunk headers are not encrypted.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -52,18 +52,18 @@ use crate::message::Message;
 use crate::receipt::{Answer, DeliveryError, Receipt};
 use crate::runtime::within;
 
-/// Maximum size, in bytes, of messages that are buffered because they arrived before the peer's
-/// last handshake message. The peer is not authenticated then.
+/// Maximum size of messages that are buffered because they arrived before the peer's last handshake
+/// message, bytes. Limited, because the peer is not authenticated at that time.
 const MAX_EARLY: usize = 1 << 20;
-/// Memory overhead of a buffered message, which is added to its length.
+/// Memory overhead that is added to the length of each buffered message, bytes.
 const EARLY_COST: usize = 256;
-/// Number of receipts from which on completed receipts are removed.
+/// Number of stored receipts from which on completed receipts are removed.
 const MIN_RECEIPTS: usize = 64;
 
 impl Config {
-    /// Returns a copy for associations of [`SecureAssociation`]. The association requires AUTH for
-    /// DATA, I-DATA, FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and for SACK and SHUTDOWN.
-    /// Shared keys that were set are removed, because the first key must be empty (RFC 6083 §4.8).
+    /// Returns a copy for associations of [`SecureAssociation`]. Both ends must then authenticate
+    /// DATA, I-DATA, FORWARD TSN and I-FORWARD-TSN (RFC 6083 §4.5), and also SACK and SHUTDOWN.
+    /// Configured shared keys are removed, because the first key must be empty (RFC 6083 §4.8).
     #[must_use]
     pub fn with_rfc6083(mut self) -> Self {
         self.sctp.authentication = Authentication::Required;
@@ -84,17 +84,18 @@ impl Config {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SecureError {
-    /// The association does not use AUTH, or an end does not require it for DATA and FORWARD TSN
+    /// The association does not use AUTH, or one end does not require it for DATA and FORWARD TSN
     /// ([`Config::with_rfc6083`]).
     #[error("an end does not require AUTH for DATA and FORWARD TSN, as RFC 6083 demands")]
     NoAuthentication,
-    /// A record of DTLS has at most 16,384 bytes (RFC 6083 §3.2).
+    /// The message does not fit one DTLS record of 16,384 bytes (RFC 6083 §3.2). The value is its
+    /// size, bytes.
     #[error("a message of {0} bytes; RFC 6083 allows {MAX_MESSAGE}")]
     TooLong(usize),
-    /// This end has closed, or its key has sealed as many messages as it may.
+    /// This end has closed, or its key has encrypted the maximum number of messages.
     #[error("nothing can be sent: this end has closed, or its key is exhausted")]
     Exhausted,
-    /// The peer is not authentic, or violates DTLS. The association is aborted.
+    /// The peer failed authentication, or violated DTLS. The association is aborted.
     #[error("{0}")]
     Peer(&'static str),
     /// The association ended without the peer's close_notify: messages may be missing.
@@ -114,14 +115,14 @@ pub enum SecureError {
     Association(#[from] AssociationError),
 }
 
-/// An association under DTLS (RFC 6083).
+/// An association whose messages are protected by DTLS (RFC 6083).
 #[derive(Debug)]
 pub struct SecureAssociation {
     association: Association,
     peer: PeerIdentity,
     ppid: u32,
     state: Mutex<State>,
-    /// Locked for reading while a message is sent, so that close_notify follows the message.
+    /// Held for reading while a message is sent, so that close_notify follows all messages.
     sending: RwLock<()>,
 }
 
@@ -133,13 +134,13 @@ struct State {
     peer_closed: bool,
 }
 
-/// Receipts of messages that the peer has not acknowledged, and of a few more.
+/// Receipts of messages that the peer has not acknowledged, and of some acknowledged ones.
 #[derive(Debug, Default)]
 struct Receipts {
     waiting: Vec<Receipt>,
-    /// Number of receipts at which completed receipts are removed next.
+    /// Number of receipts at which completed ones are removed next.
     limit: usize,
-    /// The first error among the removed receipts.
+    /// The first error among receipts that were removed.
     failed: Option<DeliveryError>,
 }
 
@@ -158,7 +159,7 @@ impl Receipts {
         }
     }
 
-    /// Ready once each message is acknowledged, or abandoned as its sender's policy allows.
+    /// Ready when every message is acknowledged, or abandoned by its policy.
     fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), DeliveryError>> {
         while self.failed.is_none()
             && let Some(last) = self.waiting.last_mut()
@@ -171,14 +172,15 @@ impl Receipts {
     }
 }
 
-/// Why the peer may lack a message that was not abandoned by its sender's policy.
+/// The error if the peer may lack the message. A message that was abandoned by its policy is no
+/// error.
 fn failure(answer: Answer) -> Option<DeliveryError> {
     let is_policy =
         |it: &DeliveryError| matches!(it, DeliveryError::Abandoned(_) | DeliveryError::Unsent);
     answer.err().filter(|it| !is_policy(it))
 }
 
-/// Whether both ends require AUTH for the chunks of user data (RFC 6083 §4.5).
+/// Returns true if both ends require AUTH for the chunks of user data (RFC 6083 §4.5).
 fn authenticates(negotiated: &Negotiated) -> bool {
     let (data, forward) = match negotiated.interleaving {
         true => (kind::I_DATA, kind::I_FORWARD_TSN),
@@ -189,7 +191,7 @@ fn authenticates(negotiated: &Negotiated) -> bool {
         .all(|it| it.has(data) && (!negotiated.partial_reliability || it.has(forward)))
 }
 
-/// Aborts the association of a handshake that did not end well, also if its future is dropped.
+/// Aborts the association when dropped, unless the handshake has succeeded.
 struct AbortUnlessDone(Option<Association>);
 
 impl Drop for AbortUnlessDone {
@@ -201,14 +203,14 @@ impl Drop for AbortUnlessDone {
 }
 
 impl SecureAssociation {
-    /// Performs the handshake as the client, usually the end that connected.
+    /// Performs the handshake as the client, usually the end that started the association.
     ///
     /// If the future is dropped, the association is aborted.
     ///
     /// # Errors
     /// The peer is not trusted, violates DTLS, does not answer within
-    /// [`Settings::handshake_timeout`], or the association does not use AUTH; it is then aborted.
-    /// The association ended.
+    /// [`Settings::handshake_timeout`], or the association does not use AUTH; then the association
+    /// is aborted. Or the association has ended.
     pub async fn client(
         association: Association,
         settings: Arc<Settings>,
@@ -216,7 +218,7 @@ impl SecureAssociation {
         Self::handshake(association, settings, Role::Client).await
     }
 
-    /// Performs the handshake as the server, usually the end that accepted.
+    /// Performs the handshake as the server, usually the end that accepted the association.
     ///
     /// If the future is dropped, the association is aborted.
     ///
@@ -276,23 +278,24 @@ impl SecureAssociation {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The identity that the peer proved. Decisions about access should be based on it.
+    /// The identity that the peer has proved. Access control should use this identity.
     pub fn peer_identity(&self) -> &PeerIdentity {
         &self.peer
     }
 
-    /// The association below: its status, events and paths. Messages that are sent by it directly
-    /// end it, because they are not encrypted.
+    /// The association below: its status, events and paths. Messages must not be sent on it
+    /// directly, because the peer then aborts: they are not encrypted.
     pub fn association(&self) -> &Association {
         &self.association
     }
 
     /// Like [`Association::send`], encrypted. A key in `options` has no effect: the key of the
-    /// handshake is used. Streams other than 0 are recommended, because stream 0 has the messages
-    /// of the handshake (RFC 6083 §4.4).
+    /// handshake is used. Streams other than 0 are recommended, because stream 0 carries the
+    /// messages of DTLS itself (RFC 6083 §4.4).
     ///
     /// # Errors
-    /// The message is longer than 16,384 bytes, this end has closed, or as [`Association::send`].
+    /// The message is longer than 16,384 bytes, this end has closed, or the errors of
+    /// [`Association::send`].
     pub async fn send(
         &self,
         message: impl AsRef<[u8]>,
@@ -313,18 +316,20 @@ impl SecureAssociation {
         Ok(())
     }
 
-    /// The next message, decrypted. `None`: the peer has closed, and no message is missing.
+    /// The next message, decrypted. `None`: the peer has sent close_notify, and no message is
+    /// missing.
     ///
     /// Cancel-safe: if the future is dropped, the message waits for the next call.
     ///
     /// # Errors
-    /// The peer violates DTLS, and the association is aborted. It ended otherwise.
+    /// The peer violated DTLS, and the association is aborted; or it has ended without
+    /// close_notify.
     pub async fn recv(&self) -> Result<Option<Message>, SecureError> {
         loop {
             let early = {
                 let mut state = self.lock();
                 if state.peer_closed {
-                    // Data behind it is ignored (RFC 5246 §7.2.1).
+                    // Data after close_notify is ignored (RFC 5246 §7.2.1).
                     return Ok(None);
                 }
                 state.early.pop_front()
@@ -351,8 +356,8 @@ impl SecureAssociation {
                 }
                 Ok(Opened::Nothing(answer)) => {
                     if let Some(record) = answer {
-                        // The peer may ask while this end has no space or closes; a warning may be
-                        // left out (RFC 5246 §7.4.1.1).
+                        // Answers a request of the peer. The answer is a warning that may be
+                        // omitted if this end has no space or is closing (RFC 5246 §7.4.1.1).
                         let _ = self.association.try_send(record, self.control());
                     }
                 }
@@ -367,24 +372,25 @@ impl SecureAssociation {
         Err(SecureError::Peer(why))
     }
 
-    /// Options of messages of DTLS itself.
+    /// Options for messages of DTLS itself.
     fn control(&self) -> SendOptions {
         SendOptions::on(0).with_ppid(self.ppid).reliable()
     }
 
     /// Closes: waits until the peer has acknowledged all messages, sends close_notify (RFC 6083
-    /// §4.9), and shuts down the association. The peer's remaining messages are lost: read until
-    /// [`SecureAssociation::recv`] returns `None` if they are wanted.
+    /// §4.9), and shuts down the association. Messages that the peer still sends are lost. To get
+    /// them, call [`SecureAssociation::recv`] until it returns `None` before closing.
     ///
-    /// There is no time limit: a peer that does not read keeps the association open. A future of
-    /// [`SecureAssociation::send`] that is neither polled nor dropped does so as well.
+    /// There is no time limit: a peer that does not read keeps the association open. So does a
+    /// future of [`SecureAssociation::send`] that is neither polled nor dropped.
     ///
-    /// Cancel-safe: messages can be sent again if the future is dropped before close_notify.
+    /// Cancel-safe: if the future is dropped before close_notify was sent, messages can still be
+    /// sent.
     ///
     /// # Errors
-    /// A message was not acknowledged, for example because the peer restarted the association,
-    /// which stays open and should be aborted. The association ended otherwise: the last messages
-    /// may not have arrived.
+    /// A message was not acknowledged, for example because the peer restarted the association: it
+    /// stays open and should be aborted. Or the association was aborted or has failed: the last
+    /// messages may not have arrived.
     pub async fn shutdown(&self) -> Result<(), SecureError> {
         let _none_is_sent = self.sending.write().await;
         poll_fn(|cx| self.lock().receipts.poll_acknowledged(cx)).await?;
@@ -399,8 +405,8 @@ impl SecureAssociation {
         Ok(self.association.shutdown().await?)
     }
 
-    /// Like [`SecureAssociation::shutdown`], with a timeout. If the association does not end well,
-    /// it is aborted.
+    /// Like [`SecureAssociation::shutdown`], with a timeout. On any error the association is
+    /// aborted.
     ///
     /// # Errors
     /// The errors of [`SecureAssociation::shutdown`]; [`CloseReason::ShutdownTimeout`] if the
@@ -415,7 +421,8 @@ impl SecureAssociation {
     }
 }
 
-/// Messages of DTLS itself are sent on stream 0, in order (RFC 6083 §4.4).
+/// Returns true if a message of DTLS itself violates that these are sent on stream 0, in order (RFC
+/// 6083 §4.4).
 fn is_out_of_order(message: &Message) -> bool {
     !Connection::is_data(&message.bytes) && (message.stream != 0 || message.unordered)
 }
@@ -473,7 +480,8 @@ impl Handshake {
                 }
                 let options = SendOptions::on(0).with_ppid(self.ppid);
                 let options = options.reliable().with_key(Some(key));
-                // The peer's handshake waits for it, and so does this end.
+                // Requests an immediate SACK, because both ends wait for this message in the
+                // handshake.
                 let options = options.with_immediate(true);
                 let sent = self.association.send_with_receipt(record, options);
                 self.receipts.push(sent.await?);

@@ -6,17 +6,17 @@ use anabranch_sctp::{KeyMethods, Security};
 use crate::config::Config;
 
 impl Config {
-    /// Returns a copy that protects all associations, with keys from a secret of both ends. Peers
-    /// without the DTLS chunk are refused, unless [`Config::sctp`] has
+    /// Returns a copy that protects all associations with keys that are derived from a secret which
+    /// both ends share. Peers without the DTLS chunk are refused, unless [`Config::sctp`] has
     /// [`Security::DtlsChunkLoose`].
     #[must_use]
     pub fn with_preshared_secret(self, settings: preshared::Settings) -> Self {
         self.with_key_methods(KeyMethods::preshared(settings))
     }
 
-    /// Returns a copy that protects all associations, with peers that authenticate by certificates.
-    /// Peers without the DTLS chunk are refused, unless [`Config::sctp`] has
-    /// [`Security::DtlsChunkLoose`].
+    /// Returns a copy that protects all associations with keys of a handshake in which both ends
+    /// authenticate by certificates. Peers without the DTLS chunk are refused, unless
+    /// [`Config::sctp`] has [`Security::DtlsChunkLoose`].
     ///
     /// ```no_run
     /// use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Settings of an established association, with durations.
+//! Settings that can change at run time, with times as durations.
 
 use std::time::Duration;
 
@@ -13,22 +13,23 @@ use crate::time::nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationSettings {
-    /// More consecutive errors than this end the association (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
+    /// Association.Max.Retrans: the association fails after more consecutive errors than this
+    /// (SCTP_ASSOCINFO, RFC 6458 §8.1.2).
     pub association_max_retrans: u32,
-    /// SACKs are delayed (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
+    /// True if SACKs are delayed (SCTP_DELAYED_SACK, RFC 6458 §8.1.19).
     pub delayed_sack: bool,
-    /// Longest delay of a SACK: 0 to 500 ms.
+    /// Maximum delay of a SACK, 0 to 500 ms.
     pub sack_delay: Duration,
-    /// Packets with DATA that a SACK waits for: 1 to 100.
+    /// Number of packets with DATA after which a SACK is sent without further delay, 1 to 100.
     pub sack_frequency: u32,
-    /// Largest number of packets of new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC 6458
-    /// §8.1.24).
+    /// Maximum number of packets with new data in one burst, 1 to 1,000,000 (SCTP_MAX_BURST, RFC
+    /// 6458 §8.1.24).
     pub max_burst: u32,
     /// Scheduler that selects the stream of the next message, from the next message or fragment on
     /// (SCTP_STREAM_SCHEDULER, RFC 8260 §4.3.2). Queued messages of each stream keep their order.
     pub scheduler: SchedulerKind,
-    /// The default policies of messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458
-    /// §8.1.31, RFC 7496 §4.5). A lifetime is 1 ns to 86,400 s.
+    /// The default options of messages (SCTP_DEFAULT_SNDINFO, SCTP_DEFAULT_PRINFO: RFC 6458
+    /// §8.1.31, RFC 7496 §4.5). A lifetime is between 1 ns and 86,400 s.
     pub send_defaults: SendOptions,
 }
 
@@ -76,17 +77,17 @@ impl AssociationSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathSettings {
-    /// Time between HEARTBEATs while the path is idle, in addition to its RTO: 1 ms to 86,400 s.
-    /// `None`: no HEARTBEATs, except to confirm the address.
+    /// HB.interval: time between HEARTBEATs on an idle path in addition to its RTO, 1 ms to 86,400
+    /// s. `None`: HEARTBEATs are sent only to confirm the address.
     pub heartbeat_interval: Option<Duration>,
-    /// Lower bound of the retransmission timeout: 1 ms to `rto_max`.
+    /// Minimum of the retransmission timeout (RTO.Min), 1 ms to `rto_max`.
     pub rto_min: Duration,
-    /// Upper bound of the retransmission timeout: 1 ms to 86,400 s.
+    /// Maximum of the retransmission timeout (RTO.Max), 1 ms to 86,400 s.
     pub rto_max: Duration,
-    /// More consecutive errors than this make the path inactive.
+    /// Path.Max.Retrans: the path is inactive after more consecutive errors than this.
     pub path_max_retrans: u32,
-    /// With the switch `potentially_failed`: a path with more consecutive errors than this is
-    /// potentially failed.
+    /// PFMR (RFC 7829): with the setting `potentially_failed`, the path is potentially failed after
+    /// more consecutive errors than this.
     pub pf_max_retrans: u32,
 }
 
@@ -118,8 +119,8 @@ impl PathSettings {
 }
 
 /// The timers of [`Config::sctp`](crate::Config::sctp) as durations: see
-/// [`Config::with_timers`](crate::Config::with_timers). The ranges are those of the core; a value
-/// out of its range is an error of [`Endpoint::bind`](crate::Endpoint::bind).
+/// [`Config::with_timers`](crate::Config::with_timers). A value outside its range is an error of
+/// [`Endpoint::bind`](crate::Endpoint::bind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timers {
@@ -129,15 +130,15 @@ pub struct Timers {
     pub rto_min: Duration,
     /// RTO.Max: 1 ms to 86,400 s.
     pub rto_max: Duration,
-    /// HB.interval: time between HEARTBEATs on an idle path, in addition to its RTO, 1 ms to
-    /// 86,400 s. `None`: no HEARTBEATs on this path.
+    /// HB.interval: time between HEARTBEATs on an idle path, in addition to its RTO, 1 ms to 86,400
+    /// s. `None`: HEARTBEATs are sent only to confirm addresses.
     pub heartbeat_interval: Option<Duration>,
-    /// The longest delay of a SACK, 0 to 500 ms.
+    /// Maximum delay of a SACK, 0 to 500 ms.
     pub sack_delay: Duration,
     /// Valid.Cookie.Life, 1 ms to 86,400 s.
     pub valid_cookie_life: Duration,
-    /// The longest time without new acknowledgements after which a closing association is aborted,
-    /// 1 ms to 86,400 s. `None`: no limit.
+    /// Time without new acknowledgements after which a closing association is aborted, 1 ms to
+    /// 86,400 s. `None`: no limit.
     pub drain_timeout: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! Shards: endpoints on several cores that are one endpoint to their peers.
+//! Shards: several endpoints, each on its own core, that appear to peers as one endpoint.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::shard_group::ShardHandle;
 use crate::shared_sockets::SharedSockets;
 use crate::socket::{Bound, PacketSocket, Sockets, bind_shared};
 
-/// Maximum number of shards in a group, because more cores would mostly pass packets to each other.
+/// Maximum number of shards in a group, because with more cores most packets would arrive at a
+/// shard that has to pass them on.
 const MAX_SHARDS: usize = 256;
 
-/// One of several endpoints that appear as one endpoint to their peers, before it is bound. All
-/// shards have the same SCTP port at the same addresses and UDP port, and each has its own sockets,
-/// task and associations. A single endpoint has one task, and therefore uses one core; a group uses
-/// one core for each shard, and each association runs on one core.
+/// One member of a group of endpoints that appear to their peers as a single endpoint, before it is
+/// bound. All shards have the same SCTP port at the same addresses and UDP port, and each has its
+/// own sockets, task and associations. A single endpoint has one task, and therefore uses one core;
+/// a group uses one core for each shard, and each association runs on one core.
 ///
-/// A shard is moved to its thread, and bound on that thread. To peers the group is one endpoint,
-/// which has one association with each peer (RFC 9260 §1.2), on the shard that received the peer's
-/// INIT; each shard accepts its own associations. The application should therefore accept
-/// associations on all shards, and `max_associations`, `backlog`, `undecided` and statistics are
-/// per shard. [`Endpoint::connect`] starts an association on its own shard. Addresses
-/// ([`Endpoint::change_addresses`]) are changed on each shard. If one shard is closed or its
-/// runtime ends, the others continue, but the system still delivers peers to the closed shard,
-/// which refuses them as long as it has associations. Therefore close all shards together.
+/// A shard is moved to its thread, and bound there. To peers the group is one endpoint, which has
+/// one association with each peer (RFC 9260 §1.2), on the shard that received the peer's INIT. Each
+/// shard accepts its own associations, so the application should accept associations on all shards;
+/// `max_associations`, `backlog`, `undecided` and statistics are per shard. [`Endpoint::connect`]
+/// starts an association on its own shard. Addresses ([`Endpoint::change_addresses`]) are changed
+/// on each shard. All shards should be closed together: if one is closed or its runtime ends, the
+/// others continue, but the system still delivers packets of new peers to the closed shard, which
+/// refuses them as long as it has associations.
 ///
-/// Each shard draws verification tags of one residue class, so that the system (Linux) can give
-/// packets to its socket: at least 2^32 / count - 1 different tags, which makes guessing a tag
-/// easier than with RFC 9260 §5.3.1 by a factor of `count`. Packets that another shard's socket
-/// receives all the same are handed over
-/// ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)),
-/// which only costs more.
+/// Each shard uses verification tags of one residue class modulo `count`, so that the system
+/// (Linux) can select its socket by the tag. At least 2^32 / count - 1 tags remain, which makes
+/// guessing a tag easier than with RFC 9260 §5.3.1 by a factor of `count`. A packet that still
+/// arrives at another shard's socket is passed on, which costs time but has no other effect
+/// ([`EndpointStatistics::packets_handed_over`](crate::EndpointStatistics::packets_handed_over)).
 ///
 /// ```no_run
 /// # #[cfg(all(feature = "thread", target_os = "linux"))]
@@ -67,11 +67,11 @@ pub struct Shard {
     config: Config,
     carries: ShardSockets,
     local: Vec<SocketAddr>,
-    /// `None`: the endpoint is not a shard of a group.
+    /// Membership in a group of several shards; `None` for a single shard.
     shard_handle: Option<ShardHandle>,
 }
 
-/// The sockets of the shard.
+/// The sockets of a shard before it is bound.
 enum ShardSockets {
     Bound(Vec<Bound>),
     Given(Vec<Box<dyn PacketSocket>>),
@@ -87,12 +87,12 @@ impl std::fmt::Debug for ShardSockets {
 }
 
 impl Shard {
-    /// Opens the sockets of `count` shards by `config`. A single shard is like [`Endpoint::bind`]
-    /// without shards.
+    /// Opens the sockets of `count` shards with the settings `config`. A single shard behaves like
+    /// [`Endpoint::bind`].
     ///
     /// # Errors
-    /// A setting that cannot be used, or a socket that cannot be opened or bound. Several shards
-    /// require UDP, because each raw socket gets every packet, and Linux.
+    /// A setting is invalid, or a socket cannot be opened or bound. Several shards require Linux,
+    /// and UDP because each raw socket receives every packet.
     pub fn open(config: &Config, count: usize) -> Result<Vec<Self>, BindError> {
         if count > 1 && config.carrier == Carrier::Ip {
             return Err(BindError::Config(format!(
@@ -110,11 +110,11 @@ impl Shard {
         Ok(Self::with_seats(&config, all.collect()))
     }
 
-    /// Like [`Shard::open`], on packet sockets of the caller: one shard for each list of them. A
-    /// packet may arrive at any shard. See [`SharedSockets::on_packets`].
+    /// Like [`Shard::open`], on packet sockets of the application: each list of sockets becomes one
+    /// shard. Packets may arrive at any shard. See [`SharedSockets::on_packets`].
     ///
     /// # Errors
-    /// No list, or a setting that cannot be used.
+    /// There is no list of sockets, or a setting is invalid.
     pub fn on_packets(
         config: &Config,
         sockets: Vec<Vec<Box<dyn PacketSocket>>>,
@@ -126,7 +126,7 @@ impl Shard {
 
     fn with_seats(config: &Config, all: Vec<ShardSockets>) -> Vec<Self> {
         let mut seats = ShardHandle::all(all.len() as u32);
-        // A single shard has no other shard to hand packets to.
+        // A single shard needs no group, because there is no other shard to pass packets to.
         let several = seats.len() > 1;
         let seats = seats
             .drain(..)
@@ -143,7 +143,7 @@ impl Shard {
         all.into_iter().zip(seats).map(shard).collect()
     }
 
-    /// Number in the group, counted from 0.
+    /// Number of the shard in its group, counted from 0.
     pub fn number(&self) -> usize {
         self.shard_handle
             .as_ref()
@@ -155,16 +155,17 @@ impl Shard {
         self.config.port
     }
 
-    /// The local addresses with their UDP ports; an unspecified address stands for all of its
+    /// The local addresses with their UDP ports; an unspecified address means all addresses of its
     /// family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.local
     }
 
-    /// Binds the endpoint, on the runtime in the settings, or else on the current runtime.
+    /// Binds the endpoint on the runtime in the settings, or on the current runtime if there is
+    /// none.
     ///
     /// # Errors
-    /// A setting that cannot be used, or no runtime.
+    /// A setting is invalid, or there is no runtime.
     pub fn bind(self) -> Result<Endpoint, BindError> {
         let config = self.config.clone();
         Endpoint::bind_with(config, &self.start()?)
@@ -172,10 +173,10 @@ impl Shard {
 
     /// Starts the task of the sockets, for endpoints with several SCTP ports: see
     /// [`Endpoint::bind_with`]. Each port must be bound on every shard of the group, with the same
-    /// settings. Until then packets wait in the sockets.
+    /// settings. Until then, packets wait in the socket buffers.
     ///
     /// # Errors
-    /// A setting that cannot be used, or no runtime.
+    /// A setting is invalid, or there is no runtime.
     pub fn start(self) -> Result<SharedSockets, BindError> {
         let Self {
             config,
@@ -196,7 +197,7 @@ impl Shard {
     }
 }
 
-/// The settings with an SCTP port, which all shards share.
+/// The settings with a definite SCTP port, which all shards share.
 fn with_port(config: &Config, count: usize) -> Result<Config, BindError> {
     if !(1..=MAX_SHARDS).contains(&count) {
         return Err(BindError::Config(format!(

@@ -1,9 +1,9 @@
-//! Groups of drivers that appear as one endpoint to the network: each driver has its own sockets,
-//! at the same addresses and UDP port, and its own associations.
+//! Shard groups: drivers that appear to peers as one endpoint. Each driver has its own sockets, at
+//! the same addresses and UDP port, and its own associations.
 //!
-//! The system gives a packet to one of the sockets. If its verification tag belongs to another
-//! driver, the packet is put into the mailbox of that driver. The mailbox is bounded and fair like
-//! a [`FairReceiveQueue`], because any host may fill it.
+//! The system delivers each packet to one of the sockets. If the verification tag belongs to
+//! another driver, the packet is put into that driver's mailbox. The mailbox is bounded and fair
+//! like a [`FairReceiveQueue`], because any host may fill it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,12 +27,12 @@ struct ShardGroup {
 #[derive(Debug, Default)]
 struct Mailbox {
     mail: Mutex<MailboxState>,
-    /// The driver's known peers.
+    /// The known peers of the driver that owns the mailbox.
     known: SharedKnownPeers,
-    /// The mailbox is not empty. Changed under the lock.
+    /// True if the mailbox is not empty. Changed under the lock.
     has_some: AtomicBool,
-    /// The driver should be woken by the next task that holds no lock, because a waker may run any
-    /// code.
+    /// True if the driver should be woken. The next task that holds no lock wakes it, because a
+    /// waker may run any code.
     to_wake: AtomicBool,
     waker: Mutex<Option<Arc<Waker>>>,
 }
@@ -40,21 +40,21 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct MailboxState {
     receive_queue: FairReceiveQueue,
-    /// Packets that arrived so far, and packets that were dropped because the mailbox was full.
+    /// Number of packets that arrived so far, and that were dropped because the mailbox was full.
     came: u64,
     dropped: u64,
-    /// The driver has ended.
+    /// True after the driver has ended.
     closed: bool,
 }
 
-/// One driver's membership in its group. It ends when this is dropped.
+/// A driver's membership in its group, which ends when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct ShardHandle {
     group: Arc<ShardGroup>,
     number: u32,
 }
 
-/// The driver's end of its mailbox.
+/// The packets that a driver has taken from its mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedMail {
     receive_queue: FairReceiveQueue,
@@ -63,7 +63,7 @@ pub(crate) struct ReceivedMail {
 }
 
 impl ShardHandle {
-    /// The members of a group of `count`.
+    /// Creates a group; returns the handles of its `count` members.
     pub(crate) fn all(count: u32) -> Vec<Self> {
         let peers = SharedPeers::new(count);
         let boxes = (0..count).map(|_| Mailbox::default()).collect();
@@ -75,17 +75,17 @@ impl ShardHandle {
         (0..count).map(shard_handle).collect()
     }
 
-    /// Number, counted from 0.
+    /// Number of the shard, counted from 0.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// The peers that all endpoints of the group share.
+    /// The list of peers that all endpoints of the group share.
     pub(crate) fn peers(&self) -> &SharedPeers {
         &self.group.peers
     }
 
-    /// The shared list of the driver's known peers.
+    /// The known peers of this driver, as other shards see them.
     pub(crate) fn shown(&self) -> SharedKnownPeers {
         self.own().known.clone()
     }
@@ -100,8 +100,9 @@ impl ShardHandle {
         self.own().waker().replace(Arc::new(waker))
     }
 
-    /// Keeps this driver's own packets from a receive call of one of its sockets, and puts all
-    /// other packets into the mailboxes of their owners. Returns true if there were others.
+    /// Sorts the packets of a receive call by the shard that owns their tags: own packets are
+    /// queued, and all others are put into the mailboxes of their owners. Returns true if there
+    /// were others.
     pub(crate) fn sort_by_owner(
         &self,
         mut arrival: Arrival,
@@ -118,7 +119,7 @@ impl ShardHandle {
         handed | self.deliver(arrival, receive_queue)
     }
 
-    /// The end of the packets that belong to the owner of the first packet; `None`: all have one
+    /// Length of the packets at the start that have the same owner, bytes; `None` if all have one
     /// owner.
     fn end_of_first(&self, arrival: &Arrival) -> Option<usize> {
         debug_assert_eq!(arrival.taken, 0, "it has just come");
@@ -129,7 +130,8 @@ impl ShardHandle {
         (end < arrival.packets.len()).then_some(end)
     }
 
-    /// The owner of a packet. Without one, it belongs to the driver that has received it.
+    /// The shard that owns a packet. A packet without a tag, or with tag 0, is owned by the shard
+    /// that has received it.
     fn owner(&self, packet: &[u8]) -> u32 {
         match packet.get(TAG).map(number) {
             None | Some(0) => self.number,
@@ -137,7 +139,7 @@ impl ShardHandle {
         }
     }
 
-    /// Delivers packets of one owner. Returns true if that is another driver.
+    /// Delivers packets of one owner. Returns true if the owner is another shard.
     fn deliver(&self, arrival: Arrival, receive_queue: &mut FairReceiveQueue) -> bool {
         let owner = self.owner(arrival.left());
         if owner == self.number {
@@ -146,7 +148,8 @@ impl ShardHandle {
         }
         match self.hand_over(owner, arrival) {
             Ok(()) => true,
-            // The associations of that driver no longer exist: the packets are out of the blue.
+            // The other driver has ended, and its associations with it: this driver answers the
+            // packets as out of the blue.
             Err(arrival) => {
                 receive_queue.push(arrival);
                 false
@@ -179,7 +182,7 @@ impl ShardHandle {
         Ok(())
     }
 
-    /// Wakes the drivers that have got mail. Call this only without locks.
+    /// Wakes the drivers whose mailboxes have received packets. Call this only without locks.
     pub(crate) fn wake_others(&self) {
         for to_box in &self.group.boxes {
             if to_box.to_wake.load(Ordering::Relaxed)
@@ -193,7 +196,8 @@ impl ShardHandle {
         }
     }
 
-    /// Moves the mail to `receive_queue`, as far as it has room. Returns true if some is left.
+    /// Moves packets from the mailbox to `receive_queue` until that is full. Returns true if some
+    /// are left.
     pub(crate) fn take(
         &self,
         taken: &mut ReceivedMail,
@@ -214,7 +218,7 @@ impl ShardHandle {
         !taken.receive_queue.is_empty() || own.has_some.load(Ordering::Relaxed)
     }
 
-    /// The driver ends: later packets are dropped.
+    /// Called when the driver ends: packets for it are dropped from now on.
     pub(crate) fn close(&self) {
         let mut mail = self.own().lock();
         mail.closed = true;
@@ -241,7 +245,7 @@ impl Mailbox {
     }
 }
 
-/// A number in network byte order.
+/// Reads a number in network byte order.
 fn number(bytes: &[u8]) -> u32 {
     bytes
         .iter()

@@ -1,6 +1,6 @@
-//! Peers of all shards of a port: the list of addresses that peers of their associations have
-//! verified, which each endpoint queries ([`ShardPeers`]). The list has as many entries as the
-//! tables of the endpoints.
+//! Peers of all shards of a port: a list of the verified addresses of all peers with an
+//! association, which each endpoint queries ([`ShardPeers`]). Its size is that of the endpoints'
+//! association tables together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use anabranch_sctp::ShardPeers;
 
-/// The peers of all shards of a port. Clones are handles of the same list.
+/// The peers of all shards of a port. Clones share the same list.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedPeers(Arc<Shared>);
 
@@ -18,28 +18,28 @@ struct Shared {
     known: RwLock<KnownAddresses>,
 }
 
-/// A peer's address and port, in the view of one endpoint of a shard.
+/// Key of an entry: a peer's address and port, and the local endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PeerKey {
     local_port: u16,
     port: u16,
     address: IpAddr,
-    /// Identifies the endpoint among the endpoints with the port `local_port`, which have different
-    /// addresses.
+    /// The lowest address of the endpoint, which distinguishes it from other endpoints with the
+    /// port `local_port`.
     place: IpAddr,
 }
 
 #[derive(Debug, Default)]
 struct KnownAddresses {
-    /// Addresses that peers have verified, and the number of the shard that has the association.
+    /// Verified addresses of peers, with the number of the shard that has the association.
     owners: BTreeMap<PeerKey, u32>,
-    /// Addresses that are listed but not verified: with a tag, the shard, and the slot of the
-    /// association in the shard.
+    /// Addresses that a peer has listed but that are not verified, with a tag, the number of the
+    /// shard, and the slot of the association in the shard.
     claims: BTreeSet<(PeerKey, u32, u32, u32)>,
 }
 
 impl SharedPeers {
-    /// An empty list for `count` shards, at least one.
+    /// Creates an empty list for `count` shards, at least one.
     pub(crate) fn new(count: u32) -> Self {
         Self(Arc::new(Shared {
             count: count.max(1),
@@ -52,15 +52,14 @@ impl SharedPeers {
         self.0.count
     }
 
-    /// The shard, counted from 0, that draws this verification tag. 0 is that of an INIT, which any
-    /// may take.
+    /// The shard, counted from 0, that uses this verification tag. Tag 0 is that of INIT, which any
+    /// shard may handle.
     pub(crate) fn of_tag(&self, tag: u32) -> u32 {
         tag % self.0.count
     }
 
-    /// The shard that has an association, at the port `local_port`, with a peer that has verified
-    /// this address and has this port. If they have several endpoints with that port, at different
-    /// addresses, any of them.
+    /// The shard that has an association with a peer at this address and port, from the local port
+    /// `local_port`. Of several endpoints with that port, any one is used.
     #[cfg(test)]
     pub(crate) fn owner(&self, local_port: u16, port: u16, address: IpAddr) -> Option<u32> {
         let name = |place: IpAddr| PeerKey {
@@ -78,8 +77,8 @@ impl SharedPeers {
         owners.next().map(|(_, &owner)| owner)
     }
 
-    /// The view of shard `number`, of an endpoint at `port` and these addresses (none: all). Other
-    /// endpoints with that port have other addresses.
+    /// The list as an endpoint of shard `number` uses it, which has this port and these addresses
+    /// (none: all). Other endpoints with that port have other addresses.
     pub(crate) fn shard(
         &self,
         number: u32,
@@ -95,7 +94,7 @@ impl SharedPeers {
         })
     }
 
-    /// Verified addresses of the peers, and addresses that are listed and not verified.
+    /// Numbers of addresses that are verified, and of addresses that are listed but not verified.
     #[cfg(test)]
     pub(crate) fn known_addresses(&self) -> (usize, usize) {
         let known = self.read();
@@ -111,13 +110,12 @@ impl SharedPeers {
     }
 }
 
-/// One endpoint's view of the list. The entries of an endpoint are removed when the endpoint is
-/// dropped.
+/// An endpoint's access to the list. Dropping it removes the entries of the endpoint.
 #[derive(Debug)]
 struct View {
     peers: SharedPeers,
     number: u32,
-    /// The endpoint's port, and its identifier among the endpoints with that port.
+    /// The endpoint's port, and its lowest address.
     port: u16,
     place: IpAddr,
 }
@@ -189,7 +187,7 @@ impl ShardPeers for View {
 }
 
 impl Drop for View {
-    /// Its associations have ended.
+    /// The associations of the endpoint have ended, so its entries are removed.
     fn drop(&mut self) {
         let (number, own) = (self.number, (self.port, self.place));
         let mut known = self.peers.write();
@@ -214,7 +212,8 @@ mod tests {
             let peers = SharedPeers::new(count);
             for number in 0..count {
                 let shard = peers.shard(number, 7, &[]);
-                // The ends of the range, and beyond the last whole class.
+                // Tags at both ends of the range, including those beyond the last complete set of
+                // residues.
                 for tag in (1..=2 * count).chain(u32::MAX - 2 * count..=u32::MAX) {
                     match shard.own_tag(tag) {
                         Some(own) => {
@@ -245,10 +244,10 @@ mod tests {
             (None, Some(0))
         );
         assert_eq!(other_port.owner(5, address(1)), None);
-        // All or none.
+        // If one of several addresses is taken, none is added.
         assert!(!b.take(5, &[2, 1].map(address)));
         assert_eq!(a.owner(5, address(2)), None);
-        // The entry of another shard is not released.
+        // A shard cannot release the entry of another.
         b.release(5, address(1));
         assert_eq!(b.owner(5, address(1)), Some(0));
         a.release(5, address(1));

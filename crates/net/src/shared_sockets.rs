@@ -13,12 +13,12 @@ use crate::shard_group::ShardHandle;
 use crate::socket::{PacketSocket, Sockets};
 
 /// Sockets for several endpoints with different SCTP ports: one UDP port carries all SCTP ports of
-/// a host (RFC 6951 §5.1). Packets go to the endpoint that has their destination port; over UDP,
+/// a host (RFC 6951 §5.1). A packet goes to the endpoint that has its destination port. Over UDP,
 /// packets to unused ports are answered as RFC 9260 §8.4 requires for packets without an
 /// association.
 ///
-/// Clones are handles of the same sockets. The sockets are closed when every handle is dropped and
-/// every endpoint on them has ended.
+/// Clones are handles of the same sockets. The sockets are closed after every handle was dropped
+/// and every endpoint on them has ended.
 ///
 /// ```no_run
 /// use anabranch_net::{Config, Endpoint, SharedSockets};
@@ -38,17 +38,17 @@ pub struct SharedSockets {
 
 impl SharedSockets {
     /// Opens the sockets that `config` specifies (its carrier, addresses, `socket_buffer` and
-    /// `offload`) and starts their task on the runtime that `config` names, or else on the current
-    /// runtime.
+    /// `offload`) and starts their task on the runtime in `config`, or on the current runtime if
+    /// there is none.
     ///
     /// # Errors
-    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
+    /// A setting is invalid, a socket cannot be opened or bound, or there is no runtime.
     pub fn open(config: &Config) -> Result<Self, BindError> {
         Self::in_group(config, None, |runtime| Sockets::open(config, &**runtime))
     }
 
-    /// Like [`SharedSockets::open`], on sockets that `open` returns, as a member of a shard group
-    /// if there is one.
+    /// Like [`SharedSockets::open`], on sockets that `open` returns. With a handle, they belong to
+    /// a shard group.
     pub(crate) fn in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,
@@ -62,7 +62,7 @@ impl SharedSockets {
         ))
     }
 
-    /// Like [`SharedSockets::on_packets`], as a member of a shard group if there is one.
+    /// Like [`SharedSockets::on_packets`]. With a handle, the sockets belong to a shard group.
     pub(crate) fn given_in_group(
         config: &Config,
         shard_handle: Option<ShardHandle>,
@@ -77,30 +77,30 @@ impl SharedSockets {
         )
     }
 
-    /// Like [`SharedSockets::open`], on UDP sockets that the caller has bound, for example with
-    /// other options, or that were inherited or passed by another process. `config`'s carrier
-    /// describes their content; its addresses and `socket_buffer` are ignored. With
+    /// Like [`SharedSockets::open`], on UDP sockets that the application has bound (for example
+    /// with special options) or got from another process. The carrier in `config` specifies the
+    /// encapsulation on them; its addresses and `socket_buffer` are ignored. With
     /// [`Carrier::Ip`](crate::Carrier::Ip) the sockets are raw sockets of protocol 132 (`std` has
     /// no type for raw sockets: create one by `UdpSocket::from(OwnedFd)`).
     ///
-    /// Addresses are not added to them later
+    /// Sockets for further addresses are not opened later
     /// ([`Association::change_addresses`](crate::Association::change_addresses)).
     ///
     /// # Errors
-    /// No socket, a setting that cannot be used, an error of the system about a socket, or no
-    /// runtime.
+    /// There is no socket, a setting is invalid, the system returned an error for a socket, or
+    /// there is no runtime.
     pub fn on_udp(config: &Config, sockets: Vec<std::net::UdpSocket>) -> Result<Self, BindError> {
         let runtime = Self::checked(config)?;
         let sockets = Sockets::adopt(sockets, config, &*runtime)?;
         Self::start_given(runtime, config, None, sockets)
     }
 
-    /// Like [`SharedSockets::open`], on packet sockets of the caller. `config`'s addresses,
-    /// `socket_buffer`, `offload` and `dscp` are ignored; its carrier gives the size of headers,
-    /// and the meaning of a UDP port.
+    /// Like [`SharedSockets::open`], on packet sockets of the application. `addresses`,
+    /// `socket_buffer`, `offload` and `dscp` in `config` are ignored; its carrier determines the
+    /// size of headers, and whether packets have UDP ports.
     ///
     /// # Errors
-    /// No socket, a setting that cannot be used, or no runtime.
+    /// There is no socket, a setting is invalid, or there is no runtime.
     pub fn on_packets(
         config: &Config,
         sockets: Vec<Box<dyn PacketSocket>>,
@@ -148,8 +148,8 @@ impl SharedSockets {
         }
     }
 
-    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for
-    /// all of its family.
+    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address means all
+    /// addresses of its family.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.driver_shared.local
     }
@@ -163,13 +163,13 @@ impl SharedSockets {
         &self.driver_shared
     }
 
-    /// Passes an endpoint to the driver; Returns `false` if the driver has ended.
+    /// Passes an endpoint to the driver. Returns `false` if the driver has ended.
     pub(crate) fn join(&self, port: EndpointDriver) -> bool {
         self.driver_shared.join(|| self.joining.push(port))
     }
 }
 
-/// The runtime of the task of the sockets.
+/// The runtime for the task of the sockets: that in the settings, or else the current one.
 fn runtime_of(
     config: &Config,
     current: impl FnOnce() -> Option<Arc<dyn Runtime>>,

@@ -1,47 +1,46 @@
 //! Backoff of sockets that return errors.
 //!
-//! Some errors belong to sent packets (ICMP), are reported once, and are followed by packets: such
-//! a socket should be read again immediately. But a socket whose interface is gone, or whose
-//! descriptor is closed, returns an error at each call. Such a socket is read at growing intervals
-//! as long as it exists, because an interface may come back, and an association may have another
-//! path meanwhile.
+//! Some errors belong to sent packets (ICMP) and are reported once: such a socket may have packets,
+//! and should be read again immediately. But a socket whose interface is gone, or whose descriptor
+//! is closed, returns an error at each call. Such a socket is read at growing intervals as long as
+//! it exists, because the interface may come back and an association may have another path.
 
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-/// Consecutive errors after which a socket backs off.
+/// Number of consecutive errors after which a socket is in backoff.
 const MAX_CONSECUTIVE_ERRORS: u32 = 16;
-/// The first interval; it doubles each time, up to the longest.
+/// The first interval, which doubles each time, and the maximum.
 const MIN_BACKOFF: Nanos = MILLISECOND;
 const MAX_BACKOFF: Nanos = SECOND;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Backoff {
     in_row: u32,
-    /// The socket is not read before this time.
+    /// The socket should not be read before this time.
     until: Nanos,
 }
 
 /// Sockets in backoff, by number.
 #[derive(Debug, Default)]
 pub(crate) struct SocketBackoff {
-    /// `None`: all sockets work.
+    /// State of each socket; empty if no socket has an error.
     of: Vec<Backoff>,
 }
 
 impl SocketBackoff {
-    /// Returns true if all sockets work, so that no socket has to be checked.
+    /// Returns true if no socket has an error, so that none has to be checked.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// Returns true if the socket of that number should not be read yet.
+    /// Returns true if the socket with this number should not be read yet.
     pub(crate) fn is_waiting(&self, number: usize, now: Nanos) -> bool {
         self.of.get(number).is_some_and(|it| now < it.until)
     }
 
-    /// The socket returned an error. Returns true if it backs off now.
+    /// Records an error of a socket. Returns true if the socket is now in backoff.
     pub(crate) fn failed(&mut self, number: usize, now: Nanos) -> bool {
         if self.of.len() <= number {
             self.of.resize(number + 1, Backoff::default());
@@ -56,7 +55,7 @@ impl SocketBackoff {
         true
     }
 
-    /// The socket returned a packet, or is empty.
+    /// Records that the socket returned a packet, or was empty.
     #[inline]
     pub(crate) fn worked(&mut self, number: usize) {
         if !self.of.is_empty() {
@@ -74,7 +73,7 @@ impl SocketBackoff {
         }
     }
 
-    /// The earliest time at which one of the sockets should be read again.
+    /// The earliest time at which a socket in backoff should be read.
     pub(crate) fn next(&self) -> Option<Nanos> {
         let resting = self
             .of

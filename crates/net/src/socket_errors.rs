@@ -1,37 +1,37 @@
-//! Errors of sockets, counted by reason.
+//! Socket errors, counted by reason.
 
 use std::fmt;
 use std::io;
 
-/// Number of reasons that are counted separately; all further reasons are counted together.
+/// Maximum number of reasons that are counted separately; the last entry counts all others.
 const MAX_REASONS: usize = 16;
 
 /// The operation that returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SocketOperation {
-    /// Sending: the packets are lost.
+    /// Sending: the packets were lost.
     Sending,
     /// Receiving: no packet was lost.
     Receiving,
 }
 
-/// A reason for errors of an endpoint's sockets.
+/// Count of the errors of an endpoint's sockets for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SocketError {
-    /// The operation.
+    /// The operation that failed.
     pub doing: SocketOperation,
-    /// The kind of the error; `Other` also for all beyond 16 reasons.
+    /// The kind of the error; `Other` for all errors beyond 16 reasons.
     pub kind: io::ErrorKind,
-    /// The system's number (`errno`), if the error is the system's.
+    /// The error number of the system (`errno`), if any.
     pub code: Option<i32>,
-    /// Calls that returned it.
+    /// Number of calls that returned the error.
     pub count: u64,
 }
 
 impl fmt::Display for SocketError {
-    /// `receiving: Bad file descriptor (os error 9) 12`.
+    /// For example `receiving: Bad file descriptor (os error 9) 12`, with the count at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = match self.doing {
             SocketOperation::Sending => "sending",
@@ -45,7 +45,7 @@ impl fmt::Display for SocketError {
     }
 }
 
-/// All of them.
+/// Counters of all errors of a driver's sockets.
 #[derive(Debug, Default)]
 pub(crate) struct SocketErrors {
     reasons: Vec<SocketError>,
@@ -53,7 +53,7 @@ pub(crate) struct SocketErrors {
 }
 
 impl SocketErrors {
-    /// Counts one. A reason that is new is logged.
+    /// Counts an error. The first error with a reason is logged.
     #[cold]
     pub(crate) fn count(&mut self, doing: SocketOperation, error: &io::Error) {
         self.all += 1;
@@ -65,7 +65,7 @@ impl SocketErrors {
             return;
         }
         if full {
-            // The last entry counts all further reasons.
+            // The last entry counts all errors with further reasons.
             if let Some(other) = self.reasons.last_mut() {
                 (other.kind, other.code) = (io::ErrorKind::Other, None);
                 other.count += 1;
@@ -81,7 +81,7 @@ impl SocketErrors {
         });
     }
 
-    /// Number of errors.
+    /// Total number of errors.
     pub(crate) fn all(&self) -> u64 {
         self.all
     }

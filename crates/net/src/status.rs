@@ -11,8 +11,8 @@ use bytes::Bytes;
 use crate::resume::ResumePhase;
 use crate::socket_errors::SocketError;
 
-/// The `struct sctp_status` of RFC 6458 §8.2.1, without its prefix `sstat_`; and counters since the
-/// start.
+/// Status of an association: `struct sctp_status` of RFC 6458 §8.2.1, without the prefix `sstat_`
+/// of its fields, and counters.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Status {
@@ -22,36 +22,38 @@ pub struct Status {
     pub peer_port: u16,
     /// Estimate of the peer's remaining receive window, bytes.
     pub rwnd: u64,
-    /// DATA chunks sent and not acknowledged.
+    /// Number of DATA chunks that were sent and are not acknowledged.
     pub unackdata: usize,
-    /// Bytes of user data accepted and not yet sent. (RFC 6458 counts chunks pending receipt; bytes
-    /// are more useful.)
+    /// Bytes of user data that were accepted and not sent yet. (RFC 6458 counts chunks pending
+    /// receipt; bytes are more useful.)
     pub penddata: usize,
-    /// Streams the peer may send on.
+    /// Number of streams on which the peer may send.
     pub instrms: u16,
-    /// Streams this side may send on.
+    /// Number of streams on which this side may send.
     pub outstrms: u16,
-    /// Size of the largest message that fits one DATA chunk, bytes.
+    /// Maximum size of a message that fits one DATA chunk, bytes.
     pub fragmentation_point: usize,
     /// The primary path.
     pub primary: PathStatus,
-    /// The path of new data: the primary, or another after a failover (RFC 9260 §6.4.1).
+    /// The path to which new data is sent: the primary path, or another one after a failover (RFC
+    /// 9260 §6.4.1).
     pub in_use: PathStatus,
-    /// Every path, the primary among them.
+    /// All paths, including the primary path.
     pub paths: Vec<PathStatus>,
-    /// Number of streams over which messages without a stream are distributed now.
+    /// Number of streams over which messages without a stream are distributed at present.
     pub streams_in_use: u16,
-    /// The largest message that may be sent, bytes
+    /// Maximum size of a message that may be sent, bytes
     /// ([`Config::max_message_size`](crate::Config::max_message_size)).
     pub max_message_size: usize,
-    /// Text in the peer's ABORT: the reason of its user (User-Initiated Abort, RFC 9260
-    /// §3.3.10.12), or the violation that its stack found (Protocol Violation, §3.3.10.13).
+    /// Text in the peer's ABORT: the reason of its application (User-Initiated Abort, RFC 9260
+    /// §3.3.10.12), or the violation that its stack detected (Protocol Violation, §3.3.10.13).
     pub abort_reason: Option<Bytes>,
     /// Counters of the data transfer.
     pub counters: AssociationStatistics,
 }
 
-/// The `struct sctp_paddrinfo` of RFC 6458 §8.2.2, without its prefix `spinfo_`.
+/// Status of a path: `struct sctp_paddrinfo` of RFC 6458 §8.2.2, without the prefix `spinfo_` of
+/// its fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathStatus {
@@ -59,9 +61,9 @@ pub struct PathStatus {
     pub address: IpAddr,
     /// The local address of this path; unspecified if the system selects it.
     pub local: IpAddr,
-    /// The peer's UDP port, as last learnt; 0 over raw IP.
+    /// The UDP source port of the peer's last packets; 0 over raw IP.
     pub udp_port: u16,
-    /// Whether the path may carry data.
+    /// Whether the path is active, potentially failed, inactive or unconfirmed.
     pub state: PathState,
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -73,20 +75,21 @@ pub struct PathStatus {
     pub srtt: Option<Duration>,
     /// Retransmission timeout.
     pub rto: Duration,
-    /// Size of the largest SCTP packet, bytes. (RFC 6458 has the path MTU, which also includes the
-    /// headers below.)
+    /// Maximum size of an SCTP packet, bytes. (RFC 6458 reports the path MTU, which includes the
+    /// headers below SCTP.)
     pub mtu: usize,
-    /// Consecutive errors.
+    /// Number of consecutive errors.
     pub error_count: u32,
-    /// Bytes of DATA chunks sent over it since the association started, including retransmissions.
+    /// Bytes of DATA chunks that were sent over this path since the association started, including
+    /// retransmissions.
     pub bytes_sent: u64,
     /// Phase of Careful Resume (RFC 9959), if [configured](crate::Config::resume_cache).
     pub resume: Option<ResumePhase>,
 }
 
 impl PathStatus {
-    /// An active path without traffic, with a path MTU of 1,500: for tests of programs that show
-    /// paths.
+    /// An active path without traffic and with a path MTU of 1,500 bytes, for tests of programs
+    /// that display paths.
     pub fn new(address: IpAddr, local: IpAddr) -> Self {
         Self {
             address,
@@ -114,8 +117,8 @@ impl PathStatus {
 }
 
 impl Status {
-    /// An established association of one path and one stream that nothing was sent on: for tests of
-    /// programs that show it.
+    /// An established association with one path and one stream, on which nothing was sent, for
+    /// tests of programs that display it.
     pub fn new(path: PathStatus) -> Self {
         Self {
             state: AssociationState::Established,
@@ -163,7 +166,7 @@ impl Status {
                 resume: entry.careful_resume().map(|it| it.phase()),
             }
         };
-        // An address that turned out not to be the peer's is not one of its paths.
+        // Addresses that turned out not to belong to the peer are not listed as its paths.
         let theirs = all.iter().filter(|(_, entry)| !entry.is_disowned());
         let paths = theirs.map(|(id, _)| path(id)).collect();
         let [primary, in_use] = [all.primary(), all.choose_for_new_data()].map(path);
@@ -188,20 +191,21 @@ impl Status {
     }
 }
 
-/// Counters of an endpoint. Counters of sending, `receive_calls` and `packets_dropped` are counters
-/// of the sockets, which other endpoints may share.
+/// Counters of an endpoint. The counters of sending, `receive_calls` and `packets_dropped` belong
+/// to the sockets, which other endpoints may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStatistics {
     /// Packets passed to sockets.
     pub packets_sent: u64,
-    /// Send calls: fewer than packets if a call sends several packets (GSO).
+    /// Number of send calls, which is less than the number of packets if a call sends several
+    /// packets (GSO).
     pub send_calls: u64,
-    /// Packets that the system refused to send; to the protocol they are lost.
+    /// Packets that the system refused to send; the protocol treats them as lost.
     pub send_errors: u64,
     /// Receive calls that returned an error.
     pub receive_errors: u64,
-    /// Reasons of socket errors: at most 16.
+    /// Socket errors by reason: at most 16 reasons.
     pub socket_errors: Vec<SocketError>,
     /// Packets received.
     pub packets_received: u64,
@@ -210,18 +214,18 @@ pub struct EndpointStatistics {
     /// Received packets that were dropped because the receive queue was full: only packets of the
     /// sender with the most queued data.
     pub packets_dropped: u64,
-    /// Packets that another shard has received for this shard: see [`Shard`](crate::Shard).
+    /// Packets for this shard that another shard has received: see [`Shard`](crate::Shard).
     pub packets_handed_over: u64,
-    /// Datagrams dropped before the protocol: from another UDP port than the fixed one, or
-    /// truncated.
+    /// Datagrams that were dropped before the protocol, because they were truncated or came from
+    /// the wrong UDP port.
     pub foreign: u64,
     /// Packets and chunks that the protocol dropped, by reason.
     pub discards: DiscardCounts,
 }
 
 impl fmt::Display for EndpointStatistics {
-    /// Counters that are not zero, by name, then the socket errors and the drops of the protocol,
-    /// by reason.
+    /// Lists the counters that are not zero, by name, then the socket errors and the packets
+    /// dropped by the protocol, by reason.
     ///
     /// `packets_sent 12, send_calls 9, packets_received 11, receive_calls 7, discarded: checksum 2`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -267,7 +271,7 @@ mod tests {
         [0, 1].map(|network| [10, 0, network, number].into())
     }
 
-    /// Two hosts with two addresses each, whose packets arrive at once.
+    /// Two hosts with two addresses each; packets between them arrive immediately.
     struct Hosts {
         endpoints: [Endpoint; 2],
         now: Nanos,
@@ -313,8 +317,8 @@ mod tests {
         }
     }
 
-    /// The status shows the window and the round-trip time of the path that carries the data, not
-    /// of a dead primary.
+    /// After a failover the status shows the window and RTT of the path in use, not those of the
+    /// failed primary path.
     #[test]
     fn after_a_failover_the_path_in_use_is_another_than_the_primary() {
         let endpoint = |number| {
@@ -331,7 +335,7 @@ mod tests {
         let id = hosts.endpoints[0].connect(0, &[first, second], 7);
         let id = id.expect("an address");
         hosts.exchange();
-        // Until the second address is confirmed by a HEARTBEAT.
+        // Waits until a HEARTBEAT has confirmed the second address.
         let status = |hosts: &Hosts| Status::of(hosts.endpoints[0].association(id).expect("up"), 1);
         while status(&hosts).paths[1].state != PathState::Active {
             hosts.step();

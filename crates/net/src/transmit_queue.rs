@@ -1,5 +1,5 @@
-//! Packets that wait for the sockets: runs of equal size to one destination are sent by one call
-//! (GSO).
+//! Queue of packets to be sent. Runs of packets of equal size to one destination are sent by one
+//! call (GSO).
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,18 +16,19 @@ use crate::socket::{Socket, Sockets};
 use crate::socket_errors::{SocketErrors, SocketOperation};
 use crate::status::EndpointStatistics;
 
-/// Bytes that are gathered before they are sent.
+/// Number of queued bytes at which the queue is full and should be sent.
 const MAX_QUEUED_BYTES: usize = 256 * 1024;
-/// Maximum number of bytes of one call: the limit of an IP packet's length, without headers.
+/// Maximum size of a run that one call sends, bytes: the maximum length of an IP packet, without
+/// headers.
 const MAX_RUN_BYTES: usize = 65_000;
 
-/// A run of packets of one size, the last of which may be shorter.
+/// A run of packets of one size to one destination; only the last packet may be shorter.
 #[derive(Clone, Copy, Debug)]
 struct GsoBatch {
-    /// Destination of its packets, in the protocol's terms.
+    /// Destination of the packets as the protocol knows it.
     path: Path,
     udp_port: u16,
-    /// And in the sockets' terms.
+    /// The socket and address to which they are sent.
     socket: usize,
     to: SocketAddr,
     source: Option<IpAddr>,
@@ -36,18 +37,19 @@ struct GsoBatch {
     segment: usize,
     packets: usize,
     ecn: Ecn,
-    /// A single packet that IP may fragment.
+    /// True for a single packet that IP may fragment.
     may_fragment: bool,
-    /// The last packet is shorter: no other may follow it.
+    /// True if the last packet is shorter, so that no other may follow.
     ended: bool,
-    /// Some packets lack their checksum yet; some are sent without one (RFC 9653).
+    /// `unsummed`: some packets still lack their checksum. `has_zero`: some packets are sent
+    /// without a checksum (RFC 9653).
     unsummed: bool,
     has_zero: bool,
 }
 
 impl GsoBatch {
-    /// Returns true if such a packet may be its next one. `has_zero`: the packet is sent without a
-    /// checksum.
+    /// Returns true if the packet `outgoing` may be appended to this run. `has_zero`: it is sent
+    /// without a checksum.
     fn can_append(&self, outgoing: &UdpTransmit, has_zero: bool, max_segments: usize) -> bool {
         let Transmit {
             path,
@@ -56,7 +58,7 @@ impl GsoBatch {
             may_fragment,
             ..
         } = outgoing.transmit;
-        // If one checksum is still to be computed, all are.
+        // The checksums of a run are computed for all its packets or for none.
         let sums_agree = !(self.unsummed && has_zero || self.has_zero && outgoing.unsummed);
         !(self.ended || self.may_fragment || may_fragment)
             && (self.path, self.udp_port, self.ecn) == (path, outgoing.udp_port, ecn)
@@ -84,22 +86,22 @@ impl SendCounters {
     }
 }
 
-/// Packets that wait for their sockets.
+/// Packets that wait to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct TransmitQueue {
-    /// All packets, consecutive; the protocol appends to it.
+    /// All packets, one after the other; the protocol appends packets to it.
     pub bytes: BytesMut,
-    /// Runs of packets that are sent by one call.
+    /// Division of `bytes` into runs, each of which is sent by one call.
     pub runs: GsoBatches,
 }
 
-/// The runs of the bytes of a [`TransmitQueue`].
+/// The runs of a [`TransmitQueue`].
 #[derive(Debug, Default)]
 pub(crate) struct GsoBatches(VecDeque<GsoBatch>);
 
 impl GsoBatches {
-    /// The last bytes of `bytes` are the packet `outgoing`. `false`: no socket reaches its
-    /// destination.
+    /// Adds the packet `outgoing`, which occupies the last bytes of `bytes`. Returns `false` if no
+    /// socket reaches its destination.
     pub(crate) fn push(
         &mut self,
         bytes: &mut BytesMut,
@@ -162,12 +164,12 @@ impl TransmitQueue {
         self.runs.0.is_empty()
     }
 
-    /// Returns true if this number of bytes should be sent before more are gathered.
+    /// Returns true if packets should be sent before more are queued.
     pub(crate) fn is_full(bytes: usize) -> bool {
         bytes >= MAX_QUEUED_BYTES
     }
 
-    /// Sends packets as far as the sockets accept them. Ready when the queue is empty.
+    /// Sends packets until the queue is empty (ready) or the sockets are not writable.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -179,15 +181,15 @@ impl TransmitQueue {
         })
     }
 
-    /// Drops all waiting packets: they are lost, as in a network.
+    /// Drops all waiting packets, which the protocol treats as lost in the network.
     pub(crate) fn throw_away(&mut self, sent: &mut SendCounters) {
         sent.errors += self.runs.0.iter().map(|it| it.packets as u64).sum::<u64>();
         self.runs.0.clear();
         self.bytes.clear();
     }
 
-    /// Sends packets as far as the sockets accept them immediately. Returns true if the queue is
-    /// empty; the task is not woken for remaining packets.
+    /// Sends packets while the sockets accept them immediately. Returns true if the queue is empty;
+    /// the task is not woken for remaining packets.
     pub(crate) fn try_flush(
         &mut self,
         sockets: &Sockets,
@@ -235,8 +237,8 @@ impl TransmitQueue {
             sent.calls += 1;
             match result {
                 Ok(()) => sent.packets += packets as u64,
-                // An interface may lack GSO although the system has it. The socket has recorded
-                // that: one by one, then.
+                // The interface lacks GSO although the system supports it. The socket has recorded
+                // this, so the packets are now sent one by one.
                 Err(_) if packets > sockets.get(run.socket).max_segments() => continue,
                 Err(error) => {
                     debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
@@ -284,8 +286,8 @@ mod tests {
         }
     }
 
-    /// Packets that are sent without a checksum never share a run with those whose checksum is to
-    /// be computed: the checksums of a run are computed for all its packets.
+    /// A packet that is sent without a checksum never shares a run with packets whose checksums are
+    /// still to be computed, because they are computed for all packets of a run.
     #[test]
     fn a_run_that_is_summed_has_no_packet_that_goes_without() {
         let mut out = BytesMut::new();

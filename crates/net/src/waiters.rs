@@ -1,34 +1,34 @@
-//! Tasks that wait for one condition.
+//! Tasks that wait until a condition may have become true.
 //!
-//! The condition is under another lock. Cloning, waking or dropping a waker may run any code, which
-//! may need either lock: none of these operations happens while a lock is held.
+//! The condition is protected by another lock. No waker is cloned, woken or dropped while either
+//! lock is held, because that may run any code, which may need these locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Waiting tasks. Each task has a place in this list until all tasks are woken, or until the task
-/// leaves.
+/// Waiting tasks. A task stays in this list until all tasks are woken, or until it leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    /// Number of times that all were woken.
+    /// Number of times that all tasks were woken.
     round: AtomicU64,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Usually there is one: it needs no allocation.
+    /// The first waiting task, stored without allocation because there is usually only one.
     first: Option<(u64, Waker)>,
     more: Vec<(u64, Waker)>,
     next: u64,
 }
 
-/// A task's place, and the round whose end it waits for; `None` until it waits for the first time.
+/// A task's number in the list, and the round whose end it waits for; `None` before it waits for
+/// the first time.
 pub(crate) type WaiterPlace = Option<(u64, u64)>;
 
 impl Waiting {
-    /// Puts a waker at a place, and returns the previous waker.
+    /// Sets the waker of the task `number`, and returns its previous waker.
     fn put(&mut self, number: u64, waker: Waker) -> Option<Waker> {
         let mut all = self.first.iter_mut().chain(&mut self.more);
         if let Some((_, known)) = all.find(|it| it.0 == number) {
@@ -55,18 +55,17 @@ impl Waiters {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The current round, which is over when the condition changes. Called under the lock of the
-    /// condition, after a check of it.
+    /// The current round, which ends when the condition changes. Should be read under the lock of
+    /// the condition, after a check of it.
     #[inline]
     pub(crate) fn round(&self) -> u64 {
         self.round.load(Ordering::Acquire)
     }
 
-    /// Waits at `place` for the end of `round`, or continues to wait at that place, possibly with
-    /// another waker.
+    /// Waits for the end of `round`. If the task waits already, its waker is replaced.
     ///
     /// # Errors
-    /// The round is over already. The waker is returned.
+    /// The waker, if the round is over already.
     pub(crate) fn wait(
         &self,
         place: &mut WaiterPlace,
@@ -91,10 +90,10 @@ impl Waiters {
         Ok(())
     }
 
-    /// Leaves `place`, if the task waits at that place.
+    /// Removes the task from the list, if it waits.
     #[inline]
     pub(crate) fn leave(&self, place: &mut WaiterPlace) {
-        // After the end of a round none of its tasks is left.
+        // If the round has ended, all its tasks were removed already.
         if let Some((number, round)) = place.take()
             && round == self.round()
         {
@@ -108,13 +107,13 @@ impl Waiters {
         drop(left);
     }
 
-    /// The condition has become true, possibly for only one of the tasks. Returns all tasks; the
-    /// caller, which holds the lock of the condition, must wake them after it has released the
-    /// lock. Tasks that find the condition false wait again.
+    /// Called under the lock of the condition when it has become true, possibly for only one of the
+    /// tasks. Returns all tasks, which the caller must wake after it has released the lock. Tasks
+    /// that find the condition false wait again.
     #[inline]
     pub(crate) fn end_round(&self) -> (Option<Waker>, Vec<(u64, Waker)>) {
         let mut waiting = self.lock();
-        // Under two locks, so no other task changes it.
+        // A load and a store suffice, because both locks are held.
         self.round.store(self.round() + 1, Ordering::Release);
         let first = waiting.first.take().map(|(_, waker)| waker);
         (first, std::mem::take(&mut waiting.more))
@@ -171,7 +170,7 @@ mod tests {
         first.into_iter().chain(more).for_each(Waker::wake);
     }
 
-    /// A task that checked the condition before a change does not wait for the next change.
+    /// A change between the check of the condition and the wait is not missed.
     #[test]
     fn a_change_between_check_and_wait_is_not_missed() {
         let count = Arc::new(Count::default());
@@ -182,14 +181,13 @@ mod tests {
         assert!(refused.is_err() && place.is_none());
         let waits = waiters.wait(&mut place, waiters.round(), refused.expect_err("it is"));
         assert!(waits.is_ok());
-        // A task that leaves when it is about to be woken is woken without an effect, and does not
-        // wait any more.
+        // A task that leaves after the round has ended is woken once more, but no longer waits.
         let woken = waiters.end_round();
         waiters.leave(&mut place);
         wake(woken);
         wake(waiters.end_round());
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
-        // Tasks after one that has left are woken.
+        // Tasks in the list after one that has left are still woken.
         let (mut first, mut second) = (None, None);
         for place in [&mut first, &mut second] {
             let waker = Waker::from(Arc::clone(&count));

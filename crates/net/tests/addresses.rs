@@ -1,4 +1,4 @@
-//! Associations that move between addresses of the loopback network while they are used (RFC 5061).
+//! Associations whose addresses on the loopback network change during a transfer (RFC 5061).
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
 use crate::common;
@@ -12,8 +12,8 @@ use anabranch_net::{
 use anabranch_sctp::Authentication;
 use common::*;
 
-/// Addresses that no other test uses, so that a UDP port that was free at one is free at the other
-/// when that is added.
+/// Addresses that no other test uses, so that a UDP port that is free at one of them is also free
+/// at the others, which are added later.
 const FIRST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 1));
 const SECOND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 2));
 const THIRD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 21, 3));
@@ -116,7 +116,8 @@ fn an_endpoint_that_moves_reports_it_to_old_and_new_peers() {
         told(&before, added).await;
         let between = call(FIRST).await;
         assert_eq!(peers(&between), [FIRST, SECOND]);
-        // Until the first address is confirmed, there is no other address to send from.
+        // Waits until the first address is confirmed, because before that no other address can be
+        // used as the source.
         told(&before, is_up).await;
         assert_eq!(
             server
@@ -158,7 +159,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             send(&a, 0, MESSAGES).await;
         });
         send(&b, 0, MESSAGES / 2).await;
-        // Replaces the only address during the transfer.
+        // Replaces the only address during a transfer.
         let changes = [AddressChange::Add(FOURTH), AddressChange::Remove(THIRD)];
         here.change_addresses(&changes).expect("taken");
         for change in changes {
@@ -177,7 +178,7 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
         for task in [down, up, sent] {
             task.await.expect("all came");
         }
-        // Moves back without a break: both changes at once.
+        // Changes back immediately, with both changes in one call.
         here.change_addresses(&[AddressChange::Add(THIRD)])
             .expect("taken");
         assert_eq!(
@@ -198,7 +199,8 @@ fn a_transfer_moves_to_an_address_that_was_not_bound() {
             settled(&here, removed).await,
             AddressChangeOutcome::Performed
         );
-        // An address of another host has no socket; one that is present needs none.
+        // No socket can be opened for an address of another host; an address that is present needs
+        // none.
         let strange = here.change_addresses(&[AddressChange::Add([192, 0, 2, 1].into())]);
         assert!(
             matches!(strange, Err(AddressError::Socket(_))),

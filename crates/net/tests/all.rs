@@ -1,6 +1,6 @@
 //! The tests of this crate in one program, a module for each file, because linking is most of the
-//! cost of a small test. Run some by `--test all MODULE::`. A test that needs a process of its own
-//! is a separate program, named in Cargo.toml.
+//! cost of a small test. To run the tests of one file, use `--test all MODULE::`. A test that needs
+//! a separate process is a separate program, listed in Cargo.toml.
 
 mod common;
 

@@ -1,6 +1,6 @@
-//! Tests that a single message leaves in the task of its sender, and that the rest of the driver's
-//! work is still done. On a single-threaded runtime the driver cannot run between two lines of a
-//! test without an await.
+//! Tests that a single message is sent by the task of its sender, and that the driver still does
+//! its other work. On a single-threaded runtime the driver cannot run between two lines of a test
+//! without an `await`.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use anabranch_net::{
 use common::{HANGS, LOOPBACK, pattern, without_timers};
 use tokio::net::UdpSocket;
 
-/// Runs a test on one thread; fails if it hangs.
+/// Runs a test on one thread; fails if the test hangs.
 fn alone<F: Future<Output = ()>>(test: F) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().expect("a runtime");
@@ -37,7 +37,7 @@ fn on_loopback(config: Config) -> Config {
     })
 }
 
-/// Two endpoints, and their ends of an association.
+/// Two endpoints with the two ends of an association between them.
 struct Pair {
     client: Endpoint,
     server: Endpoint,
@@ -72,8 +72,8 @@ impl Pair {
         Self::of(client, server, udp_port).await
     }
 
-    /// One message in each direction: then nothing of the client's is unacknowledged, and its
-    /// driver sleeps.
+    /// Sends one message in each direction. Afterwards all data of the client is acknowledged, and
+    /// its driver sleeps.
     async fn ping(&self, seed: u32) {
         for (from, to) in [(&self.asks, &self.answers), (&self.answers, &self.asks)] {
             let sent = from.send(pattern(seed, 100), SendOptions::default());
@@ -83,7 +83,7 @@ impl Pair {
         }
     }
 
-    /// All packets so far, while no task uses the sockets.
+    /// Number of packets sent so far; called while no task uses the sockets.
     fn packets_sent(&self) -> u64 {
         self.client.statistics().packets_sent
     }
@@ -106,7 +106,8 @@ fn a_lone_message_leaves_at_once_and_those_behind_it_together() {
             pair.queue(1_000, 100);
             let after = pair.packets_sent();
             assert!(after > before, "round {round}");
-            // While that one is in flight, others wait for the driver, which fills packets.
+            // While that message is in flight, further messages wait for the driver, which fills
+            // packets with them.
             for seed in 1_001..1_011 {
                 pair.queue(seed, 100);
             }
@@ -117,8 +118,8 @@ fn a_lone_message_leaves_at_once_and_those_behind_it_together() {
             }
         }
         let packets = pair.packets_sent();
-        // Each round: the ping, its SACK of the answer, the single message, and one packet of the
-        // others.
+        // Packets of each round: the ping, the SACK for the answer, the single message, and one
+        // packet with the other messages.
         assert!(packets < 50 * 5, "{packets}");
         pair.asks.shutdown().await.expect("graceful");
         drop(pair.server);
@@ -138,7 +139,7 @@ fn a_large_message_is_left_to_the_driver() {
     });
 }
 
-/// Counts packets.
+/// An observer that counts packets.
 struct Count(Arc<AtomicUsize>);
 
 impl Observer for Count {
@@ -187,7 +188,7 @@ async fn relay(socket: UdpSocket, to: SocketAddr, lost: Arc<AtomicUsize>) {
     }
 }
 
-/// The driver has no timer: it must be notified of the one that the message needs.
+/// The driver has no timer set, so it must be woken for the retransmission timer of the message.
 #[test]
 fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
     alone(async {
@@ -195,8 +196,8 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
             it.sctp.heartbeat_interval = None;
             it.sctp.delayed_sack = false;
             (it.sctp.rto_min, it.sctp.rto_max) = (20_000_000, 20_000_000);
-            // A busy machine may be late for many of these timers in a row, and nothing should be
-            // abandoned.
+            // Large limits, because on a busy machine many of these timers may expire in a row, and
+            // no message should be abandoned.
             it.sctp.max_init_retransmits = 1_000;
             (it.sctp.association_max_retrans, it.sctp.path_max_retrans) = (1_000, 1_000);
         });
@@ -211,12 +212,13 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
         let pair = Pair::of(client, server, udp_port).await;
         for round in 0..5 {
             pair.ping(round).await;
-            // A SACK may still be in flight, but the packet to be lost must not be a SACK.
+            // Waits until no SACK is in flight, because the packet to be lost must carry the
+            // message.
             while pair.answers.status().expect("up").unackdata > 0 {
                 tokio::task::yield_now().await;
             }
-            // Earlier timers of the driver have expired: only the message gives it a reason to
-            // wake.
+            // Waits until earlier timers of the driver have expired, so that only the message can
+            // wake it.
             tokio::time::sleep(Duration::from_millis(100)).await;
             let before = pair.packets_sent();
             lost.store(1, Ordering::Relaxed);
@@ -229,7 +231,7 @@ fn a_message_that_left_at_once_and_was_lost_is_sent_again() {
     });
 }
 
-/// A reader that is dropped loses no message of the others, and frees its place.
+/// Dropping a waiting reader loses no message of the others, and frees its slot.
 #[test]
 fn readers_come_and_go() {
     alone(async {
@@ -255,7 +257,7 @@ fn readers_come_and_go() {
     });
 }
 
-/// A waiting task is notified of the end, even if its future has moved to another task.
+/// A waiting task is notified of the end even if its future was moved to another task.
 #[test]
 fn a_reader_that_moves_is_woken_where_it_is() {
     alone(async {
@@ -290,7 +292,7 @@ fn the_port_is_free_again_while_an_ended_association_is_held() {
         asks.shutdown().await.expect("graceful");
         drop(answers);
         assert!(asks.try_send("late", SendOptions::default()).is_err());
-        // A handle keeps its endpoint, so that the rest can be read.
+        // A handle keeps the endpoint alive, so that remaining messages can be read.
         assert!(Bound::bind((LOOPBACK, port)).is_err());
         let again = asks.clone();
         drop(asks);

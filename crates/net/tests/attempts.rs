@@ -1,4 +1,4 @@
-//! Tests of the states that failed attempts report.
+//! Errors of failed attempts, by the state that the handshake reached.
 
 use crate::common;
 
@@ -10,8 +10,8 @@ use anabranch_net::{
 };
 use common::{HANGS, LOOPBACK, bounded, without_timers};
 
-/// Repeats an attempt with a growing timeout, starting at `first`, until the association reaches
-/// its furthest state, because on a busy machine the peer may answer the INIT late.
+/// Repeats an attempt with a growing timeout, starting at `first`, until the handshake reaches
+/// COOKIE-ECHOED, because on a busy machine the peer may answer the INIT late.
 async fn as_far_as_it_goes<F>(first: Duration, attempt: impl Fn(Duration) -> F) -> ConnectError
 where
     F: Future<Output = Result<Association, ConnectError>>,
@@ -61,7 +61,8 @@ fn an_attempt_reports_how_far_it_came() {
         let silent_port = silent.local_addr().expect("bound").port();
         let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
         let deaf = cookie_thief(server.udp_port());
-        // Only a limit that the caller sets ends the one, and only Max.Init.Retransmits the others.
+        // The first kind of attempt is limited only by the caller's timeout, and the second only by
+        // Max.Init.Retransmits.
         let patient = Endpoint::bind(without_timers(config.clone())).expect("loopback");
         config.sctp.max_init_retransmits = 3;
         let quick = |rto: Duration| {

@@ -1,5 +1,5 @@
-//! Many peers of one endpoint, over packets in memory: the backlog is exact, and no peer with an
-//! association becomes an unknown source.
+//! Many peers of one endpoint, connected in memory: the backlog limit is exact, and a peer with an
+//! association never becomes an unknown source.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 
 const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 1, 0, 1));
 const UDP: u16 = 9_899;
-/// Port of the server and of its peers.
+/// SCTP port of the server and of its peers.
 const PORT: u16 = 7;
 const SECOND: u64 = 1_000_000_000;
 
@@ -23,7 +23,7 @@ fn address(peer: usize) -> IpAddr {
     [10, 0, (peer >> 8) as u8, peer as u8].into()
 }
 
-/// Packets in flight in both directions.
+/// Packets in flight in each direction.
 #[derive(Default)]
 struct Air {
     there: VecDeque<(SocketAddr, Bytes)>,
@@ -60,7 +60,7 @@ impl PacketSocket for End {
     }
 }
 
-/// A server, and peers without I/O.
+/// A server, and many peers whose protocol the test drives without I/O.
 struct Crowd {
     server: Endpoint,
     peers: Vec<Protocol>,
@@ -99,7 +99,8 @@ impl Crowd {
         begun.expect("no association yet");
     }
 
-    /// Packets of these peers arrive all at once, then the server's answers, until nothing is sent.
+    /// Delivers the packets of these peers all at once, then the server's answers, until no more
+    /// packets are sent.
     async fn exchange(&mut self, peers: std::ops::Range<usize>) {
         let mut out = BytesMut::new();
         loop {
@@ -136,7 +137,7 @@ impl Crowd {
         }
     }
 
-    /// Packets arrive at the server. Returns its answers.
+    /// Delivers packets to the server. Returns its answers.
     async fn arrive(
         &self,
         packets: impl IntoIterator<Item = (SocketAddr, Bytes)>,
@@ -147,7 +148,7 @@ impl Crowd {
             air.receiver.take()
         };
         receiver.into_iter().for_each(Waker::wake);
-        // In virtual time, which advances when the server has nothing to do.
+        // Virtual time advances only when the server has no work.
         tokio::time::sleep(Duration::from_millis(1)).await;
         std::mem::take(&mut self.air.lock().expect("no panic").back)
     }
@@ -160,21 +161,21 @@ impl Crowd {
         self.peers.iter().filter(is_up).count()
     }
 
-    /// Returns true if packets without an association from this peer, more than unknown sources may
-    /// queue, are dropped as those of unknown sources.
+    /// Returns true if the server treats this peer as an unknown source: more packets without an
+    /// association than unknown sources may queue are dropped.
     async fn is_stranger(&self, peer: usize) -> bool {
         let dropped = self.server.statistics().packets_dropped;
         let from = SocketAddr::new(address(peer), UDP);
         let garbage = Bytes::from(vec![1; 60_000]);
         self.arrive(std::iter::repeat_n((from, garbage), 17)).await;
-        // The counter is published with the next packet.
+        // One more packet, because the counter is published with the next packet.
         self.arrive([(from, Bytes::from(vec![1; 100]))]).await;
         self.server.statistics().packets_dropped > dropped
     }
 }
 
-/// However many arrive in one round, no more associations start than may wait; accepting one makes
-/// room for another.
+/// Never more associations wait than the backlog allows, even if many peers connect in one round;
+/// accepting one makes space for another.
 #[tokio::test(start_paused = true)]
 async fn no_more_wait_than_the_backlog() {
     let mut crowd = Crowd::new(20, 3);
@@ -185,7 +186,7 @@ async fn no_more_wait_than_the_backlog() {
     (10..15).for_each(|peer| crowd.call(peer));
     crowd.exchange(10..15).await;
     assert_eq!(crowd.are_up(), 4);
-    // An accepted one with a permit makes no room before the permit is dropped.
+    // An association accepted with a permit makes space only when the permit is dropped.
     let (second, place) = crowd.server.accept_with_permit().await.expect("it waits");
     crowd.call(15);
     crowd.exchange(15..16).await;
@@ -219,8 +220,7 @@ async fn timeout_at_once<T>(future: impl Future<Output = T>) -> Result<T, ()> {
     .await
 }
 
-/// The first of very many peers has the turns of a peer as long as its association lives, and no
-/// longer.
+/// The first of very many peers counts as a known peer until its association ends.
 #[tokio::test(start_paused = true)]
 async fn no_peer_that_lives_is_taken_for_a_stranger() {
     const PEERS: usize = 6_000;
@@ -239,7 +239,7 @@ async fn no_peer_that_lives_is_taken_for_a_stranger() {
     all.iter().for_each(|it| it.abort("enough"));
     drop(all);
     crowd.arrive([]).await;
-    // The end is reported only after the last packets have left.
+    // The end is reported only after the last packets were sent.
     crowd
         .arrive([(
             SocketAddr::new(address(PEERS), UDP),

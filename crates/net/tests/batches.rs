@@ -1,4 +1,4 @@
-//! Several messages in one call, and writers that wait for room.
+//! Sending and receiving several messages in one call, and writers that wait for buffer space.
 
 use crate::common;
 
@@ -13,15 +13,15 @@ use anabranch_net::{Config, SendError, SendOptions};
 use bytes::Bytes;
 use common::{bounded, pair, pattern};
 
-/// Sizes from a byte to several packets, in mixed order.
+/// Sizes from one byte to several packets, in mixed order.
 fn sizes() -> impl Iterator<Item = usize> {
     (0..1_500_u32).map(|at| {
         1 + (at.wrapping_mul(2_654_435_761) >> 18) as usize % [40, 6_000][at as usize % 2]
     })
 }
 
-/// Many messages of many sizes, more than the send buffer holds, arrive whole and in order, however
-/// they are received.
+/// Messages of many sizes, in total more than the send buffer, arrive whole and in order with each
+/// way of receiving.
 #[test]
 fn batches_of_messages_arrive_whole_and_in_order() {
     bounded(async {
@@ -63,7 +63,8 @@ fn batches_of_messages_arrive_whole_and_in_order() {
     });
 }
 
-/// Earlier messages are queued, and the refused one is the first of the rest.
+/// If a message is refused, the messages before it are queued, and it becomes the first of the
+/// remaining ones.
 #[test]
 fn a_message_that_is_refused_is_given_back_with_those_behind_it() {
     bounded(async {
@@ -123,7 +124,8 @@ impl Wake for Count {
     }
 }
 
-/// Half of the buffer is free, but the message needs more: its writer sleeps until there is enough.
+/// The buffer is half empty, but the message needs more space: the writer must not be woken before
+/// there is enough.
 #[test]
 fn a_writer_is_not_woken_where_there_is_no_space_for_its_message() {
     const SIZE: usize = 700 * 1024;
@@ -138,7 +140,7 @@ fn a_writer_is_not_woken_where_there_is_no_space_for_its_message() {
         let waker = Waker::from(Arc::clone(&woken));
         let second = client.send(pattern(2, SIZE), SendOptions::default());
         let mut second = pin!(second);
-        // The peer's window holds a part of the first message, and nothing is read.
+        // The peer reads nothing, and its window holds only a part of the first message.
         let mut cx = Context::from_waker(&waker);
         let mut seen = usize::MAX;
         for _ in 0..200 {

@@ -1,5 +1,4 @@
-//! Sockets that always return errors, and sockets that are not writable for long: work is bounded,
-//! and timers run.
+//! Sockets that always return errors or stay unwritable: work is limited, and timers still run.
 
 use crate::common;
 
@@ -18,14 +17,14 @@ use common::lane::{Lane, ends};
 use common::pattern;
 use tokio::time::{Instant, timeout};
 
-/// Far more calls than a test needs. A driver in a busy loop is stopped here, so that its test
-/// fails instead of hanging.
+/// Maximum number of calls, far more than a test needs. A driver in a busy loop is stopped here, so
+/// that its test fails instead of hanging.
 const MAX_CALLS: u64 = 100_000;
-/// `EBADF` and `ENETDOWN` of Linux.
+/// The Linux error numbers `EBADF` and `ENETDOWN`.
 const BAD: i32 = 9;
 const DOWN: i32 = 100;
 
-/// Behaviour of one end of a link in memory, as set by a test.
+/// Behaviour of one end of a link in memory, set by the test.
 #[derive(Default)]
 struct Mood {
     receives_fail: AtomicBool,
@@ -89,8 +88,7 @@ impl PacketSocket for End {
     }
 }
 
-/// A client, its association with a server, the server's handle, and the behaviour of the client's
-/// socket.
+/// A client and a server with an association, and the behaviour of the client's socket.
 struct Pair {
     client: Endpoint,
     held: Association,
@@ -135,8 +133,8 @@ async fn sleep_millis(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
-/// An hour of virtual time with a failing socket costs some thousand calls; when it works again, so
-/// does the association.
+/// During an hour of virtual time a failing socket is called only some thousand times, and when it
+/// works again, the association continues.
 #[tokio::test(start_paused = true)]
 async fn a_failing_socket_is_polled_rarely_and_works_again() {
     let config = Config::default().with(|it| it.sctp.heartbeat_interval = None);
@@ -166,7 +164,8 @@ async fn a_failing_socket_is_polled_rarely_and_works_again() {
     assert!(pair.mood.calls() - calls < 20, "it rests no more");
 }
 
-/// Packets that cannot be sent are lost to the protocol, which retransmits them by its timers.
+/// The protocol treats packets that cannot be sent as lost, and retransmits them when its timers
+/// expire.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     let pair = pair(Config::default()).await;
@@ -196,8 +195,8 @@ async fn a_socket_that_does_not_send_costs_what_the_timers_do() {
     }
 }
 
-/// While the socket is not writable the peer counts as silent: associations end by their timers,
-/// and users are notified.
+/// While the socket is not writable, no answers of the peer arrive: associations end by their
+/// timers, and users are notified.
 #[tokio::test(start_paused = true)]
 async fn timers_run_while_the_socket_is_full() {
     let pair = pair(Config::default()).await;
@@ -242,7 +241,8 @@ async fn a_shutdown_ends_in_time_while_the_socket_is_full() {
     }
 }
 
-/// A socket that is writable again after a while: nothing is lost, and there was little work.
+/// After the socket was unwritable for a while, nothing is lost, and the driver has done little
+/// work meanwhile.
 #[tokio::test(start_paused = true)]
 async fn all_arrives_once_there_is_space_again() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
@@ -270,14 +270,14 @@ async fn all_arrives_once_there_is_space_again() {
     assert!(calls < 5_000, "{calls} calls");
 }
 
-/// Associations that end while the socket is never writable have last packets for it. They are
-/// dropped in the end, and the socket is released.
+/// If associations end while their socket is never writable, their last packets are dropped after
+/// the limit, and the socket is closed.
 #[tokio::test(start_paused = true)]
 async fn a_socket_that_never_has_space_is_let_go_after_the_end() {
     let config = Config::default().with(|it| it.sctp.send_buffer = 1 << 20);
-    // T5-shutdown-guard: five times RTO.Max (RFC 9260 §9.2).
+    // The limit is T5-shutdown-guard: five times RTO.Max (RFC 9260 §9.2).
     let guard = Duration::from_nanos(5 * config.sctp.rto_max);
-    // With more than may be gathered the last packets wait in the protocol.
+    // Tested with one message, and with so many that the last packets wait in the protocol.
     for messages in [1, 90] {
         let Pair {
             client,
@@ -295,7 +295,7 @@ async fn a_socket_that_never_has_space_is_let_go_after_the_end() {
         let began = Instant::now();
         client.close_with_timeout(Duration::from_secs(2)).await;
         drop((held, client, served));
-        // The socket and the test share the behaviour, and the driver owns the socket.
+        // The driver owns the socket, which holds a reference to the behaviour.
         let is_there = || Arc::strong_count(&mood) > 1;
         assert!(is_there(), "packets that may yet leave are kept");
         while is_there() && began.elapsed() < 3 * guard {
@@ -309,8 +309,8 @@ async fn a_socket_that_never_has_space_is_let_go_after_the_end() {
     }
 }
 
-/// Dropped packets are lost as in a network: an association that continues retransmits them once
-/// the socket is writable.
+/// Dropped packets count as lost in the network: an association that continues retransmits them
+/// when the socket is writable.
 #[tokio::test(start_paused = true)]
 async fn an_association_outlives_what_was_abandoned() {
     let config = Config::default().with(|it| {

@@ -1,4 +1,4 @@
-//! The three carriers, over IPv4 and IPv6, and the learning of UDP ports.
+//! The three carriers over IPv4 and IPv6, and the detection of the peer's UDP port.
 
 use crate::common;
 
@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SendOptions};
 use common::{LOOPBACK, bounded, pattern, without_timers};
 
-/// A hundred messages in both directions between two endpoints with these settings, then a graceful
-/// end.
+/// Exchanges a hundred messages in each direction between two endpoints with these settings, and
+/// shuts down.
 async fn exchange(client: Config, server: Config) {
     let server = Endpoint::bind(server).expect("a server on the loopback interface");
     let client = Endpoint::bind(client).expect("a client on the loopback interface");
@@ -49,7 +49,7 @@ async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
 }
 
 fn at(address: IpAddr, carrier: Carrier) -> Config {
-    // Nothing is sent twice, because duplicates would be counted as drops.
+    // No timer expires, because retransmitted chunks would be counted as drops.
     without_timers(Config::default().with(|it| {
         it.addresses = vec![address];
         it.carrier = carrier;
@@ -103,8 +103,8 @@ fn at_every_address_of_the_host() {
 #[test]
 fn between_two_fixed_udp_ports() {
     bounded(async {
-        // Two ports that are free now, and may be taken before they are bound again: then two
-        // others are tried.
+        // Two ports that are free now. If another process binds them first, the test tries two
+        // others.
         let (one, other) = loop {
             let held = [(); 2].map(|()| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("a port"));
             let [port, peer_port] = held.map(|socket| socket.local_addr().expect("bound").port());
@@ -148,8 +148,8 @@ fn a_fixed_port_receives_no_other() {
 
 #[test]
 fn right_above_ip_or_a_word_about_what_to_do() {
-    // Every endpoint receives every SCTP packet of the host, so each needs a port of its own, even
-    // if this test runs twice at once.
+    // Over raw IP every endpoint receives every SCTP packet of the host, so each needs a unique
+    // port, even if this test runs twice at the same time.
     let first = 1_024 + (std::process::id() % 20_000) as u16 * 3;
     let [probed, served, calling] = [first, first + 1, first + 2];
     bounded(async {
@@ -189,7 +189,8 @@ fn right_above_ip_or_a_word_about_what_to_do() {
     });
 }
 
-/// Below these carriers no layer detects damaged packets (RFC 9653 §3).
+/// With these carriers zero checksums are refused, because no layer below SCTP detects damaged
+/// packets (RFC 9653 §3).
 #[tokio::test]
 async fn without_dtls_every_packet_has_its_checksum() {
     let mut config = Config::default();

@@ -1,5 +1,4 @@
-//! Clients: the time limit of an attempt, the end of `accept`, confirmation of paths, and a client
-//! that connects again.
+//! Clients: timeouts of attempts, the end of `accept`, confirmation of paths, and reconnecting.
 
 use crate::common;
 
@@ -32,7 +31,7 @@ fn an_attempt_has_a_limit_of_its_own() {
         let config = without_timers(config(vec![LOOPBACK]));
         let config = config.with(|it| it.connect_timeout = Duration::from_millis(50));
         let client = Endpoint::bind(config).expect("loopback");
-        // By address and by name.
+        // Connects by address, and then by name.
         for peer in [Peer::from((LOOPBACK, 7)), Peer::named("localhost", 7)] {
             let connected = client.connect(peer.over_udp(port)).await;
             let no_answer = AssociationError(CloseReason::NoAnswer);
@@ -103,7 +102,7 @@ fn a_path_is_up_when_its_address_is_confirmed() {
     });
 }
 
-/// The halves of two streams in four tasks; each receiver gets the messages of its own stream.
+/// The halves of two streams run in four tasks; each receiver gets only messages of its own stream.
 #[test]
 fn halves_of_streams_move_to_other_tasks() {
     bounded(async {
@@ -114,7 +113,7 @@ fn halves_of_streams_move_to_other_tasks() {
             let (_, mut recv) = server.stream(stream);
             tokio::spawn(async move {
                 for seed in 0..20 {
-                    // The last ones are larger than a packet.
+                    // The last messages are larger than a packet.
                     let message = pattern(seed + u32::from(send.number()), 300 * seed as usize + 1);
                     send.send(message).await.expect("up");
                 }
@@ -133,7 +132,8 @@ fn halves_of_streams_move_to_other_tasks() {
     });
 }
 
-/// A message in parts is assembled by the half of its stream, and a longer one aborts.
+/// The receiving half assembles a message from its parts, and a message that is too long aborts the
+/// association.
 #[test]
 fn a_half_puts_parts_together_up_to_the_limit() {
     bounded(async {
@@ -195,7 +195,7 @@ fn a_client_connects_again_until_its_policy_ends_it() {
         let known = client.association().await.expect("up");
         assert_eq!(known.id(), association.id());
 
-        // The peer ends it: the client connects again after the first delay.
+        // The peer aborts: the client reconnects after the first delay.
         let served = server.accept().await.expect("it came");
         served.abort("restart");
         let ReconnectEvent::Failed { failure, retry_in } = next(&mut client).await else {
@@ -207,7 +207,8 @@ fn a_client_connects_again_until_its_policy_ends_it() {
         let again = client.association().await.expect("it listens");
         assert_ne!(again.id(), association.id());
 
-        // The peer refuses: the end of the association is the first of three consecutive failures.
+        // The server stops listening and aborts: the end of the association is the first of three
+        // consecutive failures.
         let served = server.accept().await.expect("it came again");
         server.listen(false);
         served.abort("gone");
@@ -226,8 +227,8 @@ fn a_client_connects_again_until_its_policy_ends_it() {
     });
 }
 
-/// An association that is shutting down refuses messages, so a loop of `association` and `send`
-/// would run hot.
+/// An association that is shutting down is not returned, because it refuses messages, and a loop of
+/// `association` and `send` would spin.
 #[test]
 fn a_client_does_not_return_an_association_that_shuts_down() {
     bounded(async {

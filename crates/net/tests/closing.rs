@@ -1,4 +1,4 @@
-//! Ends without the peer's cooperation: this side limits their time.
+//! Closing associations without the peer's cooperation: this side limits the time.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use common::{LOOPBACK, bounded, without_timers};
 
-/// Long enough for a handshake, and short for a test to wait.
+/// Timeout that is long enough for a handshake, and short enough for a test.
 const SOON: Duration = Duration::from_millis(50);
 /// Offset of the first chunk's type, after the common header (RFC 9260 §3).
 const FIRST_CHUNK: usize = 12;
@@ -65,7 +65,7 @@ fn silent_after_the_handshake() -> (Peer, JoinHandle<()>) {
     (peer, thread)
 }
 
-/// The caller's limit counts, and no timer of the protocol.
+/// The shutdown ends after the caller's timeout, without a timer of the protocol.
 #[test]
 fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
     bounded(async {
@@ -122,8 +122,8 @@ fn a_bound_that_is_not_needed_changes_nothing() {
     });
 }
 
-/// An association whose peer acknowledges everything, but reads nothing: the window is closed, and
-/// data waits.
+/// An association whose peer acknowledges everything but reads nothing, so that its receive window
+/// is closed and data is queued.
 async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Association) {
     let mut config = config;
     config.sctp.receive_buffer = 64 * 1024;
@@ -144,7 +144,7 @@ async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Associa
     (client, sender, reader)
 }
 
-/// The peer answers every window probe, so that no timer of the protocol would end it.
+/// The peer acknowledges every window probe, so no timer of the protocol ends the association.
 #[test]
 fn a_dropped_association_ends_though_its_peer_keeps_the_window_closed() {
     bounded(async {
@@ -168,7 +168,7 @@ fn an_endpoint_closes_within_a_bound() {
     });
 }
 
-/// Unsent messages are cancelled: then only data in flight delays a shutdown.
+/// After the unsent messages are cancelled, only data in flight delays the shutdown.
 #[test]
 fn messages_that_were_not_sent_can_be_taken_back() {
     bounded(async {
@@ -185,7 +185,7 @@ fn messages_that_were_not_sent_can_be_taken_back() {
     });
 }
 
-/// Established associations are served to their end, and new ones are refused.
+/// A draining endpoint continues to serve established associations, and refuses new ones.
 #[test]
 fn an_endpoint_that_drains_serves_to_the_end_whom_it_has() {
     bounded(async {

@@ -1,4 +1,5 @@
-//! All paths at once (the setting `cmt`) on real sockets: two loopback addresses at each end.
+//! Concurrent multipath transfer (the setting `cmt`) on real sockets, with two loopback addresses
+//! at each end.
 
 use crate::common;
 
@@ -15,7 +16,7 @@ const ADDRESSES: [IpAddr; 2] = [
 ];
 const MESSAGES: u32 = 2_000;
 const BYTES: usize = 4_000;
-/// More than fits the windows of both paths at first.
+/// Message size in bytes, larger than the initial windows of both paths.
 const LARGE: usize = 200_000;
 
 fn config() -> Config {
@@ -31,7 +32,7 @@ fn config() -> Config {
     })
 }
 
-/// Waits until both addresses of the peer have answered.
+/// Waits until both addresses of the peer are confirmed.
 async fn confirmed(association: &Association) {
     loop {
         let status = association.status().expect("up");
@@ -52,8 +53,8 @@ fn both_paths_carry_data_and_everything_comes_once() {
         let association = client.connect(peer).await.expect("it listens");
         let accepted = server.accept().await.expect("it came");
         confirmed(&association).await;
-        // Data that does not fit the window of the first path goes over the second, however fast
-        // the loopback interface is.
+        // Data beyond the window of the first path is sent over the second, regardless of the speed
+        // of the loopback interface.
         let large = pattern(MESSAGES, LARGE);
         let sent = association.send(large.clone(), SendOptions::default());
         sent.await.expect("up");

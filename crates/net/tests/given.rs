@@ -1,5 +1,5 @@
-//! Endpoints on the caller's transports: a network in memory, in virtual time, and sockets that are
-//! bound already.
+//! Endpoints on transports of the application: a network in memory in virtual time, and sockets
+//! that are bound already.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ use common::lane::{Lane, ends};
 use common::{LOOPBACK, bounded, pattern, without_timers};
 use tokio::time::Instant;
 
-/// One end of a link in memory. Every tenth packet that it sends is lost.
+/// One end of a link in memory, which loses every tenth packet.
 struct End {
     sent: u64,
     local: SocketAddr,
@@ -65,7 +65,7 @@ fn link() -> [Box<dyn PacketSocket>; 2] {
     })
 }
 
-/// Losses cost timeouts of seconds, which pass in virtual time.
+/// Losses cause timeouts of seconds, which pass in virtual time.
 #[tokio::test(start_paused = true)]
 async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     let [here, there] = link();
@@ -106,7 +106,7 @@ async fn an_association_over_packets_in_memory_lives_in_virtual_time() {
     assert!(server.statistics().packets_received > 300);
 }
 
-/// Sockets that the caller bound: the endpoint has their addresses.
+/// An endpoint on sockets that the application has bound uses their addresses.
 #[test]
 fn an_endpoint_stands_on_sockets_that_are_bound_already() {
     bounded(async {
@@ -154,8 +154,8 @@ fn no_socket_is_no_endpoint() {
     });
 }
 
-/// A caller's socket is called only from the endpoint's task, even for a message that could leave
-/// at once.
+/// A packet socket is called only from the endpoint's task, even for a message that could be sent
+/// immediately.
 #[tokio::test(start_paused = true)]
 async fn a_send_does_not_call_the_socket_of_the_caller() {
     let [here, there] = link();

@@ -24,8 +24,8 @@ fn settings() -> Config {
     })
 }
 
-/// A single shard is like any endpoint: no other process may share its UDP port, because it would
-/// receive packets of its peers.
+/// Like any endpoint, a single shard does not share its UDP port, because another process at the
+/// port would receive packets of its peers.
 #[cfg(target_os = "linux")]
 #[test]
 fn one_shard_shares_its_port_with_no_other() {
@@ -37,7 +37,7 @@ fn one_shard_shares_its_port_with_no_other() {
     other.bind(&at.into()).expect_err("the port is taken");
 }
 
-/// Counts received packets.
+/// An observer that counts received packets.
 struct Counting(Arc<AtomicU64>);
 
 impl Observer for Counting {
@@ -47,8 +47,8 @@ impl Observer for Counting {
     }
 }
 
-/// Each packet is counted and observed once, also a packet that the receiving shard passes to
-/// another shard: an INIT of a restarted peer whose association the other shard has.
+/// Each packet is counted and observed once, even if the receiving shard passes it to another, such
+/// as the INIT of a restarted peer.
 #[tokio::test(start_paused = true)]
 async fn each_packet_is_seen_and_counted_once() {
     let (switch, shards) = shards(3);
@@ -64,15 +64,16 @@ async fn each_packet_is_seen_and_counted_once() {
     let mut lives = Vec::new();
     for life in 0..6 {
         let client = client(&switch, 10, 0);
-        // Each INIT arrives at another shard.
+        // Each INIT arrives at a different shard.
         switch.lock().expect("whole").turn = life;
         let up = client.connect(([10, 0, 0, 1], 7)).await;
         let up = up.expect("it listens");
         up.send("hello", SendOptions::default()).await.expect("up");
-        // The peer has lost its memory, so no task can report the end.
+        // The peer has lost its state without closing, so its end of the association is kept until
+        // the test ends.
         lives.push((client, up));
     }
-    // Virtual time does not advance while a task has something to do.
+    // Virtual time advances only when no task has work.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let sent = switch.lock().expect("whole").for_server;
     let all = servers.iter().map(Endpoint::statistics);
@@ -80,8 +81,8 @@ async fn each_packet_is_seen_and_counted_once() {
     assert_eq!((counted, seen.load(Ordering::Relaxed)), (sent, sent));
 }
 
-/// Two endpoints with one SCTP port at two addresses are independent, whichever shards their
-/// associations are on.
+/// Two endpoints with one SCTP port at two addresses are independent, regardless of the shards that
+/// have their associations.
 #[tokio::test(start_paused = true)]
 async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     let (switch, shards) = shards(2);
@@ -99,7 +100,7 @@ async fn endpoints_at_other_addresses_have_peers_of_their_own() {
     let called = || Peer::from(([10, 0, 0, 10], 5_000)).over_udp(9_899);
     let first = all[0][0].connect(called()).await.expect("it listens");
     let second = all[1][1].connect(called()).await.expect("another endpoint");
-    // An address that one of them releases is not the other's.
+    // An address that one endpoint releases does not go to the other.
     drop(first);
     all[0][0].wait_idle().await;
     let refused = all[0][1].connect(called()).await.expect_err("it has one");
@@ -119,7 +120,7 @@ async fn echo(association: Association) {
     }
 }
 
-/// Sends `count` messages and receives them back. Returns true if the association is still
+/// Sends `count` messages and receives the echoes. Returns true if the association is still
 /// established.
 async fn converse(association: &Association, seed: u32, count: u32) -> bool {
     for number in 0..count {
@@ -139,8 +140,8 @@ async fn converse(association: &Association, seed: u32, count: u32) -> bool {
     true
 }
 
-/// A client that connects, cancels, exchanges messages, ends in a random way, and loses its state.
-/// Returns the endpoints that still exist.
+/// A client that connects, cancels calls, exchanges messages, closes in a random way, and loses its
+/// state. Returns the endpoints that still exist.
 async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> {
     let mut random = Draws::of(seed);
     let mut lives = vec![client_with(&switch, host, 0, |it| it)];
@@ -157,7 +158,7 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
         };
         let count = random.below(6);
         let talks = converse(&up, u32::from(host) * 1_000 + turn, count);
-        // The call may be cancelled at any await.
+        // The call may be cancelled at any await point.
         let patience = Duration::from_micros(random.below(5).into());
         let whole = match random.below(3) {
             0 => tokio::time::timeout(patience, talks).await.unwrap_or(false),
@@ -172,7 +173,7 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
             3 => {
                 let first = random.below(2) as u8;
                 lives.push(client_with(&switch, host, first, |it| it));
-                // A host that has lost its state sends nothing for the association.
+                // A host that has lost its state sends no ABORT or SHUTDOWN.
                 std::mem::forget(up);
             }
             _ => {}
@@ -181,8 +182,8 @@ async fn live(switch: Arc<Mutex<Switch>>, host: u8, seed: u64) -> Vec<Endpoint> 
     lives
 }
 
-/// Random sequences of peers, on a network that gives packets to any shard; one of the shards ends
-/// in the middle. Everything ends, and the remaining shards serve every peer.
+/// Random client behaviour on a network that delivers packets to any shard, and one shard that ends
+/// in the middle. All associations end, and the remaining shards serve every peer.
 #[test]
 fn whatever_peers_do_shards_serve_and_come_to_an_end() {
     for seed in 0..12 {
@@ -223,7 +224,7 @@ async fn play(seed: u64) {
     for _ in 0..random.below(200) {
         tokio::task::yield_now().await;
     }
-    // One shard ends, gracefully or not, and its socket with it.
+    // One shard ends, gracefully or not, together with its socket.
     let gone = random.below(servers.len() as u32) as usize;
     switch.lock().expect("whole").shards.remove(gone);
     let server = servers.remove(gone);
@@ -237,8 +238,8 @@ async fn play(seed: u64) {
     for life in lives {
         former.push(life.await.expect("no panic"));
     }
-    // The former endpoints have ended for good; a later client with the same address may meet their
-    // remains, and must succeed all the same.
+    // The earlier endpoints are gone. A later client with the same address may find their
+    // associations at the server, and must still connect.
     drop(former);
     for host in hosts {
         let fresh = client_with(&switch, host, 0, |it| it);
@@ -253,7 +254,7 @@ async fn play(seed: u64) {
     }
 }
 
-/// Threads with two ports each, and clients that come and go: no task waits for ever.
+/// Threads with two ports each, and clients that connect and disconnect: no task waits forever.
 #[cfg(feature = "thread")]
 #[test]
 fn many_come_and_go_on_threads() {
@@ -317,7 +318,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
         let config = settings().with(|it| it.port = port);
         Endpoint::bind_with(config, &sockets).expect("free")
     };
-    // Some share one flow, whose packets the system may join.
+    // Some clients share one flow, whose packets the system may coalesce.
     let first = 6_000 + 2 * number as u16;
     let clients = [first, first + 1].map(client);
     for turn in 0..6 {
@@ -330,7 +331,7 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
             let _ = tokio::time::timeout(patience, connects).await;
             continue;
         }
-        // A cancelled one may exist for a moment.
+        // A cancelled attempt may still exist for a moment.
         let Ok(up) = connects.await else { continue };
         let whole = converse(&up, number * 100 + turn, 5).await;
         match random.below(3) {
@@ -341,8 +342,8 @@ async fn come_and_go(number: u32, udp_port: u16, ports: [u16; 2]) {
     }
 }
 
-/// A single endpoint on its sockets is joined by others for short times, repeatedly, while its
-/// association is used.
+/// Other endpoints are added and removed on the sockets of an endpoint while its association is
+/// used.
 #[test]
 fn endpoints_are_added_and_removed_while_another_sends() {
     bounded(async {
@@ -367,14 +368,15 @@ fn endpoints_are_added_and_removed_while_another_sends() {
                     let config = settings().with(|it| it.port = 1_000 + number);
                     let own = match Endpoint::bind_with(config, &sockets) {
                         Ok(own) => own,
-                        // The previous one is not gone yet.
+                        // The previous endpoint with this port is not removed yet.
                         Err(_) => {
                             tokio::task::yield_now().await;
                             continue;
                         }
                     };
                     if random.below(3) > 0 {
-                        // The endpoint ends during the handshake, or is kept by its association.
+                        // The endpoint is dropped during the handshake, or kept alive by its
+                        // association.
                         let up = own.connect(peer.clone()).await;
                         drop(own);
                         if let Ok(up) = up {

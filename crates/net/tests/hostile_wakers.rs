@@ -1,5 +1,6 @@
-//! Wakers that call the endpoint when they are woken or dropped, like those of an executor that
-//! polls at once, or drops a future with a waker. Nothing of this crate may be locked then.
+//! Wakers that call the endpoint when they are woken or dropped, as an executor may do that polls
+//! immediately or drops a future with its waker. This crate must hold no lock when it calls or
+//! drops a waker.
 
 use crate::common;
 
@@ -19,11 +20,11 @@ use anabranch_net::{
 };
 use common::{HANGS, LOOPBACK, pattern};
 
-/// All of 127.0.0.0/8 belongs to this host, on Linux. No other test uses this one, so that every
-/// UDP port is free there.
+/// All of 127.0.0.0/8 belongs to this host, on Linux. No other test uses this address, so every UDP
+/// port is free there.
 const BEING_OPENED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 23, 1));
 
-/// Objects that the wakers of a test call.
+/// Objects that the hostile wakers call.
 #[derive(Default)]
 struct PolledWaker {
     ends: Mutex<Option<(Endpoint, Association)>>,
@@ -31,7 +32,7 @@ struct PolledWaker {
 }
 
 impl PolledWaker {
-    /// Takes the locks of the endpoint, and of its sockets.
+    /// Takes the locks of the endpoint and of its sockets.
     fn ask(&self) {
         self.times.fetch_add(1, Ordering::SeqCst);
         let Ok(ends) = self.ends.try_lock() else {
@@ -59,7 +60,7 @@ impl PolledWaker {
     }
 }
 
-/// Calls the endpoint when it is woken, and when it is dropped; may wake another.
+/// A waker that calls the endpoint when it is woken or dropped, and may then wake another task.
 struct Hostile {
     asked: Arc<PolledWaker>,
     inner: Option<Waker>,
@@ -131,7 +132,7 @@ fn watched<F: Future<Output = ()>>(test: impl FnOnce(Arc<PolledWaker>) -> F + Se
             .build()
             .expect("a runtime");
         runtime.block_on(test(Arc::default()));
-        // The receiver waits, unless its time is over.
+        // The channel closes or delivers, unless the test hangs.
         let _ = tell.send(());
     });
     match told.recv_timeout(HANGS) {
@@ -171,7 +172,7 @@ async fn ends(asked: &Arc<PolledWaker>, runtime: Option<Arc<dyn Runtime>>) -> En
     }
 }
 
-/// Polls with one hostile waker, and then with another, so that the first is dropped.
+/// Polls with one hostile waker, and then with another one, so that the first is dropped.
 fn poll_twice<F: Future>(asked: &Arc<PolledWaker>, mut future: Pin<&mut F>) {
     for _ in 0..2 {
         let waker = Hostile::waker(asked, None);
@@ -186,8 +187,8 @@ async fn until(mut happens: impl FnMut() -> bool) {
     }
 }
 
-/// Every future of an association and an endpoint: its waker is replaced, dropped with it, and
-/// woken.
+/// Tests every future of associations and endpoints: its waker is replaced, dropped with the
+/// future, and woken.
 #[test]
 fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
     watched(|asked| async move {
@@ -197,7 +198,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
             held,
             served,
         } = ends(&asked, None).await;
-        // Dropped.
+        // The wakers are dropped with the futures.
         {
             poll_twice(&asked, pin!(held.recv()));
             poll_twice(&asked, pin!(held.recv_part()));
@@ -206,7 +207,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
             poll_twice(&asked, pin!(client.wait_idle()));
             poll_twice(&asked, pin!(server.accept()));
         }
-        // Woken by something to read.
+        // The waker is woken by a message to read.
         let mut reads = pin!(held.recv());
         poll_twice(&asked, reads.as_mut());
         let before = asked.times();
@@ -216,7 +217,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
             .expect("room");
         until(|| asked.times() > before).await;
         assert!(reads.await.expect("up").is_some());
-        // Woken by room to send, and by a receipt.
+        // The wakers are woken by space in the send buffer, and by a receipt.
         let receipt = held.send_with_receipt("kept", SendOptions::default());
         let mut receipt = pin!(receipt.await.expect("room"));
         poll_once_or_ready(&asked, receipt.as_mut());
@@ -229,7 +230,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
         let drain = tokio::spawn(async move { while let Ok(Some(_)) = reader.recv().await {} });
         until(|| asked.times() > before).await;
         sends.await.expect("room comes");
-        // Woken by the end.
+        // The waker is woken by the end of the association.
         let mut closed = pin!(held.closed());
         poll_twice(&asked, closed.as_mut());
         let mut reads = pin!(held.recv());
@@ -246,7 +247,7 @@ fn users_may_ask_when_they_are_woken_and_when_their_wakers_are_dropped() {
     });
 }
 
-/// Returns true if it was ready.
+/// Polls once; returns true if the future was ready.
 fn poll_once_or_ready<F: Future>(asked: &Arc<PolledWaker>, future: Pin<&mut F>) -> bool {
     let waker = Hostile::waker(asked, None);
     matches!(
@@ -255,8 +256,8 @@ fn poll_once_or_ready<F: Future>(asked: &Arc<PolledWaker>, future: Pin<&mut F>) 
     )
 }
 
-/// The task of the sockets may have such wakers, too: each call that wakes it must do so without
-/// locks.
+/// The task of the sockets may have a hostile waker too: every call that wakes it must do so
+/// without locks.
 #[test]
 fn a_runtime_may_ask_when_its_tasks_are_woken() {
     watched(|asked| async move {
@@ -291,8 +292,8 @@ fn a_runtime_may_ask_when_its_tasks_are_woken() {
     });
 }
 
-/// A runtime that is asked to watch another socket calls the socket's endpoint, and a request for
-/// that address meanwhile is refused.
+/// The runtime calls the endpoint while it registers a new socket, and a request for the same
+/// address meanwhile is refused.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_runtime_may_ask_while_it_takes_a_socket() {
@@ -314,7 +315,7 @@ fn a_runtime_may_ask_while_it_takes_a_socket() {
         client
             .change_addresses(&[AddressChange::Remove(BEING_OPENED)])
             .expect("it has it");
-        // The socket exists already.
+        // The socket exists already, so no second one is opened.
         client
             .change_addresses(&[AddressChange::Add(BEING_OPENED)])
             .expect("it is free");

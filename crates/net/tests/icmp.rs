@@ -1,4 +1,4 @@
-//! ICMP next to raw IP: a message about a sent packet ends an attempt that cannot succeed.
+//! ICMP over raw IP: a message about a packet of the handshake ends an attempt that cannot succeed.
 
 use crate::common;
 
@@ -12,19 +12,19 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Passes sent packets on.
+/// An observer that passes sent packets to the test.
 struct Watch(Sender<Vec<u8>>);
 
 impl Observer for Watch {
     fn packet(&mut self, seen: &ObservedPacket<'_>) {
         if seen.direction == Direction::Out {
-            // The receiver is dropped when the test has what it needs.
+            // Fails after the test has the packets it needs.
             let _ = self.0.send(seen.packet.to_vec());
         }
     }
 }
 
-/// Protocol unreachable about `packet` on its way to `remote`.
+/// An ICMP message Protocol Unreachable about `packet`, which was sent to `remote`.
 fn unreachable(remote: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
     let mut message = vec![3, 2, 0, 0, 0, 0, 0, 0];
     let mut header = [0; 20];
@@ -44,8 +44,8 @@ fn unreachable(remote: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The system may send the message itself, or not, if another raw socket takes the packet; the test
-/// always does.
+/// The test sends the ICMP message itself, because the system sends none if another raw socket
+/// receives the packet.
 #[test]
 fn a_connect_to_a_host_without_sctp_ends_with_the_first_icmp_message() {
     bounded(async {
@@ -76,7 +76,7 @@ fn a_connect_to_a_host_without_sctp_ends_with_the_first_icmp_message() {
         });
         let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))
             .expect("raw sockets are allowed");
-        // About each packet of the attempt, until the endpoint is gone.
+        // Sends a message about each packet of the attempt, until the endpoint is gone.
         std::thread::spawn(move || {
             let to = SocketAddr::new(LOOPBACK, 0).into();
             for packet in sent {
@@ -95,7 +95,7 @@ fn a_connect_to_a_host_without_sctp_ends_with_the_first_icmp_message() {
     });
 }
 
-/// A peer whose process is killed sends nothing, and its UDP port is closed.
+/// If the process of the peer is killed, it sends nothing, but its UDP port is closed.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_association_ends_when_the_peers_port_is_closed() {
@@ -120,7 +120,8 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         let client = Endpoint::bind(home(0).with(|it| it.port = 0)).expect("loopback");
         let peer = || Peer::from((LOOPBACK, 5_001)).over_udp(port);
         let association = client.connect(peer()).await.expect("it listens");
-        // The sockets of the server are closed, so it can send nothing any more.
+        // Ends the runtime of the server, which closes its sockets, so that the server cannot send
+        // an ABORT.
         tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(std::time::Duration::from_secs(60));
             drop(server);
@@ -129,7 +130,7 @@ fn an_association_ends_when_the_peers_port_is_closed() {
         .expect("it ends");
         let sends = async {
             loop {
-                // Fails once it has ended.
+                // Fails when the association has ended.
                 let options = anabranch_net::SendOptions::default();
                 let sent = association.send(&b"who is there?"[..], options).await;
                 if sent.is_err() {

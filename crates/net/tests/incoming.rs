@@ -1,4 +1,4 @@
-//! Associations that peers start and the application decides on.
+//! Incoming associations on which the application decides.
 
 use crate::common;
 
@@ -99,7 +99,7 @@ fn a_peer_is_sent_elsewhere_and_follows_if_it_likes() {
     });
 }
 
-/// `accept` works as without decisions.
+/// `accept` works in the same way as without decisions.
 #[test]
 fn accept_takes_all_that_come() {
     bounded(async {
@@ -117,7 +117,8 @@ fn accept_takes_all_that_come() {
     });
 }
 
-/// Waiting peers are notified of the end; an `Incoming` that still exists cannot be accepted.
+/// Refusing new associations also refuses the peers that wait, and an `Incoming` that still exists
+/// can no longer be accepted.
 #[test]
 fn an_endpoint_that_turns_peers_away_refuses_those_that_wait() {
     bounded(async {

@@ -88,8 +88,8 @@ fn a_sender_waits_for_space_and_a_reader_makes_it() {
         let (client, server) = pair(config).await;
         let message = Bytes::from(vec![7; 10_000]);
         let mut queued = 0;
-        // Nothing is read: both buffers fill, and the sender has to wait. A probe of the closed
-        // window may still make room.
+        // The peer reads nothing: both buffers fill, and the sender has to wait. A probe of the
+        // closed window may still free some space.
         let refused = loop {
             let full = client.try_send(message.clone(), SendOptions::default());
             match full {
@@ -142,7 +142,7 @@ fn a_dropped_receive_loses_no_message() {
         let mut seen = Vec::new();
         for index in 0..200u32 {
             let mut pending = Box::pin(server.recv());
-            // Polled once, so that it waits, and dropped.
+            // Polls `send` once, so that it waits, and then drops it.
             tokio::select! {
                 biased;
                 _ = &mut pending => panic!("nothing was sent"),
@@ -234,7 +234,8 @@ fn no_listener_and_no_acceptor() {
         let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
         let quiet = Endpoint::bind(config.clone()).expect("loopback");
         let client = Endpoint::bind(config.clone()).expect("loopback");
-        // An endpoint that does not accept answers at once (RFC 9260 §8.4, rule 3).
+        // An endpoint that does not accept answers immediately with an ABORT (RFC 9260 §8.4, rule
+        // 3).
         let peer = Peer::from((LOOPBACK, quiet.port())).over_udp(quiet.udp_port());
         let refused = client.connect(peer).await.map(drop);
         let aborted = CloseReason::AbortedByPeer { cause: None };
@@ -243,7 +244,7 @@ fn no_listener_and_no_acceptor() {
             Err(ConnectError::Association(AssociationError(aborted)))
         );
         assert!(quiet.accept().await.is_err());
-        // There is no answer at all: a silent process has the port.
+        // No answer comes, because the port is bound but never read.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let udp_port = silent.local_addr().expect("bound").port();
         config.sctp.profile.rto_initial.0 = 20_000_000;
@@ -288,8 +289,8 @@ fn up(address: IpAddr) -> Event {
     }
 }
 
-/// An address that the user gives is confirmed thereby (RFC 9260 §5.4, rule 1), which is reported
-/// once the peer has listed it, too.
+/// An address that the application passed is confirmed without a HEARTBEAT (RFC 9260 §5.4, rule 1).
+/// This is reported after the peer has listed the address, too.
 #[test]
 fn an_address_that_the_user_gave_is_reported_as_confirmed() {
     bounded(async {
@@ -330,7 +331,7 @@ fn several_addresses_are_reported_and_a_primary_can_be_chosen() {
         let peer = Peer::from((home(1), 5_001)).over_udp(server.udp_port());
         let association = client.connect(peer).await.expect("it listens");
         let accepted = server.accept().await.expect("it came");
-        // HEARTBEAT confirms the second address (RFC 9260 §5.4).
+        // Waits for the HEARTBEAT that confirms the second address (RFC 9260 §5.4).
         assert_eq!(association.next_event().await, Some(up(home(2))));
         assert!(association.set_primary(home(2)));
         assert!(!association.set_primary(home(9)));
@@ -395,9 +396,9 @@ fn a_bind_that_cannot_be_says_why() {
     });
 }
 
-/// A driver that does not wait for its socket continues only when a timer wakes it: here, never.
-/// The window is small enough for the sockets' buffers, so that nothing is lost, because only a
-/// timer would repair that.
+/// If the driver did not wait for its socket, only a timer would wake it, and no timer expires in
+/// this test. The window fits the socket buffers, so that no packet is lost, because only a timer
+/// would retransmit it.
 #[test]
 fn bulk_waits_for_no_timer() {
     bounded(async {
@@ -423,8 +424,8 @@ fn bulk_waits_for_no_timer() {
     });
 }
 
-/// Parts of a message may be read before its end, and a message of any length passes through any
-/// buffer.
+/// Parts of a message can be read before its end arrives, and a message of any length fits through
+/// a small buffer.
 #[test]
 fn messages_larger_than_the_receive_buffer_come_whole_or_in_parts() {
     const SIZE: usize = 8 << 20;
@@ -481,7 +482,7 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         sent.await.expect("room comes");
         let whole = server.recv().await.expect("up").expect("not closed");
         assert_eq!(whole.bytes, pattern(1, 1 << 20), "as large as is allowed");
-        // Larger than the reader assembles: the two ends have different limits.
+        // The message exceeds the reader's limit, because the two ends have different limits.
         let mut config = Config::default();
         config.sctp.receive_buffer = 64 << 10;
         config.max_message_size = 100_000;
@@ -508,12 +509,12 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
     });
 }
 
-/// Unless it is fixed, the packet size is discovered: 1,500 bytes without IP and UDP headers,
-/// starting at 1,200.
+/// By default the packet size is discovered: it grows from 1,200 to 1,500 bytes, less the IP and
+/// UDP headers.
 #[test]
 fn the_path_mtu_is_found() {
     bounded(async {
-        // No probe counts as lost, however late its answer is.
+        // No probe counts as lost, even if its acknowledgement is late.
         let mut config = without_timers(Config::default());
         let (client, server) = pair(config.clone()).await;
         let mtu = || client.status().expect("held").primary.mtu;
@@ -533,7 +534,7 @@ fn the_path_mtu_is_found() {
     });
 }
 
-/// Number of sent and received packets with each ECN field.
+/// Number of packets by direction (sent: true) and ECN field.
 #[derive(Clone, Default)]
 struct Fields(std::sync::Arc<std::sync::Mutex<std::collections::BTreeMap<(bool, Ecn), u64>>>);
 
@@ -545,8 +546,8 @@ impl Observer for Fields {
     }
 }
 
-/// With ECN at both ends new DATA is sent as ECT(0), and the other end's socket reports that (RFC
-/// 6951 §5.8).
+/// With ECN at both ends, new DATA is sent as ECT(0), and the socket of the other end reports this
+/// (RFC 6951 §5.8).
 #[test]
 fn the_ecn_field_passes_inside_udp() {
     bounded(async {
@@ -584,7 +585,7 @@ fn the_ecn_field_passes_inside_udp() {
                 let counts = fields.0.lock().expect("no panic");
                 counts.get(&(out, Ecn::Ect0)).copied().unwrap_or(0)
             };
-            // A retransmission, if the machine is slow, is not ECN-capable.
+            // On a slow machine there may be retransmissions, which are sent as Not-ECT.
             let (sent, received) = (count(&here, true), count(&there, false));
             assert_eq!(sent > 0, uses_ecn, "{sent}");
             assert_eq!(received > 0, uses_ecn, "{received} of {sent}");

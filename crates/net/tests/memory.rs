@@ -1,5 +1,6 @@
-//! Memory that peers can make a server use whose application reads nothing, by a counting
-//! allocator: at most twice the buffers of all associations, and the receive blocks of the sockets.
+//! Memory that peers can make a server use if its application reads nothing, measured by a counting
+//! allocator. The limit is twice the buffers of all associations plus the receive blocks of the
+//! sockets.
 
 mod common;
 
@@ -25,15 +26,17 @@ const PORT: u16 = 5001;
 const PEERS: u16 = 8;
 const RECEIVE_BUFFER: u32 = 256 << 10;
 const SEND_BUFFER: usize = 64 << 10;
-/// Blocks in use, 64 KiB each, and packets in the receive queue.
+/// Maximum size of the receive blocks in use, 64 KiB each, and of the packets in the receive queue,
+/// bytes.
 const BLOCKS: usize = (34 << 16) + (4 << 20);
-/// State of an association, including gap ack blocks and the numbers of 2,048 streams.
+/// Maximum size of the state of an association, including gap ack blocks and the numbers of 2,048
+/// streams, bytes.
 const FIXED: usize = 48 << 10;
 const FIRST: u32 = 1_000;
-/// Interval after which a peer repeats an unanswered packet: the server's socket may have been
-/// filled by an attack.
+/// Interval after which a peer repeats a packet without an answer, because an attack may have
+/// filled the server's socket.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Number of attempts after which the test counts as hanging.
+/// Number of repetitions after which the test counts as hanging.
 const TRIES: u32 = 1_200;
 
 /// A peer that is implemented by the test.
@@ -46,7 +49,7 @@ struct Peer {
     sent: u32,
     /// The server's first TSN.
     theirs: Tsn,
-    /// Packets of the server that were not examined yet.
+    /// Received packets that were not examined yet.
     received: VecDeque<Bytes>,
 }
 
@@ -120,11 +123,11 @@ impl Peer {
         });
     }
 
-    /// The answer to a packet, which is repeated until it is answered.
+    /// Sends a packet, and repeats it until it is answered; returns the answer.
     fn answer_to<T>(&mut self, packet: &[u8], answers: impl Fn(Chunk) -> Option<T>) -> T {
         for _ in 0..TRIES {
             self.put(packet);
-            // Answers to others may arrive before it.
+            // Answers to earlier packets may arrive first.
             while self.receives() {
                 if let Some(answer) = answers(self.answer()) {
                     return answer;
@@ -134,7 +137,7 @@ impl Peer {
         panic!("nobody answers");
     }
 
-    /// The first chunk of the next packet.
+    /// The first chunk of the next received packet.
     fn answer(&mut self) -> Chunk {
         assert!((0..TRIES).any(|_| self.receives()), "nobody says anything");
         let packet = self.received.pop_front().expect("a packet");
@@ -143,8 +146,8 @@ impl Peer {
         Chunk::decode(first.expect("a whole chunk")).expect("that can be read")
     }
 
-    /// Waits for a while for a packet, or a run of packets in one datagram (GRO), if none is left;
-    /// returns true if there is one.
+    /// If no received packet is left, waits some time for a packet or a run of packets (GRO).
+    /// Returns true if there is one.
     fn receives(&mut self) -> bool {
         if !self.received.is_empty() {
             return true;
@@ -172,7 +175,7 @@ impl Peer {
         out.extend_from_slice(&self.port.to_be_bytes());
         out.extend_from_slice(&PORT.to_be_bytes());
         out.extend_from_slice(&self.tag.to_be_bytes());
-        // The checksum is filled in at the end.
+        // The checksum is filled in below.
         out.extend_from_slice(&[0; 4]);
         chunks.iter().for_each(|chunk| chunk.encode(&mut out));
         if padding > 0 {
@@ -188,8 +191,8 @@ impl Peer {
         self.put_run(packets, None);
     }
 
-    /// Sends a run of packets of `segment` bytes each; waits now and then, so that the server keeps
-    /// up.
+    /// Sends a run of packets of `segment` bytes each. Pauses now and then, so that the server
+    /// keeps up.
     fn put_run(&mut self, packets: &[u8], segment: Option<usize>) {
         let transmit = Transmit {
             destination: self.server,
@@ -275,7 +278,7 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
-/// An endpoint that accepts, and its address.
+/// Binds an endpoint that accepts associations; returns it with its address.
 fn serve() -> (Endpoint, SocketAddr) {
     let mut config = Config::server(PORT);
     config.carrier = Carrier::Encapsulated {
@@ -290,14 +293,14 @@ fn serve() -> (Endpoint, SocketAddr) {
     (endpoint, server)
 }
 
-/// Sends as many messages of this size as may be buffered without acknowledgement: all that fit are
-/// accepted, however long that takes, and no other.
+/// Sends messages of this size until the send buffer is full. Exactly as many as fit without
+/// acknowledgement must be accepted, even if that takes some time.
 async fn fill(association: &Association, size: usize) {
-    // The last is accepted if its bytes fit, without the per-message overhead.
+    // The last message is accepted if its bytes fit without the per-message overhead.
     let most = (2 * SEND_BUFFER - size) / (size + 192) + 1;
     let put = || association.try_send(vec![7; size], SendOptions::default());
     for number in 0..most {
-        // The queue has room for fewer; sent messages leave it.
+        // The queue of unsent messages holds fewer, and messages leave it when they are sent.
         loop {
             match put() {
                 Ok(()) => break,
@@ -313,8 +316,7 @@ async fn fill(association: &Association, size: usize) {
     );
 }
 
-/// Messages of one byte wait for a peer that acknowledges nothing: the per-message overhead counts
-/// too.
+/// The peer acknowledges nothing: for messages of one byte the per-message overhead counts too.
 fn small_messages_unsent() {
     bounded(async {
         let (endpoint, server) = serve();
@@ -334,8 +336,8 @@ fn small_messages_unsent() {
     });
 }
 
-/// The peer reports everything except the first chunk, which it never acknowledges: nothing is
-/// queued, and the user has to wait all the same.
+/// The peer acknowledges by gap ack blocks everything except the first chunk: no message is queued,
+/// but the sender must still wait.
 fn reported_and_never_acknowledged() {
     bounded(async {
         let (endpoint, server) = serve();
@@ -343,8 +345,8 @@ fn reported_and_never_acknowledged() {
         let association = endpoint.accept().await.expect("an association");
         let mut peer = connecting.await.expect("the peer connects");
         let reporting = tokio::task::spawn_blocking(move || {
-            // Not the TSN of the first DATA seen: some may have arrived in the packet of the COOKIE
-            // ACK.
+            // Uses the TSN of the INIT ACK, because earlier DATA may have arrived in the packet
+            // with COOKIE ACK.
             let (first, mut highest) = (peer.theirs.0, 0);
             loop {
                 let data = match peer.answer() {
@@ -390,7 +392,7 @@ fn no_attack_on_a_server_holds_more_than_twice_its_buffers() {
                     let mut peer =
                         Peer::connect(server, 20_000 + number, 70_000 + u32::from(number));
                     attack(&mut peer);
-                    // Buffered memory stays allocated.
+                    // Memory stays allocated while messages are buffered.
                     for _ in 0..20 {
                         std::thread::sleep(Duration::from_millis(2));
                         most = most.max(HEAP.allocated().saturating_sub(before));

@@ -1,5 +1,5 @@
-//! Connecting by name, over the loopback interface. The order of attempts is tested in virtual
-//! time, next to the code.
+//! Connecting by name over the loopback interface. Unit tests of the module check the order of
+//! attempts in virtual time.
 #![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
 
 use crate::common;
@@ -15,7 +15,7 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded, without_timers};
 use futures_util::stream;
 
-/// A resolver that knows one name.
+/// A resolver that knows one name and its addresses.
 struct Book(Vec<IpAddr>);
 
 impl Resolve for Book {
@@ -28,7 +28,7 @@ impl Resolve for Book {
     }
 }
 
-/// Options with this resolver.
+/// Connect options with this resolver.
 fn known_by(book: Book) -> ConnectOptions {
     ConnectOptions::default().with(|it| it.resolver = Some(Arc::new(book)))
 }
@@ -43,8 +43,7 @@ fn settings(addresses: Vec<IpAddr>) -> Config {
     })
 }
 
-/// There is no host at the first address: the second attempt starts although the first is never
-/// answered.
+/// The first address is never answered, so a second attempt starts at the next address.
 #[test]
 fn a_name_leads_to_the_address_that_answers() {
     bounded(async {
@@ -63,7 +62,7 @@ fn a_name_leads_to_the_address_that_answers() {
         assert_eq!(&message.bytes[..], b"found");
         held.shutdown().await.expect("graceful");
         drop(held);
-        // The attempt that lost is removed.
+        // The attempt that was not first is aborted and removed.
         client.wait_idle().await;
 
         let nobody = Peer::from(("nobody.example", 7)).over_udp(9);
@@ -79,7 +78,7 @@ fn a_name_leads_to_the_address_that_answers() {
     });
 }
 
-/// Two addresses of one host: it sees one association, and no restart of it.
+/// If both addresses belong to one host, it sees one association, and no restart.
 #[test]
 fn both_addresses_may_be_one_hosts() {
     bounded(async {
@@ -104,7 +103,7 @@ fn both_addresses_may_be_one_hosts() {
     });
 }
 
-/// An address as text is not resolved.
+/// An address in text form is not resolved.
 #[test]
 fn an_address_as_text_needs_no_resolver() {
     bounded(async {

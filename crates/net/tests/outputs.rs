@@ -1,4 +1,4 @@
-//! Messages and events of one association, for readers that want all of them, or some.
+//! Messages and events of one association, read together or separately.
 
 use crate::common;
 
@@ -16,8 +16,8 @@ async fn send(association: &Association, text: &'static str) {
     sent.await.expect("up");
 }
 
-/// Sends a message, resets the stream, and sends another; the peer reads nothing before all has
-/// arrived.
+/// Sends a message, resets the stream, and sends another message. The peer reads only after all
+/// have arrived.
 async fn with_a_reset(client: &Association) {
     send(client, "one").await;
     let reset = Reconfiguration::reset_outgoing([1]);
@@ -38,7 +38,7 @@ fn is_incoming_reset(event: &Event) -> bool {
     )
 }
 
-/// The text of a message, or `reset`.
+/// The text of a message, or `reset` for a stream reset.
 fn word(output: Output) -> String {
     match output {
         Output::Part(part) => String::from_utf8_lossy(&part.bytes).into_owned(),
@@ -61,8 +61,8 @@ fn a_reader_of_all_has_one_order() {
     });
 }
 
-/// One waits for messages and one for events before there are any, and a third reads the rest
-/// later.
+/// One reader waits for messages and another for events before there are any; a third reads the
+/// rest later.
 #[test]
 fn each_reader_gets_what_it_wants() {
     bounded(async {

@@ -8,7 +8,8 @@ use anabranch_net::{
 use common::{bounded, pair, pattern, without_timers};
 
 const PLAIN: SendOptions = SendOptions::new();
-/// Few enough bytes for any socket buffer: nothing is lost, because only a timer would repair that.
+/// Number of messages, small enough for any socket buffer: no packet is lost, because only a timer
+/// would retransmit it.
 const MESSAGES: u32 = 8;
 
 #[test]
@@ -19,7 +20,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
         for seed in 0..MESSAGES {
             let sent = client.send_with_receipt(pattern(seed, 20_000), PLAIN);
             receipts.push(sent.await.expect("room comes"));
-            // One without a receipt is sent in between.
+            // A message without a receipt is sent in between.
             client
                 .send("plain", PLAIN.with_stream(Some(1)))
                 .await
@@ -30,7 +31,7 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
         for receipt in receipts {
             assert_eq!(receipt.await, Ok(()));
         }
-        // An acknowledged message is available, although none was read.
+        // Acknowledged messages can be read, although none was read before.
         for seed in 0..MESSAGES {
             let message = server
                 .stream(0)
@@ -52,7 +53,8 @@ fn a_receipt_comes_when_the_peer_has_the_message() {
     });
 }
 
-/// A closed receive window delays messages: they are cancelled, or lost with the association.
+/// The closed receive window delays messages, which are then cancelled or lost with the
+/// association.
 #[test]
 fn a_receipt_reports_why_a_message_was_not_acknowledged() {
     bounded(async {
@@ -60,7 +62,8 @@ fn a_receipt_reports_why_a_message_was_not_acknowledged() {
             it.sctp.receive_buffer = 16 * 1024;
         }));
         let (client, _server) = pair(config).await;
-        // More than the peer's buffer: started, and not fully acknowledged.
+        // A message larger than the peer's buffer, so that it is sent in part and not fully
+        // acknowledged.
         let begun = client.send_with_receipt(pattern(0, 200_000), PLAIN).await;
         let unsent = client.send_with_receipt(pattern(0, 9), PLAIN).await;
         while client
@@ -106,8 +109,8 @@ fn a_receipt_reports_that_a_message_was_abandoned() {
     });
 }
 
-/// The handles are dropped, and the receipt still completes: queued messages arrive
-/// (`Config::linger`).
+/// After the handles are dropped, the receipt still completes, because queued messages are
+/// delivered (`Config::linger`).
 #[test]
 fn a_receipt_outlives_the_handles() {
     bounded(async {

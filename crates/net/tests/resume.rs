@@ -1,4 +1,4 @@
-//! Saved congestion control parameters (Careful Resume, RFC 9959) over loopback.
+//! Saved congestion control parameters (Careful Resume, RFC 9959) over the loopback interface.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn one_association_at_a_time_uses_a_saved_set() {
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
         let cache = cache_for(&[LOOPBACK], &[LOOPBACK]);
         let resuming = loopback().with(|it| it.resume_cache = Some(cache));
-        // The endpoints share the cache.
+        // Both endpoints use the same cache.
         let connect = async || {
             let endpoint = Endpoint::bind(resuming.clone()).expect("loopback");
             endpoint.connect(peer.clone()).await.expect("it listens")
@@ -75,7 +75,7 @@ fn one_association_at_a_time_uses_a_saved_set() {
     });
 }
 
-/// The second path starts from its own set when data is sent on it after the failover.
+/// The second path starts from its own saved set when data is first sent on it after a failover.
 #[test]
 fn a_path_resumes_after_a_failover() {
     bounded(async {
@@ -101,7 +101,7 @@ fn a_path_resumes_after_a_failover() {
         let unused = Some(ResumePhase::Reconnaissance);
         assert_eq!(phases(&association), [unused, unused]);
         first_is_cut.store(true, Ordering::Relaxed);
-        // The window of the resumed transfer is full when data is acknowledged, so the phase ends.
+        // The phase ends when data is acknowledged that was sent while the window was full.
         while phases(&association)[1] == unused {
             let message = pattern(1, 60_000);
             let sent = association.send(message, SendOptions::default()).await;

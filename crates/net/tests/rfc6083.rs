@@ -31,7 +31,7 @@ fn settings(
     Arc::new(Settings::new(&credentials, trust).expect("they fit"))
 }
 
-/// An association between two endpoints, which are kept with it.
+/// Two endpoints with an association between them.
 async fn connected(configs: [Config; 2]) -> ([Endpoint; 2], [Association; 2]) {
     let [client, server] = configs.map(bind);
     let at = Peer::new([[127, 0, 0, 1].into()], server.port()).over_udp(server.udp_port());
@@ -113,7 +113,7 @@ fn a_peer_that_is_not_trusted_or_without_auth_is_refused() {
     });
 }
 
-/// An ABORT or SHUTDOWN is not encrypted: only close_notify shows that nothing is missing.
+/// ABORT and SHUTDOWN are not encrypted, so only close_notify proves that no message is missing.
 #[test]
 fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
     bounded(async {
@@ -140,7 +140,7 @@ fn an_end_without_close_notify_and_a_message_in_clear_are_errors() {
     });
 }
 
-/// Messages of a peer that is not authenticated yet: one that sends without end is refused.
+/// A peer that sends endless data before it is authenticated is refused.
 #[test]
 fn a_peer_that_sends_data_instead_of_a_handshake_is_refused() {
     bounded(async {
@@ -164,8 +164,8 @@ fn a_peer_that_sends_data_instead_of_a_handshake_is_refused() {
     });
 }
 
-/// RFC 6083 §4.5: an end that accepts DATA without AUTH is refused by the other, and itself refuses
-/// to go on.
+/// RFC 6083 §4.5: an end that accepts DATA without AUTH is refused by the other end, and itself
+/// refuses to continue.
 #[test]
 fn an_end_that_does_not_require_auth_for_data_is_refused() {
     bounded(async {
@@ -217,7 +217,7 @@ fn a_handshake_whose_future_is_dropped_aborts() {
     });
 }
 
-/// RFC 6083 §4.4: messages of DTLS itself come on stream 0 in order, also after the handshake.
+/// RFC 6083 §4.4: messages of DTLS itself are sent on stream 0 in order, also after the handshake.
 #[test]
 fn messages_of_dtls_outside_the_order_of_stream_0_are_refused() {
     bounded(async {
@@ -248,8 +248,8 @@ fn messages_of_dtls_outside_the_order_of_stream_0_are_refused() {
     });
 }
 
-/// The peer has not read everything, and does not go on. A shutdown that was abandoned does not
-/// prevent messages and another shutdown.
+/// The peer does not read all messages, so the shutdown times out. If its future is dropped,
+/// messages can still be sent, and another shutdown succeeds.
 #[test]
 fn a_shutdown_ends_at_its_limit() {
     bounded(async {
@@ -284,8 +284,8 @@ fn a_shutdown_ends_at_its_limit() {
     });
 }
 
-/// RFC 6083 §4.9: close_notify waits for all messages, also for those on streams that the scheduler
-/// serves later.
+/// RFC 6083 §4.9: close_notify waits for all messages, including those on streams that the
+/// scheduler serves later.
 #[test]
 fn nothing_is_missing_before_close_notify() {
     bounded(async {

@@ -1,4 +1,4 @@
-//! The same scenario on each runtime: endpoints behave the same.
+//! The same scenarios on each runtime, with the same results.
 
 use crate::common;
 
@@ -25,12 +25,13 @@ fn config(runtime: Option<Arc<dyn Runtime>>) -> Config {
     })
 }
 
-/// Runs `story` on tokio, on smol, and on a thread without either, configured and detected.
+/// Runs `story` on tokio, on smol, and on a thread without either; the runtime is configured or
+/// detected.
 fn on_each<F: Future<Output = ()> + Send + 'static>(story: fn(Config) -> F) {
     bounded(async move { story(config(None)).await });
     on_smol(story(config(None)));
     on_smol(story(config(Some(Arc::new(SmolRuntime)))));
-    // The futures may be polled by one runtime, and the endpoint may run on another.
+    // The endpoint may run on another runtime than the one that polls the futures.
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -106,7 +107,8 @@ fn messages_flow_and_are_acknowledged_on_each_runtime() {
     on_each(messages_and_receipts);
 }
 
-/// Timers: an attempt without an answer ends, and so does the wait for associations that stay open.
+/// Timers: an attempt without an answer times out, and so does waiting for associations that stay
+/// open.
 async fn timers(config: Config) {
     let (server, client, peer) = server_and_client(&config);
     let silent = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
@@ -132,7 +134,8 @@ fn timers_end_on_each_runtime() {
     on_each(timers);
 }
 
-/// Sockets that the caller has bound, a name that the system resolves, and a stream as bytes.
+/// Endpoints on sockets that the application has bound, a name that the system resolves, and a
+/// stream as bytes.
 async fn bytes_by_name(config: Config) {
     let own = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
     let port = own.local_addr().expect("bound").port();
@@ -164,7 +167,7 @@ fn bytes_flow_by_name_on_each_runtime() {
     on_each(bytes_by_name);
 }
 
-/// Futures that are dropped, repeatedly, lose nothing and do not delay later messages.
+/// Dropping futures repeatedly neither loses nor delays messages.
 async fn dropped_futures(config: Config) {
     let (server, client, peer) = server_and_client(&config);
     let association = client.connect(peer).await.expect("it listens");
@@ -188,7 +191,7 @@ fn dropped_futures_lose_nothing_on_each_runtime() {
     on_each(dropped_futures);
 }
 
-/// Endpoints with sockets of their own, all of them at once.
+/// Many endpoints, each with its own sockets, run at the same time.
 async fn many_endpoints(config: Config) {
     let listens = config.clone().with(|it| it.accept = true);
     let mut pairs = Vec::new();
@@ -221,9 +224,9 @@ fn many_endpoints_live_on_each_runtime() {
     on_each(many_endpoints);
 }
 
-/// An endpoint bound within tokio's `block_on` runs on tokio, even if that runs within the
-/// `block_on` of a thread; after that, endpoints run on the thread again, even if that is on tokio
-/// itself.
+/// An endpoint that is bound within tokio's `block_on` runs on tokio, even if that `block_on` runs
+/// within one of `ThreadRuntime`. Afterwards endpoints run on `ThreadRuntime` again, even if that
+/// runs within tokio.
 #[test]
 fn the_runtime_that_runs_within_another_has_what_is_bound_there() {
     let (tell, told) = std::sync::mpsc::channel();
@@ -244,7 +247,7 @@ fn the_runtime_that_runs_within_another_has_what_is_bound_there() {
         thread.block_on(messages_and_receipts(config(None)));
         let _ = tell.send(());
     });
-    // Fails if it waits for ever.
+    // Fails if the test waits forever.
     let ended = told.recv_timeout(HANGS);
     assert_ne!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
     tested.join().expect("no panic");

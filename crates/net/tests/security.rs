@@ -14,7 +14,8 @@ use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, SanType, date_time_ymd}
 const CLIENT: &str = "spiffe://example.org/gnb";
 const SERVER: &str = "spiffe://example.org/amf";
 
-/// An endpoint with a certificate of `issuer`, changed by `change`, for peers of that issuer.
+/// An endpoint with a certificate of `issuer`, which `change` modifies, for peers with certificates
+/// of that issuer.
 fn endpoint(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     name: &str,
@@ -68,20 +69,20 @@ fn each_wrong_certificate_ends_the_attempt() {
             endpoint(&issuer, CLIENT, |it| {
                 it.not_after = date_time_ymd(2020, 1, 1)
             }),
-            // The other end has no certificate.
+            // A client with a preshared secret instead of a certificate.
             bind(Config::default().with_preshared_secret(preshared::Settings::new(&[7; 16]))),
-            // The other end has no protection.
+            // A client without protection.
             bind(Config::default()),
         ];
         for client in wrong {
             client.connect(at(&server)).await.expect_err("not trusted");
         }
-        // The first association that the application gets is that of a trusted peer.
+        // The application accepts only the association of the trusted peer.
         let client = endpoint(&issuer, CLIENT, |_| {});
         let _trusted = client.connect(at(&server)).await.expect("trusted");
         let accepted = server.accept().await.expect("open");
         assert_eq!(accepted.peer_identity().expect("proved").names, [CLIENT]);
-        // The server as the end with the wrong certificate: its reason is that of the client.
+        // The client refuses a server whose certificate has expired.
         let expired = endpoint(&issuer, SERVER, |it| {
             it.not_after = date_time_ymd(2020, 1, 1)
         });

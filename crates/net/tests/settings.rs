@@ -8,7 +8,7 @@ use std::time::Duration;
 use anabranch_net::{Config, DynamicSettingError, SendOptions};
 use common::{LOOPBACK, bounded, pair, without_timers};
 
-/// The settings of the core, under their names, and its errors.
+/// Settings have the names, values and errors of the protocol core.
 #[test]
 fn settings_of_a_living_association_are_read_changed_and_refused() {
     bounded(async {
@@ -47,7 +47,7 @@ fn settings_of_a_living_association_are_read_changed_and_refused() {
     });
 }
 
-/// A message without a policy has the default one, unless it is reliable.
+/// A message without a policy gets the default policy, unless it is sent as reliable.
 #[test]
 fn messages_have_the_policies_of_the_defaults() {
     bounded(async {
@@ -62,7 +62,7 @@ fn messages_have_the_policies_of_the_defaults() {
         client.set_settings(bad).expect_err("out of range");
         assert_eq!(client.settings(), Some(brief), "nothing changes");
         server.shutdown().await.expect("graceful");
-        // The server ends first, and the client is notified.
+        // The server aborts first, and the client is notified.
         client.closed().await;
         assert_eq!(client.set_settings(brief), Err(DynamicSettingError::Closed));
     });

@@ -1,4 +1,4 @@
-//! Endpoints that are one endpoint to their peers, each with sockets and a task of its own.
+//! Shards: endpoints with their own sockets and tasks that appear to peers as one endpoint.
 
 use crate::common;
 
@@ -37,7 +37,7 @@ async fn echo(association: Association) {
     }
 }
 
-/// Sends `count` messages and receives them back, and closes.
+/// Sends `count` messages, receives the echoes, and closes.
 async fn converse(association: &Association, seed: u32, count: u32) {
     for number in 0..count {
         let message = pattern(seed + number, 3_000);
@@ -92,7 +92,8 @@ fn peers_are_spread_over_threads_and_each_has_its_echo() {
     bounded(async move {
         let mut talks = Vec::new();
         for number in 0..CLIENTS as u32 {
-            // Some share one UDP port, so that a run of packets may belong to several associations.
+            // Some clients share one UDP port, so that a run of packets may belong to several
+            // associations.
             let client = Endpoint::bind(settings()).expect("loopback");
             let peer = Peer::from((LOOPBACK, port)).over_udp(at.port());
             talks.push(tokio::spawn(async move {
@@ -111,8 +112,8 @@ fn peers_are_spread_over_threads_and_each_has_its_echo() {
     assert_eq!(taken.iter().count(), CLIENTS);
 }
 
-/// Associations between the same two UDP ports: the system sees one flow, joins their packets, and
-/// steers them by the first.
+/// Associations between the same two UDP ports are one flow for the system, which coalesces their
+/// packets and selects the socket by the first one.
 #[test]
 fn associations_of_one_flow_go_each_to_its_shard() {
     bounded(async {
@@ -185,18 +186,18 @@ async fn packets_that_come_to_another_shard_are_handed_over() {
         assert!(statistics.packets_handed_over > 0, "{statistics}");
         assert_eq!(statistics.packets_dropped, 0);
     }
-    // Two of three packets arrive at the wrong shard.
+    // With three shards in round robin, two of three packets arrive at the wrong shard.
     let handed: u64 = all.iter().map(|it| it.packets_handed_over).sum();
     let received: u64 = all.iter().map(|it| it.packets_received).sum();
     assert!(handed > received / 3, "{handed} of {received}");
 }
 
-/// The peer has lost its state and connects again from another address, at any shard.
+/// The peer has lost its state and reconnects from another address; its INIT arrives at any shard.
 #[tokio::test(start_paused = true)]
 async fn the_shard_that_has_the_peer_sees_its_restart() {
     let (switch, servers) = servers(3);
     for turn in 0..3 {
-        // The round robin of the shards is shifted against the packets.
+        // Shifts the round robin, so that the INIT arrives at a different shard each time.
         switch.lock().expect("whole").turn += turn;
         let host = 10 + turn as u8;
         let first = client(&switch, host, 0);
@@ -207,7 +208,7 @@ async fn the_shard_that_has_the_peer_sees_its_restart() {
         };
         let (accepted, number, _) = accepted.await;
         let accepted = accepted.expect("it came");
-        // The peer has lost its memory, so no task can report the end.
+        // The peer has lost its state, so no ABORT is sent for the old association.
         let again = client(&switch, host, 1);
         let up = again.connect(([10, 0, 1, 1], 7)).await.expect("it listens");
         loop {
@@ -268,7 +269,7 @@ fn settings_that_no_shards_can_have_are_refused() {
     assert!(refused(raw, 2).contains("directly over IP"));
 }
 
-/// The port belongs only to the group, although each of its sockets may share it.
+/// Only shards of the group can be bound to the port, although each of its sockets allows sharing.
 #[test]
 fn the_port_of_a_group_is_given_to_no_other() {
     let shards = Shard::open(&settings(), 2).expect("loopback");
@@ -284,7 +285,7 @@ fn the_port_of_a_group_is_given_to_no_other() {
     Shard::open(&same, 2).expect("free again");
 }
 
-/// A single shard is like any endpoint: no socket shares its port, and nothing is handed over.
+/// Like any endpoint, a single shard does not share its port, and passes no packets on.
 #[test]
 fn one_shard_is_an_endpoint_alone() {
     bounded(async {

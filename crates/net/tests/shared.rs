@@ -35,7 +35,7 @@ async fn refused(client: &Endpoint, peer: Peer) {
     );
 }
 
-/// Sends `count` messages that depend on `seed`, and ends gracefully.
+/// Sends `count` messages that depend on `seed`, and shuts down.
 async fn feed(association: Association, seed: u32, count: u32) {
     for index in 0..count {
         let sent = association.send(pattern(seed + index, 2_000), SendOptions::default());
@@ -51,7 +51,7 @@ fn each_port_has_its_own_associations() {
         let ports = [5_001, 5_002, 5_003];
         let servers =
             ports.map(|port| Endpoint::bind_with(settings(port), &shared).expect("a free port"));
-        // The clients share sockets too, and reach every server from one UDP port through another.
+        // The clients share sockets too, so that all packets go from one UDP port to another.
         let clients = sockets();
         let mut sending = Vec::new();
         let mut taking = Vec::new();
@@ -118,7 +118,7 @@ fn an_unused_port_is_reported_and_can_be_bound_again() {
         while bind(5_001).is_err() {
             tokio::task::yield_now().await;
         }
-        // The end of one does not affect the others.
+        // When one endpoint ends, the others continue.
         held.send("still here", SendOptions::default())
             .await
             .expect("up");
@@ -128,7 +128,7 @@ fn an_unused_port_is_reported_and_can_be_bound_again() {
     });
 }
 
-/// Each endpoint with one port gets the packets for its addresses, and no two have the same
+/// Endpoints with the same port get the packets to their own addresses, and cannot share an
 /// address.
 #[test]
 fn one_port_can_be_had_at_several_addresses() {
@@ -142,7 +142,7 @@ fn one_port_can_be_had_at_several_addresses() {
             SharedSockets::open(&at(0, &[first, second, third])).expect("loopback has them");
         let bind = |addresses: &[IpAddr]| Endpoint::bind_with(at(5_001, addresses), &shared);
         let servers = [bind(&[first]), bind(&[second])].map(|it| it.expect("free there"));
-        // An endpoint without addresses in its settings has all of the sockets.
+        // An endpoint without addresses in its settings has all addresses of the sockets.
         for taken in [&[first][..], &[third, second], &[]] {
             let refused = bind(taken).map(drop);
             assert!(
@@ -166,7 +166,7 @@ fn one_port_can_be_had_at_several_addresses() {
                 sending.await.expect("no panic");
             }
         }
-        // An address of another endpoint cannot be added, and a free one can.
+        // The address of another endpoint cannot be added, but a free one can.
         let refused = servers[0].change_addresses(&[AddressChange::Add(second)]);
         let AddressError::Socket(refused) = refused.expect_err("it is the other's") else {
             panic!("another error");
@@ -216,10 +216,12 @@ fn endpoints_outlive_the_handle_of_their_sockets() {
     });
 }
 
-/// Enough endpoints on the same sockets that each must be found without examining the others.
+/// Number of endpoints on the same sockets, large enough that a search through all of them would
+/// show.
 const ENDPOINTS: u16 = 200;
 
-/// Each of many is woken for itself: by packets, by its users, and when its handles are dropped.
+/// Each of many endpoints is woken separately: by packets, by its users, and when its handles are
+/// dropped.
 #[test]
 fn each_of_many_endpoints_does_what_is_to_be_done() {
     bounded(async {
@@ -266,12 +268,13 @@ fn each_of_many_endpoints_does_what_is_to_be_done() {
     });
 }
 
-/// The timers of each are kept, although no packet arrives that would wake the driver.
+/// The timers of each endpoint expire in time although no packet arrives that would wake the
+/// driver.
 #[test]
 fn each_of_many_endpoints_keeps_its_own_timers() {
     bounded(async {
         let clients = sockets();
-        // Bound, and never read.
+        // The port is bound and never read.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let port = silent.local_addr().expect("bound").port();
         let mut attempts = Vec::new();

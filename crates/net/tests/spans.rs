@@ -1,4 +1,4 @@
-//! Spans of `tracing`: log entries name their endpoint and association.
+//! Spans of `tracing`: log entries contain their endpoint and association.
 
 mod common;
 
@@ -12,14 +12,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Records spans with their parents, and events with their spans.
+/// A subscriber that records spans with their parents, and events with their spans.
 #[derive(Clone, Default)]
 struct Log(Arc<Lines>);
 
 #[derive(Default)]
 struct Lines {
     last: AtomicU64,
-    /// `name{fields}` after that of the parent.
+    /// Each span as `name{fields}`, after the text of its parent.
     spans: Mutex<Vec<String>>,
     events: Mutex<Vec<String>>,
 }

@@ -16,7 +16,7 @@ fn messages_come_as_a_stream_and_go_into_a_sink() {
             let back = server.stream(3).0.with_ppid(9);
             let messages = server.messages();
             let bytes = messages.map_ok(|message| message.bytes);
-            // `forward` closes the sink at the end, and so the association.
+            // At its end `forward` closes the sink, which shuts the association down.
             bytes.map_err(SinkError::from).forward(back).await
         });
         let mut sink = client.stream(1).0;
@@ -44,7 +44,7 @@ fn messages_come_as_a_stream_and_go_into_a_sink() {
     });
 }
 
-/// The error once, and then the end.
+/// The stream of messages returns the error once, and then ends.
 #[test]
 fn a_stream_of_messages_ends_with_the_error_that_ended_the_association() {
     bounded(async {
@@ -61,7 +61,8 @@ fn a_stream_of_messages_ends_with_the_error_that_ended_the_association() {
     });
 }
 
-/// More than both buffers hold, so that writes wait; in pieces that differ from the reader's.
+/// The data exceeds both buffers, so that writes wait, and is written in other pieces than it is
+/// read.
 #[test]
 fn bytes_come_as_they_were_written_whatever_the_messages_were() {
     bounded(async {
@@ -96,7 +97,7 @@ fn bytes_come_as_they_were_written_whatever_the_messages_were() {
     });
 }
 
-/// Each reader gets its own stream, in any order of arrival and reading.
+/// Each reader gets only its own stream, in any order of arrival and reading.
 #[test]
 fn byte_streams_of_one_association_do_not_take_from_each_other() {
     bounded(async {
@@ -124,7 +125,7 @@ fn byte_streams_of_one_association_do_not_take_from_each_other() {
     });
 }
 
-/// Parts that `recv` does not take belong to the stream's reader.
+/// Parts of a stream with a reader are not returned by `recv`.
 #[test]
 fn a_reader_of_one_stream_leaves_the_others_to_recv() {
     bounded(async {

@@ -1,11 +1,12 @@
-//! Keys of authenticated chunks (RFC 4895), if both ends have the setting `authentication`.
+//! Shared keys of authenticated chunks (RFC 4895). Requires the setting `authentication` at both
+//! ends.
 
 use anabranch_sctp::{KeyError, SharedKeys};
 
 use super::Association;
 
 impl Association {
-    /// Returns true if messages can be authenticated by this key
+    /// Returns true if messages can be authenticated with the key number `key`
     /// ([`SendOptions::key`](crate::SendOptions::key)).
     pub fn has_auth_key(&self, key: u16) -> bool {
         let mut state = self.shared.lock();
@@ -18,10 +19,11 @@ impl Association {
     /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY,
     /// SCTP_AUTH_DEACTIVATE_KEY and SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). The
     /// initial keys are set by `auth_keys` of the endpoint's [`sctp`](crate::Config::sctp).
-    /// [`Event::PeerAuthKey`](crate::Event::PeerAuthKey) reports that the peer uses another one.
+    /// [`Event::PeerAuthKey`](crate::Event::PeerAuthKey) reports that the peer has switched to
+    /// another key.
     ///
     /// # Errors
-    /// AUTH is not offered, or the error of `change`.
+    /// AUTH was not negotiated, or the protocol rejects `change`.
     pub fn change_auth_keys(
         &self,
         change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,

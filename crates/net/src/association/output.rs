@@ -1,4 +1,4 @@
-//! Messages and events of an association in one order, and events alone.
+//! Reading messages and events of an association in one common order, or events alone.
 
 use anabranch_sctp::{self as sctp, Association as Protocol, Event, Interest};
 
@@ -7,7 +7,7 @@ use crate::endpoint_state::Phase;
 use crate::error::AssociationError;
 use crate::message::MessagePart;
 
-/// Output of an association for its user.
+/// An output of an association: message data or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A message, or a part of one.
@@ -16,26 +16,26 @@ pub enum Output {
     Event(Event),
 }
 
-/// Events that users read. Establishment and the end are reported otherwise, and receipts are
-/// futures.
+/// Events that are returned to users. Establishment and the end of the association are reported by
+/// other methods, and receipts by their futures.
 const EVENTS: Interest = Interest::EVENTS.without(Interest::RECEIPTS);
 
 impl Association {
     /// The next message or part ([`Association::recv_part`]) or event
     /// ([`Association::next_event`]), in the order of delivery: an event follows the messages that
     /// could be read before it occurred, and precedes the messages that could be read later. `None`
-    /// if the association was shut down gracefully and everything is read.
+    /// if the association was shut down gracefully and everything was read.
     ///
-    /// With a `stream`: only messages of that stream, events that no unread message of any stream
-    /// precedes, and events that abort a message of that stream.
+    /// With a `stream`: returns only messages of that stream, events that abort one of its
+    /// messages, and events without unread messages before them.
     ///
-    /// Readers of one association share one queue: each event and message goes to one of the
-    /// waiting readers.
+    /// If several tasks wait, each message or event is returned to only one of them.
     ///
     /// Cancel-safe: if the future is dropped, nothing is lost.
     ///
     /// # Errors
-    /// The association ended otherwise, after everything before that was read.
+    /// The association was aborted or has failed. Everything that was queued before is returned
+    /// first.
     pub async fn next_output(
         &self,
         stream: Option<u16>,
@@ -47,8 +47,8 @@ impl Association {
     }
 
     /// The next event, even if messages wait before it; `None` if the association is closed and
-    /// every event was read. At most 256 events are queued, not counting undelivered messages;
-    /// after more, [`Event::Missed`] gives the number of the oldest that were dropped.
+    /// every event was read. At most 256 events are queued, not counting undelivered messages. If
+    /// more occur, the oldest are dropped, and [`Event::Missed`] reports their number.
     ///
     /// Cancel-safe: if the future is dropped, no event is lost.
     pub async fn next_event(&self) -> Option<Event> {
@@ -62,7 +62,8 @@ impl Association {
         }
     }
 
-    /// The next event, or the end of events; `None`: there is none yet.
+    /// The next event: `Some(None)` if there will be no more events, `None` if there is none at
+    /// present.
     fn poll_event(&self) -> Option<Option<Event>> {
         let mut state = self.shared.lock();
         let association = state.endpoint.association_mut(self.id);
@@ -76,7 +77,7 @@ impl Association {
     }
 }
 
-/// The next output that is for the user.
+/// The next output among `outputs`, converted to the type for users.
 fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
     loop {
         let part = match protocol.poll_output(outputs)? {
@@ -84,7 +85,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
             sctp::Output::Event(event) => return Some(Output::Event(event)),
             sctp::Output::Message(message) => message.into(),
             sctp::Output::MessagePart(part) => part,
-            // This kind of output was not requested.
+            // Not requested by `EVENTS`.
             sctp::Output::Writable | sctp::Output::Sent { .. } => continue,
         };
         let cumulative = protocol.cumulative_tsn();
@@ -93,7 +94,7 @@ fn next_of(protocol: &mut Protocol, outputs: Interest) -> Option<Output> {
 }
 
 impl Association {
-    /// The next message or part of `stream` only.
+    /// The next message or part of `stream`.
     pub(super) fn poll_part_on(protocol: &mut Protocol, stream: u16) -> Option<MessagePart> {
         match next_of(protocol, Interest::PARTS.on(stream))? {
             Output::Part(part) => Some(part),

@@ -1,4 +1,5 @@
-//! Resetting and adding streams (RFC 6525), if both ends have the setting `reconfiguration`.
+//! Stream reconfiguration: resetting and adding streams (RFC 6525). Requires the setting
+//! `reconfiguration` at both ends.
 
 use anabranch_sctp::{ReconfigError, Reconfiguration};
 

@@ -1,4 +1,4 @@
-//! Sending: queues messages with the protocol, with a receipt or without.
+//! Sending of messages, with or without a receipt.
 
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -13,11 +13,13 @@ use crate::endpoint_state::{EndpointState, StateGuard};
 use crate::error::{SendError, TrySendError};
 use crate::receipt::{Receipt, Receipts};
 
-/// Size of the largest message that is sent in the caller's task, bytes. If packing takes longer
-/// than waking the driver, the driver should do it, because the caller can continue meanwhile.
+/// Size of the largest message that is sent in the caller's task, bytes. The driver sends larger
+/// messages, because the caller can continue meanwhile; for small ones waking the driver costs more
+/// than packing them.
 const MAX_INLINE_SEND: usize = 4_096;
 
-/// Messages, and bytes, that are queued before the lock of the endpoint is released for others.
+/// Maximum number of messages and of bytes that are queued before the lock of the endpoint is
+/// released for other tasks.
 const MAX_MESSAGES_UNDER_LOCK: usize = 128;
 const MAX_BYTES_UNDER_LOCK: usize = 64 * 1024;
 
@@ -28,8 +30,8 @@ struct PendingMessage<'a> {
     options: &'a SendOptions,
 }
 
-/// Queues a message, and returns the sender's result. A trait, so that each variant is compiled as
-/// one piece with its callees.
+/// Queues a message, and returns a value for the sender (for example the receipt). A trait, so that
+/// the compiler inlines each variant.
 trait Queue<T>:
     Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Refusal> + Copy
 {
@@ -40,7 +42,7 @@ impl<T, F: Fn(&mut Protocol, &mut Receipts, PendingMessage<'_>) -> Result<T, Ref
 {
 }
 
-/// Why a message was not queued. The sender keeps the message.
+/// Reason why a message was not queued; the caller keeps the message.
 enum Unsent {
     /// The send buffer has no space for the message at present. The value is the size of the
     /// message, bytes.
@@ -54,15 +56,15 @@ impl From<SendError> for Unsent {
     }
 }
 
-/// Queues messages with an association, under the lock of its endpoint.
+/// Queues messages of an association while the lock of its endpoint is held.
 struct SendContext<'a> {
     association: &'a mut Protocol,
     receipts: &'a mut Receipts,
-    /// Twice the maximum size of all unacknowledged messages together, bytes.
+    /// Send buffer, bytes. All unacknowledged messages together may use up to twice this size.
     send_buffer: usize,
-    /// The current time; set only if it has an effect.
+    /// The current time, or 0 if the time has no effect on the message.
     now: Nanos,
-    /// A message was queued.
+    /// True after a message was queued.
     queued: bool,
 }
 
@@ -79,8 +81,8 @@ impl SendContext<'_> {
         if is_full(association, size, self.send_buffer) && !association.is_closed() {
             return Err(Unsent::Full(size));
         }
-        // A message that may be refused is kept, because it is then returned to its sender. Other
-        // messages are not kept, because another reference has a cost.
+        // A message that may be refused is cloned, because a refused message is returned to the
+        // sender. Other messages are not, because a clone costs a reference count.
         let kept = match association.send_buffer().accepts(options.stream, size) {
             true => None,
             false => bytes.clone(),
@@ -107,20 +109,22 @@ impl SendContext<'_> {
     }
 }
 
-/// Returns true if a message of `size` bytes has to wait, because unacknowledged messages use too
-/// much memory: twice the send buffer together with it, or if nothing else is queued, the send
-/// buffer without it. A message that is larger than the limit can therefore be sent.
+/// Returns true if a message of `size` bytes has to wait because too much memory is in use. It
+/// waits if the total would exceed twice the send buffer, and either messages are still unsent or
+/// more than the send buffer is unacknowledged. Therefore even a message larger than the limit can
+/// be sent.
 pub(crate) fn is_full(association: &Protocol, size: usize, send_buffer: usize) -> bool {
     let held = association.send_buffer().used();
     held + size > 2 * send_buffer && (held > send_buffer || association.send_buffer().unsent() > 0)
 }
 
-/// The receipt, and its number, are assigned here.
+/// Removes a receipt number that the caller may have set, because receipt numbers are assigned
+/// here.
 fn without_number(options: SendOptions) -> SendOptions {
     options.with_receipt(None)
 }
 
-/// Without a receipt.
+/// Queues a message without a receipt.
 #[inline]
 fn without_receipt(
     association: &mut Protocol,
@@ -135,7 +139,7 @@ fn without_receipt(
     association.send(now, bytes, options)
 }
 
-/// With a receipt.
+/// Queues a message with a receipt, which is returned.
 fn with_receipt(
     association: &mut Protocol,
     receipts: &mut Receipts,
@@ -152,9 +156,9 @@ fn with_receipt(
 }
 
 impl Association {
-    /// Queues a message as `options` say, and waits while the send buffer is full: on stream 0 and
-    /// in order by default, on another by [`SendOptions::on`], or with the stream `None` on the
-    /// stream that the allocation policy selects (`sctp.allocation`).
+    /// Queues a message with `options`, and waits while the send buffer is full. By default the
+    /// message is sent in order on stream 0; [`SendOptions::on`] selects another stream, and the
+    /// stream `None` selects the stream that the allocation policy selects (`sctp.allocation`).
     ///
     /// A message counts as sent when it is queued; [`Association::shutdown`] waits until everything
     /// has arrived. Messages of one task on one stream arrive in the order of the calls.
@@ -162,7 +166,8 @@ impl Association {
     /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
     ///
     /// # Errors
-    /// No such stream, an empty or too large message, or the association is closing or closed.
+    /// The stream does not exist, the message is empty or too large, or the association is closing
+    /// or closed.
     pub async fn send(
         &self,
         bytes: impl Into<Bytes>,
@@ -173,12 +178,12 @@ impl Association {
     }
 
     /// Like [`Association::send`], with a receipt: a future that completes when the peer has
-    /// acknowledged the message, or gives the reason why it will not ([`Receipt`]). The peer may
-    /// delay its acknowledgement by 200 ms; `options` with `immediate` request an immediate
-    /// acknowledgement.
+    /// acknowledged the message, or with an error if that can no longer happen ([`Receipt`]). The
+    /// peer may delay its acknowledgement by 200 ms; `options` with `immediate` request an
+    /// immediate acknowledgement.
     ///
     /// The association stores a receipt with its message until the message is acknowledged or
-    /// abandoned. Messages without a receipt have no cost for it.
+    /// abandoned. Messages without a receipt cause no such cost.
     ///
     /// ```no_run
     /// use anabranch_net::{Association, SendOptions};
@@ -194,7 +199,7 @@ impl Association {
     /// ```
     ///
     /// Cancel-safe: if this future is dropped before it is ready, the message was not queued. If
-    /// the receipt is dropped, the message is sent all the same, without a report.
+    /// the receipt is dropped, the message is still sent.
     ///
     /// # Errors
     /// The errors of [`Association::send`].
@@ -209,8 +214,8 @@ impl Association {
 
     /// Queues `messages` in order, and waits while the send buffer is full. Like
     /// [`Association::send`] for each message, but the fixed cost of a call (the lock of the
-    /// endpoint, the lookup of the association) is shared by all messages. Suitable for callers
-    /// that have several messages, in particular small messages.
+    /// endpoint, the lookup of the association) is shared by all messages. Use it for several
+    /// messages at once, in particular small ones.
     ///
     /// Queued messages are removed from `messages`.
     ///
@@ -232,8 +237,8 @@ impl Association {
     /// that were not queued.
     ///
     /// # Errors
-    /// The errors of [`Association::send`]; the error concerns the first of the remaining
-    /// `messages`; all earlier messages were queued.
+    /// The errors of [`Association::send`]. The error concerns the first message that remains in
+    /// `messages`; all messages before it were queued.
     pub async fn send_all(
         &self,
         messages: &mut VecDeque<Bytes>,
@@ -256,8 +261,8 @@ impl Association {
         self.once_there_is_room(attempt).await
     }
 
-    /// Tries immediately: usually the buffer has space, so that no future has to store a waiting
-    /// message.
+    /// Sends on `stream`. The first attempt is made immediately, because the buffer usually has
+    /// space and the future then need not store the message.
     #[inline]
     async fn send_on<T>(
         &self,
@@ -286,7 +291,7 @@ impl Association {
         .await
     }
 
-    /// Repeats the attempt whenever there may be room to send.
+    /// Repeats `attempt` whenever the send buffer may have space, until it is ready.
     async fn once_there_is_room<T>(&self, mut attempt: impl FnMut() -> Poll<T>) -> T {
         loop {
             let mut notified = std::pin::pin!(self.signals.writable.notified());
@@ -298,11 +303,11 @@ impl Association {
         }
     }
 
-    /// Queues a message if there is room for it now.
+    /// Queues a message if the send buffer has space for it now.
     ///
     /// # Errors
-    /// The errors of [`Association::send`]; or the send buffer is full, and the message is
-    /// returned.
+    /// The errors of [`Association::send`]. If the send buffer is full, the error contains the
+    /// message.
     pub fn try_send(
         &self,
         bytes: impl Into<Bytes>,
@@ -330,7 +335,7 @@ impl Association {
         })
     }
 
-    /// Queues messages in order, at most the number that is allowed under one lock. Queued messages
+    /// Queues messages in order, at most as many as one hold of the lock allows. Queued messages
     /// are removed from `messages`.
     fn queue_some(
         &self,
@@ -365,7 +370,7 @@ impl Association {
         })
     }
 
-    /// Calls `put` under the lock to queue messages with these options; a small message is sent
+    /// Runs `put` under the lock to queue messages with these options. A small message is sent
     /// immediately if no data is queued before it.
     fn with_send_context<T>(
         &self,
@@ -383,10 +388,10 @@ impl Association {
         else {
             return Err(SendError::Closing.into());
         };
-        // No data is in flight or queued: the message is sent immediately and alone, because there
-        // is no reason to wait for more data.
+        // If no data is queued or in flight, the message is sent immediately, because waiting to
+        // bundle it with other data would only add delay.
         let idle = association.send_buffer().unsent() == 0 && association.send_buffer().used() == 0;
-        // For most messages the clock is not read.
+        // Reads the clock only if the time has an effect, which is rare.
         let now = match idle || association.has_lifetime(options) {
             true => self.shared.now(),
             false => 0,
@@ -424,7 +429,7 @@ impl Association {
         if !gather_one(state, self.id, now, &mut io) {
             state.wake_driver();
         }
-        // The system call is made without the lock of the endpoint.
+        // The system call is made after the lock of the endpoint is released.
         drop(guard);
         if !io.try_flush() {
             self.shared.lock().wake_driver();

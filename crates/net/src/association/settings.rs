@@ -1,4 +1,4 @@
-//! Settings that can be changed while the association is up.
+//! Settings of an established association that can be changed.
 
 use std::net::IpAddr;
 
@@ -8,15 +8,15 @@ use super::{Association, Protocol};
 use crate::settings::{AssociationSettings, PathSettings};
 
 impl Association {
-    /// The settings that can change while it is up; `None` once the association is removed.
+    /// The current settings; `None` once the association is removed.
     pub fn settings(&self) -> Option<AssociationSettings> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id);
         association.map(AssociationSettings::of)
     }
 
-    /// Changes settings, from the next packet on. The settings remain after a restart by the peer.
-    /// To change a setting:
+    /// Changes settings, with effect from the next packet. A restart by the peer keeps the new
+    /// settings. To change a setting:
     ///
     /// ```no_run
     /// # use anabranch_net::{Association, DynamicSettingError};
@@ -29,14 +29,14 @@ impl Association {
     /// ```
     ///
     /// # Errors
-    /// A setting is out of its range, or the association is closed. After an error all settings are
-    /// unchanged.
+    /// A setting is outside its range, or the association is closed. After an error no setting is
+    /// changed.
     pub fn set_settings(&self, settings: AssociationSettings) -> Result<(), DynamicSettingError> {
         self.change(|association| settings.put_in(association))
     }
 
-    /// The settings of the path to the peer's address `address`; `None` if the peer has no such
-    /// address.
+    /// The current settings of the path to the peer's address `address`; `None` if the peer has no
+    /// such address.
     pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;
@@ -44,12 +44,12 @@ impl Association {
         Some(PathSettings::of(path.settings()))
     }
 
-    /// Changes the settings of the path to `address`; without an address, of all present and later
-    /// paths. They remain after a restart by the peer.
+    /// Changes the settings of the path to `address`. If `address` is `None`, changes all present
+    /// paths, and paths that are added later. A restart by the peer keeps the new settings.
     ///
     /// # Errors
-    /// A setting is out of its range, the peer has no such address, or the association is closed.
-    /// After an error all settings are unchanged.
+    /// A setting is outside its range, the peer has no such address, or the association is closed.
+    /// After an error no setting is changed.
     pub fn set_path_settings(
         &self,
         address: Option<IpAddr>,
@@ -68,16 +68,16 @@ impl Association {
         })
     }
 
-    /// The value of a stream, if one was set.
+    /// The scheduler value (priority or weight) of a stream, if one was set.
     pub fn stream_value(&self, stream: u16) -> Option<u16> {
         let state = self.shared.lock();
         let association = state.endpoint.association(self.id)?;
         association.stream_value(stream)
     }
 
-    /// Sets the value of a stream: its priority under the scheduler `priority`, where the smallest
-    /// number is sent first; its weight under `weighted_fair`. The value applies from the next
-    /// message or fragment on, and remains after a restart. The other schedulers ignore it.
+    /// Sets the scheduler value of a stream: its priority under the scheduler `priority` (smallest
+    /// number first), or its weight under `weighted_fair`. Other schedulers ignore the value. It
+    /// applies from the next message or fragment on, and remains after a restart.
     ///
     /// # Errors
     /// The stream was not negotiated, or the association is closed. After an error the value is

@@ -9,8 +9,8 @@ use super::Endpoint;
 use crate::error::AddressError;
 
 impl Endpoint {
-    /// This host's addresses as a new association lists them to its peer; none: all addresses of
-    /// the host.
+    /// The addresses of this host that new associations list to their peers; empty: all addresses
+    /// of the host.
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.shared.lock().endpoint.config().addresses.clone()
     }
@@ -18,16 +18,17 @@ impl Endpoint {
     /// Changes this host's addresses for all associations: new ones list the new addresses, and
     /// established ones request the change from their peers, in one chunk, as
     /// [`Association::change_addresses`](crate::Association::change_addresses) does. Returns the
-    /// number of requests; the other associations have not negotiated it, are closing, or cannot
-    /// have the change. A socket is opened for an added address; the socket of a removed address
-    /// stays open.
+    /// number of associations that request the change; the others have not negotiated ASCONF, are
+    /// closing, or cannot apply the change. A socket is opened for an added address; the socket of
+    /// a removed address stays open.
     ///
-    /// An endpoint that is bound to no addresses has all of the host: its list does not change.
+    /// If an endpoint is not bound to particular addresses, it has all addresses of the host, and
+    /// the list does not change.
     ///
     /// # Errors
-    /// A socket cannot be opened; another endpoint has the address at the same port; the endpoint
-    /// has the address already, does not have it, or has no other; it is not unicast. After an
-    /// error no address is changed or requested.
+    /// A socket cannot be opened; another endpoint has the address at the same port; an address to
+    /// add is present already or is not unicast; an address to remove is not present or is the only
+    /// one. After an error no address is changed or requested.
     pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<usize, AddressError> {
         let now_has = self.addresses();
         let after = afterwards(&now_has, changes)?;
@@ -66,7 +67,7 @@ impl Endpoint {
     }
 }
 
-/// The addresses after `changes`, applied in order.
+/// The list of addresses after `changes` were applied in order.
 fn afterwards(
     own: &[IpAddr],
     changes: &[AddressChange],

@@ -1,4 +1,4 @@
-//! The backlog: associations that peers started and the application has not accepted.
+//! The backlog: associations that peers have started and that the application has not accepted.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use crate::association::Association;
 use crate::endpoint_state::EndpointShared;
 use crate::error::AcceptError;
 
-/// A place in the backlog ([`Config::backlog`](crate::Config::backlog)), which is free for another
-/// association once this is dropped.
+/// A slot of the backlog ([`Config::backlog`](crate::Config::backlog)). Dropping the permit frees
+/// the slot for another association.
 #[derive(Debug)]
 pub struct BacklogPermit(Arc<EndpointShared>);
 
 impl Endpoint {
-    /// Like [`Endpoint::accept`], for callers that pass the association on: until the
-    /// [`BacklogPermit`] is dropped it counts as one that waits to be accepted. If the application
-    /// decides on incoming associations ([`Config::undecided`](crate::Config::undecided)), none of
-    /// them waits here.
+    /// Like [`Endpoint::accept`], for callers that pass the association to other code: the
+    /// association occupies its slot of the backlog until the [`BacklogPermit`] is dropped. If the
+    /// application decides on incoming associations
+    /// ([`Config::undecided`](crate::Config::undecided)), the backlog is not used.
     ///
     /// Cancel-safe: if the future is dropped, the association waits for the next call.
     ///

@@ -1,4 +1,4 @@
-//! Binding of endpoints, and its options.
+//! Binding of endpoints: `bind`, `bind_with` and its options.
 
 use std::fmt;
 
@@ -8,18 +8,19 @@ use crate::error::BindError;
 use crate::observer::Observer;
 use crate::shared_sockets::SharedSockets;
 
-/// Shared sockets, and an observer: see [`Endpoint::bind_with`].
+/// Options of [`Endpoint::bind_with`]: shared sockets and an observer.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct BindOptions {
-    /// The sockets. `None`: the endpoint opens its own, by its settings.
+    /// Sockets that the endpoint shares with others. `None`: the endpoint opens its own sockets as
+    /// its settings specify.
     pub sockets: Option<SharedSockets>,
-    /// The observer of every packet and sample.
+    /// Observer of every packet and of recorded samples.
     pub observer: Option<Box<dyn Observer>>,
 }
 
 impl BindOptions {
-    /// Returns a copy with an observer.
+    /// Returns a copy with this observer.
     #[must_use]
     pub fn with_observer(mut self, observer: Box<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -52,16 +53,16 @@ impl fmt::Debug for BindOptions {
 }
 
 impl Endpoint {
-    /// Opens the sockets and starts the endpoint's task on the runtime that `config` names, or else
-    /// on the current runtime.
+    /// Opens the sockets and starts the endpoint's task on the runtime in `config`, or on the
+    /// current runtime if `config` has none.
     ///
     /// # Errors
-    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
+    /// A setting is invalid, a socket cannot be opened or bound, or there is no runtime.
     pub fn bind(config: Config) -> Result<Self, BindError> {
         Self::bind_with(config, BindOptions::default())
     }
 
-    /// Like [`Endpoint::bind`], with an observer, or on sockets that other endpoints use, too:
+    /// Like [`Endpoint::bind`], with an observer, or on sockets that other endpoints use too:
     ///
     /// ```no_run
     /// use anabranch_net::{Config, Endpoint, SharedSockets};
@@ -74,14 +75,15 @@ impl Endpoint {
     /// # }
     /// ```
     ///
-    /// On shared sockets the carrier of `config` is ignored. If it lists addresses, only these are
-    /// listed to peers; each must be one of the sockets'. If the configuration has no port, the
-    /// endpoint gets a port that is free on these sockets. Endpoints with one port must have
-    /// different addresses: a packet goes to the endpoint that has its destination address.
+    /// On shared sockets the carrier of `config` is ignored. If `config` lists addresses, only
+    /// these are listed to peers; each must be an address of the shared sockets. If the port in
+    /// `config` is 0, the endpoint gets a port that is free on these sockets. Endpoints with one
+    /// port must have different addresses: a packet goes to the endpoint that has its destination
+    /// address.
     ///
     /// # Errors
-    /// The same errors as [`Endpoint::bind`]; another endpoint has the port at one of the
-    /// addresses; or the task of the sockets has ended.
+    /// The errors of [`Endpoint::bind`]; another endpoint has the port at one of the addresses; or
+    /// the task of the sockets has ended.
     pub fn bind_with(config: Config, options: impl Into<BindOptions>) -> Result<Self, BindError> {
         let BindOptions { sockets, observer } = options.into();
         let sockets = match sockets {

@@ -1,4 +1,4 @@
-//! Associations that this endpoint starts.
+//! Connecting: associations that this endpoint starts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::runtime::within;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConnectOptions {
-    /// Time limit. `None`: [`Config::connect_timeout`](crate::Config::connect_timeout).
+    /// Timeout of the attempt. `None`: [`Config::connect_timeout`](crate::Config::connect_timeout).
     pub timeout: Option<Duration>,
-    /// Resolver for a peer that is given by its name. `None`: that of the system.
+    /// Resolver for peers that are given by name. `None`: the resolver of the system.
     pub resolver: Option<Arc<dyn Resolve>>,
     /// The delays between attempts at the addresses of a name.
     pub happy_eyeballs: HappyEyeballsTiming,
 }
 
 impl ConnectOptions {
-    /// Returns a copy with this limit; [`Duration::MAX`]: only the limit of the protocol
-    /// (Max.Init.Retransmits).
+    /// Returns a copy with this timeout; [`Duration::MAX`]: only Max.Init.Retransmits limits the
+    /// attempt.
     #[must_use]
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
@@ -54,8 +54,8 @@ impl std::fmt::Debug for ConnectOptions {
 
 impl Endpoint {
     /// Starts an association and waits until it is established, at most for
-    /// [`Config::connect_timeout`](crate::Config::connect_timeout). Messages may be sent right
-    /// after.
+    /// [`Config::connect_timeout`](crate::Config::connect_timeout). Messages may be sent as soon as
+    /// this returns.
     ///
     /// A peer is an address and an SCTP port, several addresses, or a name and a port:
     ///
@@ -70,16 +70,17 @@ impl Endpoint {
     ///
     /// The addresses of a name are sorted (RFC 6724 §6), the families alternate, and an attempt at
     /// the next address starts when the previous one has failed or has lasted `attempt_delay` (RFC
-    /// 8305). Each attempt has one address, because a peer with several addresses lists them itself
-    /// in INIT ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK, so that
-    /// a host with several of the addresses does not take the later attempt for a restart (RFC 9260
-    /// §5.2.4).
+    /// 8305). Each attempt uses one address, because a peer with several addresses lists them
+    /// itself in INIT ACK (RFC 9260 §5.1.2). Only one attempt at a time proceeds beyond INIT ACK,
+    /// so that a host with several of the addresses does not take the later attempt for a restart
+    /// (RFC 9260 §5.2.4).
     ///
     /// Cancel-safe: if the future is dropped, the attempt is aborted.
     ///
     /// # Errors
-    /// The peer cannot be addressed, refuses, names another peer to connect to, or does not answer
-    /// in time ([`CloseReason::NoAnswer`], or [`CloseReason::NoCookieAck`] if it answered INIT).
+    /// The peer cannot be addressed, refuses the association, redirects to another peer, or does
+    /// not answer in time ([`CloseReason::NoAnswer`], or [`CloseReason::NoCookieAck`] if it
+    /// answered INIT).
     pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
         self.connect_with(peer, ConnectOptions::default()).await
     }
@@ -110,8 +111,8 @@ impl Endpoint {
         Self::finish(attempt).await
     }
 
-    /// Connects to a peer by its name. Returns the first established attempt, or the error of the
-    /// last.
+    /// Connects to a peer by its name. Returns the association that was established first, or the
+    /// error of the last attempt.
     async fn connect_by_name(
         &self,
         peer: &Peer,
@@ -135,7 +136,7 @@ impl Endpoint {
         })
     }
 
-    /// Waits until an attempt is established or has failed.
+    /// Waits until the attempt `association` is established or has failed.
     async fn finish(association: Association) -> Result<Association, ConnectError> {
         match association.established().await {
             Ok(()) => Ok(association),
@@ -149,14 +150,14 @@ impl Endpoint {
         }
     }
 
-    /// A number for a group of attempts of which one should succeed.
+    /// A new number for a group of attempts of which only one should succeed.
     fn next_attempt_group(&self) -> u64 {
         let mut state = self.shared.lock();
         state.races += 1;
         state.races
     }
 
-    /// Starts an attempt, as a member of the group `race` if there is one.
+    /// Starts an attempt; `race` is the number of its attempt group, if any.
     fn start_attempt(&self, peer: &Peer, race: Option<u64>) -> Result<Association, ConnectError> {
         let mut state = self.shared.lock();
         if state.stopped {
@@ -184,7 +185,7 @@ impl Endpoint {
     }
 }
 
-/// The error of an attempt that reached the time limit in this state.
+/// The error of an attempt that was in state `state` when its timeout expired.
 fn timed_out(state: AssociationState) -> ConnectError {
     AssociationError(CloseReason::unanswered(state)).into()
 }

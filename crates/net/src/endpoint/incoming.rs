@@ -1,4 +1,4 @@
-//! Incoming associations that wait for a decision of the application.
+//! Incoming associations on which the application has to decide.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::endpoint_state::{AssociationEntry, EndpointShared, Phase};
 use crate::error::AcceptError;
 use crate::peer::Peer;
 
-/// An association that a peer starts, and that the application accepts, refuses, or redirects: see
-/// [`Endpoint::incoming`].
+/// An association that a peer has requested, and that the application should accept, refuse or
+/// redirect: see [`Endpoint::incoming`].
 ///
-/// Dropping it refuses the peer, without a reason.
+/// Dropping this value refuses the association without a reason.
 #[derive(Debug)]
 pub struct Incoming {
     shared: Arc<EndpointShared>,
@@ -24,13 +24,13 @@ pub struct Incoming {
 }
 
 impl Endpoint {
-    /// The next peer that starts an association, if the application decides on incoming
+    /// Waits for the next peer that requests an association, if the application decides on incoming
     /// associations ([`Config::undecided`](crate::Config::undecided)).
     ///
-    /// At INIT no state is kept (RFC 9260 §5.1.3). A peer is reported here after its COOKIE ECHO
-    /// has arrived, so that its address is verified. Until the decision it gets no answer,
-    /// retransmits its COOKIE ECHO by T1-cookie, and its `connect` waits. Only that packet is
-    /// buffered. Peers beyond `undecided` get no answer, and try again by T1-cookie. A peer's
+    /// At INIT no state is kept (RFC 9260 §5.1.3). A peer is returned after its COOKIE ECHO has
+    /// arrived, because that verifies its address. Until the decision the peer gets no answer: its
+    /// `connect` waits, and it retransmits COOKIE ECHO when T1-cookie expires. Only the first such
+    /// packet is buffered. Peers beyond `undecided` get no answer either, and retransmit. A peer's
     /// cookie is valid for 60 s (`sctp.valid_cookie_life`): afterwards the peer can no longer be
     /// accepted.
     ///
@@ -53,9 +53,9 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the peer waits for the next call.
     ///
     /// # Errors
-    /// The endpoint does not accept ([`Config::accept`](crate::Config::accept)), or its task is
-    /// gone. Without `undecided` it waits permanently: the endpoint accepts all, for
-    /// [`Endpoint::accept`].
+    /// The endpoint does not accept associations ([`Config::accept`](crate::Config::accept)), or
+    /// its task has ended. If `undecided` is 0, this method never returns a peer, because the
+    /// endpoint accepts all peers for [`Endpoint::accept`].
     pub async fn incoming(&self) -> Result<Incoming, AcceptError> {
         self.acceptable(Self::try_incoming).await
     }
@@ -74,11 +74,11 @@ impl Endpoint {
         }))
     }
 
-    /// The next association, of any peer.
+    /// Waits for the next association, and accepts it from any peer.
     pub(super) async fn accept_all(&self) -> Result<Association, AcceptError> {
         loop {
             match self.incoming().await?.accept() {
-                // The next peer may still be valid.
+                // This peer's cookie has expired, but the next peer may still be valid.
                 Err(AcceptError::Gone) => {}
                 decided => return decided,
             }
@@ -104,7 +104,7 @@ impl Incoming {
         self.told.udp_port
     }
 
-    /// The local address that the peer sent to, and the SCTP port of the endpoint.
+    /// The local address to which the peer sent its COOKIE ECHO, and the SCTP port of the endpoint.
     pub fn local_addr(&self) -> SocketAddr {
         SocketAddr::new(self.told.local, self.shared.reservation.port)
     }
@@ -120,10 +120,11 @@ impl Incoming {
     }
 
     /// Accepts the peer: the association is established immediately, and COOKIE ACK is sent to the
-    /// peer. Data in the packet of its COOKIE ECHO can be read.
+    /// peer. DATA bundled with its COOKIE ECHO can be read immediately.
     ///
     /// # Errors
-    /// See [`AcceptError`]. A peer whose cookie is too old gets an error, and may start again.
+    /// See [`AcceptError`]. If the peer's cookie has expired, the association is not established,
+    /// and the peer may connect again.
     pub fn accept(mut self) -> Result<Association, AcceptError> {
         self.decided = true;
         let shared = Arc::clone(&self.shared);
@@ -142,24 +143,24 @@ impl Incoming {
         Ok(Association::held(shared, signals, id))
     }
 
-    /// Refuses with a reason for the peer's user: an ABORT with the cause User-Initiated Abort (RFC
-    /// 9260 §3.3.10.12), of which 512 bytes are sent. Its `connect` fails with
-    /// [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer).
+    /// Refuses the association with a reason for the peer's application: an ABORT with the cause
+    /// User-Initiated Abort (RFC 9260 §3.3.10.12), of which at most 512 bytes are sent. The peer's
+    /// `connect` fails with [`CloseReason::AbortedByPeer`](crate::CloseReason::AbortedByPeer).
     pub fn refuse(self, reason: impl Into<Bytes>) {
         self.refuse_with(Refusal::Reason(reason.into()));
     }
 
-    /// Refuses with another cause.
+    /// Refuses the association with another error cause.
     pub fn refuse_with(mut self, refusal: Refusal) {
         self.decide_against(&refusal);
     }
 
-    /// Refuses, and names another peer to connect to in place of this endpoint.
+    /// Refuses the association, and names another peer to which the client should connect instead.
     ///
-    /// SCTP has no redirection: RFC 9260 has no chunk or cause that sends a peer elsewhere, and an
-    /// answer with addresses of another host would make that host part of this association.
-    /// Therefore the peer is refused by the cause User-Initiated Abort, whose reason belongs to the
-    /// upper layers (RFC 9260 §3.3.10.12). The reason names the other peer:
+    /// SCTP has no redirection: RFC 9260 has no chunk or cause for it, and an INIT ACK that lists
+    /// addresses of another host would make that host part of this association. Therefore the peer
+    /// is refused with the cause User-Initiated Abort, whose reason belongs to the upper layers
+    /// (RFC 9260 §3.3.10.12). The reason names the other peer:
     /// `redirect 192.0.2.1,2001:db8::1 port 5001 udp 9899`. [`Endpoint::connect`] returns such a
     /// reason as [`ConnectError::Redirected`](crate::ConnectError::Redirected) and does not follow
     /// it; a peer on another stack is refused, and its log shows the text. At most eight addresses
@@ -176,7 +177,7 @@ impl Incoming {
             return;
         }
         let mut state = self.shared.lock();
-        // A peer that is gone needs no refusal.
+        // An error means that the peer is gone, and it then needs no refusal.
         let _ = self.told.refuse(&mut state.endpoint, refusal);
         state.wake_driver();
     }

@@ -1,5 +1,5 @@
-//! Handles the output of associations: wakes users that wait for messages and events, and processes
-//! the events that concern the driver.
+//! Output of associations: wakes users that wait for messages and events, and handles the events
+//! that concern the driver.
 
 use anabranch_sctp::{Association, AssociationId, Event, Interest, Output};
 use anabranch_transport::Nanos;
@@ -38,7 +38,8 @@ impl DriverLocal {
                     false => resuming.end(id, association),
                 }
             }
-            // A peer that failed before, in the agreement on keys, is not for the application.
+            // A peer whose key agreement failed is closed already, and is not offered to the
+            // application.
             let is_offered = is_new && (established || is_open);
             let held = is_offered || entry.handles > 0 || state.waiting.contains(&id);
             if is_offered {
@@ -56,7 +57,7 @@ impl DriverLocal {
         caused
     }
 
-    /// Examines one association; returns true if it has been established.
+    /// Examines the output of one association; returns true if it was established.
     fn examine(
         &mut self,
         now: Nanos,
@@ -103,11 +104,11 @@ impl DriverLocal {
     }
 }
 
-/// An association that a peer started, and that has an entry.
+/// Creates the entry of an association that a peer has started, and queues it for `accept`.
 fn register_incoming(state: &mut EndpointState, id: AssociationId, now: Nanos) {
     state.watch(id);
     if !state.accepts {
-        // The association was established while the endpoint stopped accepting.
+        // The endpoint stopped accepting after the handshake had begun.
         return state.close_without_handles(id, now);
     }
     state.waiting.push_back(id);

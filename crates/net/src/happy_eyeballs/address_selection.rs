@@ -1,15 +1,16 @@
-//! Order of the addresses of a name: by RFC 6724 §6, then alternating families (RFC 8305 §4).
+//! Destination address selection: the order of RFC 6724 §6, then alternating families (RFC 8305
+//! §4).
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Link-local, site-local and global scope (RFC 4291 §2.7, RFC 6724 §3.1).
+/// Values of link-local, site-local and global scope (RFC 4291 §2.7, RFC 6724 §3.1).
 const LINK: u8 = 0x2;
 const SITE: u8 = 0x5;
 const GLOBAL: u8 = 0xe;
 
 /// The default policy table (RFC 6724 §2.1): prefix, its length, precedence, label; the longest
-/// prefix counts.
+/// matching prefix applies.
 const POLICY: [(Ipv6Addr, u32, u8, u8); 9] = [
     (Ipv6Addr::LOCALHOST, 128, 50, 0),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 35, 4),
@@ -22,7 +23,7 @@ const POLICY: [(Ipv6Addr, u32, u8, u8); 9] = [
     (Ipv6Addr::UNSPECIFIED, 0, 40, 1),
 ];
 
-/// The form of IPv4 addresses in the policy table.
+/// The IPv4-mapped form, in which the policy table lists IPv4 addresses.
 fn mapped(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
@@ -55,17 +56,18 @@ fn scope(address: IpAddr) -> u8 {
     }
 }
 
-/// The criteria of RFC 6724 §6 for a destination and the source address that packets to it would
-/// have. Lower is better.
+/// Sort key of a destination by the rules of RFC 6724 §6, given the source address of packets to
+/// it; lower is better.
 fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     let Some(source) = source else {
-        // Rule 1: unusable addresses last.
+        // Rule 1: a destination without a source address is unusable, and comes last.
         return (true, false, false, 0, 0, 0);
     };
     let (precedence, label) = precedence_and_label(destination);
     let other_scope = scope(destination) != scope(source); // rule 2
     let other_label = label != precedence_and_label(source).1; // rule 5
-    // Rule 9, except for IPv4 addresses, whose prefixes carry no information about the distance.
+    // Rule 9 (longest common prefix), but not for IPv4, whose prefixes carry no information about
+    // the distance.
     let prefix = match (destination, source) {
         (IpAddr::V6(to), IpAddr::V6(from)) => common_prefix(to, from).min(64),
         _ => 0,
@@ -80,8 +82,8 @@ fn rank(destination: IpAddr, source: Option<IpAddr>) -> impl Ord {
     )
 }
 
-/// Sorts addresses; `source` returns the source address of packets to an address, if they can be
-/// sent at all. Equal addresses keep their order (rule 10).
+/// Sorts addresses; `source` returns the source address for a destination, or `None` if packets to
+/// it cannot be sent. Equal addresses keep their order (rule 10).
 pub(super) fn sort(addresses: &mut [IpAddr], source: impl Fn(IpAddr) -> Option<IpAddr>) {
     addresses.sort_by_cached_key(|&address| rank(address, source(address)));
 }
@@ -118,7 +120,7 @@ mod tests {
         all.iter().map(IpAddr::to_string).collect()
     }
 
-    /// The examples of RFC 6724 §10.2.
+    /// The destination sorting examples of RFC 6724 §10.2.
     #[test]
     fn destinations_are_sorted_as_the_rfc_shows() {
         // Prefer matching scope.

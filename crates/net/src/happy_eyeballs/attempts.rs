@@ -7,27 +7,27 @@ use std::time::Duration;
 use super::HappyEyeballsTiming;
 use super::address_selection::interleave;
 
-/// The next step.
+/// The next step of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Start an attempt to this address.
+    /// Start an attempt at this address.
     Begin(IpAddr),
-    /// There is no action before this time or the next event.
+    /// Wait until this time, or until the next event if there is no time.
     Wait(Option<Duration>),
-    /// Every address was tried, and every attempt failed.
+    /// All addresses were tried, and all attempts have failed.
     Over,
 }
 
-/// The attempts at one name.
+/// State of connecting to one name: its addresses and attempts.
 #[derive(Debug)]
 pub(super) struct Race {
     timing: HappyEyeballsTiming,
-    /// Addresses that were not tried yet, sorted.
+    /// Sorted addresses for which no attempt was started.
     untried: Vec<IpAddr>,
     tried: Vec<IpAddr>,
-    /// More answers may come.
+    /// True if the resolver may return more answers.
     resolving: bool,
-    /// The time of the first answer.
+    /// The time of the first answer of the resolver.
     answered: Option<Duration>,
     /// The time of the next attempt; `None`: immediately.
     due: Option<Duration>,
@@ -47,7 +47,7 @@ impl Race {
         }
     }
 
-    /// An answer contained these addresses; `sort` sorts all that were not tried yet.
+    /// Adds the addresses of an answer; `sort` sorts all addresses that were not tried yet.
     pub(super) fn answer(&mut self, now: Duration, more: &[IpAddr], sort: impl Fn(&mut [IpAddr])) {
         for address in more {
             if !self.untried.contains(address) && !self.tried.contains(address) {
@@ -72,18 +72,18 @@ impl Race {
         }
     }
 
-    /// No more answers come.
+    /// Records that the resolver returns no more answers.
     pub(super) fn resolved(&mut self) {
         self.resolving = false;
     }
 
-    /// An attempt failed: the next need not wait (RFC 8305 §5).
+    /// Records that an attempt failed: the next attempt starts immediately (RFC 8305 §5).
     pub(super) fn failed(&mut self) {
         self.running = self.running.saturating_sub(1);
         self.due = None;
     }
 
-    /// The next step; called again after each step and each event.
+    /// The next step; should be called after each step and each event.
     pub(super) fn next(&mut self, now: Duration) -> Step {
         if self.untried.is_empty() {
             return match self.resolving || self.running > 0 {
@@ -91,7 +91,7 @@ impl Race {
                 false => Step::Over,
             };
         }
-        // IPv4 answers wait briefly for IPv6 answers (RFC 8305 §3).
+        // IPv4 addresses wait briefly for IPv6 addresses (RFC 8305 §3).
         let has_v6 = self.untried.iter().any(IpAddr::is_ipv6);
         let until = match self.answered {
             Some(at) if self.tried.is_empty() && self.resolving && !has_v6 => {
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(race.next(ms(9)), Step::Begin(all[1]));
     }
 
-    /// The addresses of a late answer are added once to the untried addresses.
+    /// Addresses of a late answer are added to the untried addresses, without duplicates.
     #[test]
     fn late_answers_join_the_race() {
         let first = addresses(&["::1", "::2"]);

@@ -1,4 +1,4 @@
-//! Connecting by name, with the address selection of RFC 8305 (Happy Eyeballs).
+//! Connecting by name with several attempts (Happy Eyeballs, RFC 8305).
 
 mod address_selection;
 mod attempts;
@@ -16,19 +16,19 @@ use tokio::sync::oneshot;
 use crate::runtime::{self, Runtime, Timer};
 use attempts::{Race, Step};
 
-/// Answers of a resolver, as they arrive: each has addresses of one family or of both.
+/// Stream of a resolver's answers: each contains addresses of one family or of both.
 pub type ResolverStream = Pin<Box<dyn Stream<Item = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// A resolver: finds the addresses of a name.
+/// A resolver, which finds the addresses of a name.
 pub trait Resolve: Send + Sync {
     /// Starts to resolve a name. RFC 8305 §3 requires that AAAA and A are queried at the same time,
-    /// and that each answer is used when it arrives. An error does not end the attempt, because the
-    /// other answer may still arrive.
+    /// and that each answer is used when it arrives. An error item does not end the resolution,
+    /// because the other answer may still arrive.
     fn resolve(&self, name: &str) -> ResolverStream;
 }
 
-/// The system's resolver: `getaddrinfo`, on the current runtime's threads for blocking calls. The
-/// system returns a single answer with both families.
+/// The system's resolver: `getaddrinfo`, called on a thread of the current runtime for blocking
+/// calls. It returns one answer with the addresses of both families.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -41,23 +41,23 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Resolves a name by the system.
+/// Resolves a name by the system's resolver.
 fn look_up(runtime: &dyn Runtime, name: &str) -> ResolverStream {
     let name = name.to_owned();
     let (tell, answer) = oneshot::channel();
     runtime.spawn_blocking(Box::new(move || {
-        // The receiver may have been dropped.
+        // Fails if the receiver was dropped, which needs no action.
         let _ = tell.send(addresses_of(&name));
     }));
     Once::of(async move { answer.await.unwrap_or_else(|_| Err(no_answer())) })
 }
 
-/// The runtime has ended, or there is none.
+/// The error if the runtime has ended, or if there is none.
 fn no_answer() -> io::Error {
     io::Error::other("there is no runtime to ask the system on")
 }
 
-/// The addresses of a name, without duplicates; blocks.
+/// The addresses of a name without duplicates. Blocks.
 fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
     let mut addresses: Vec<IpAddr> = Vec::new();
     for address in (name, 0).to_socket_addrs()?.map(|it| it.ip()) {
@@ -70,7 +70,7 @@ fn addresses_of(name: &str) -> io::Result<Vec<IpAddr>> {
 
 type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// A stream of one answer.
+/// A stream of a single answer.
 struct Once(Option<Answer>);
 
 impl Once {
@@ -94,18 +94,19 @@ impl Stream for Once {
     }
 }
 
-/// The delays of RFC 8305 §8.
+/// Delays between attempts, with the defaults of RFC 8305 §8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HappyEyeballsTiming {
-    /// Time for which IPv4 addresses wait for IPv6 addresses; 50 ms.
+    /// Time for which IPv4 addresses wait for IPv6 addresses (Resolution Delay); 50 ms by default.
     pub resolution_delay: Duration,
-    /// Delay between the starts of two attempts; 250 ms. RFC 8305 §5 recommends 100 ms to 2 s. The
-    /// minimum is 10 ms, because shorter delays let a name with many addresses flood the network.
+    /// Delay between the starts of two attempts (Connection Attempt Delay); 250 ms by default. RFC
+    /// 8305 §5 recommends 100 ms to 2 s. The minimum is 10 ms, because shorter delays let a name
+    /// with many addresses flood the network.
     pub attempt_delay: Duration,
 }
 
-/// See [`HappyEyeballsTiming::attempt_delay`].
+/// Minimum of [`HappyEyeballsTiming::attempt_delay`].
 const MIN_ATTEMPT_DELAY: Duration = Duration::from_millis(10);
 
 impl Default for HappyEyeballsTiming {
@@ -126,8 +127,8 @@ impl HappyEyeballsTiming {
     }
 }
 
-/// Resolves `name` and connects to one of its addresses by `attempt` (RFC 8305). `local`: addresses
-/// of the endpoint. Without a connection: the error of the last attempt, if there was one, and of
+/// Resolves `name` and connects to its addresses by `attempt` (RFC 8305). `local` are the addresses
+/// of the endpoint. If no attempt succeeds, returns the error of the last attempt, if any, and of
 /// the resolver.
 pub(crate) async fn connect<T, E, F>(
     runtime: &dyn Runtime,
@@ -156,7 +157,7 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
     if !bound.is_unspecified() {
         return Some(bound);
     }
-    // The system selects the source address; no packet is sent.
+    // An unconnected socket lets the system select the source address; no packet is sent.
     let any: IpAddr = match to {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -166,8 +167,8 @@ fn source_for(local: &[SocketAddr], to: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Runs the attempts. Returns the result of the winner or else of the last attempt, and the
-/// resolver's error.
+/// Runs the attempts. Returns the result of the first that succeeds or else of the last that
+/// failed, and the resolver's error.
 async fn run<T, E, F>(
     runtime: &dyn Runtime,
     mut answers: ResolverStream,

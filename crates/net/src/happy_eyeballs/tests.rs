@@ -1,4 +1,4 @@
-//! Attempts in virtual time, as sleeps.
+//! Tests with attempts that only sleep, in virtual time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::*;
 
-/// Answers, each with its delay in milliseconds.
+/// A scripted resolver: answers, each with its delay in milliseconds.
 struct Script {
     answers: VecDeque<(u64, io::Result<Vec<IpAddr>>)>,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -36,11 +36,12 @@ fn addresses(text: &[&str]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Outcome of an attempt: after this time in milliseconds it is established, or fails.
+/// Scripted outcome of an attempt at an address: the delay in milliseconds after which it is
+/// established or fails.
 type AttemptOutcome = (&'static str, u64, Result<(), &'static str>);
 
-/// Runs the attempts; returns the winner's address or the last error, and the starts of the
-/// attempts, in milliseconds.
+/// Runs the attempts. Returns the address of the first success or the last error, and the start
+/// times of the attempts in milliseconds.
 async fn raced(
     answers: Vec<(u64, io::Result<Vec<IpAddr>>)>,
     fates: &[AttemptOutcome],
@@ -85,7 +86,7 @@ fn begun(log: &[(u64, String)]) -> Vec<(u64, &str)> {
         .collect()
 }
 
-/// Broken IPv6 costs 250 ms.
+/// If IPv6 packets are silently lost, IPv4 connects after the attempt delay of 250 ms.
 #[tokio::test(start_paused = true)]
 async fn the_other_family_wins_where_the_first_is_silent() {
     let found = addresses(&["2001:db8::1", "2001:db8::2", "192.0.2.1"]);

@@ -1,12 +1,11 @@
-//! Senders from which an existing association has accepted a packet.
+//! Known peers: senders from which an existing association has accepted a packet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Number of associations that know each sender. Peers of existing associations are never removed,
-/// and peers of ended associations are removed, so that the size is proportional to the number of
-/// associations.
+/// Number of associations that have recorded each sender. A sender is removed with the last of
+/// these associations, so the size of the map is proportional to the number of associations.
 #[derive(Debug, Default)]
 pub(super) struct KnownPeers(BTreeMap<SocketAddr, u32>);
 
@@ -15,12 +14,12 @@ impl KnownPeers {
         self.0.contains_key(sender)
     }
 
-    /// Adds an association that knows the sender.
+    /// Counts one more association that has recorded the sender.
     pub(super) fn insert(&mut self, sender: SocketAddr) {
         *self.0.entry(sender).or_default() += 1;
     }
 
-    /// Removes one.
+    /// Counts one association less; removes the sender if it was the last.
     pub(super) fn remove(&mut self, sender: &SocketAddr) {
         if let Some(count) = self.0.get_mut(sender) {
             *count -= 1;
@@ -31,7 +30,7 @@ impl KnownPeers {
     }
 }
 
-/// Known peers that are shared with shards that receive packets for others.
+/// Known peers of one shard, shared with the shards that receive packets for it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedKnownPeers(Arc<Mutex<KnownPeers>>);
 

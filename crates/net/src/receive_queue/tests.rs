@@ -21,7 +21,7 @@ fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
     }
 }
 
-/// Packets of peers: an association has accepted packets of these senders before.
+/// Queues packets of known peers: an association has accepted packets of these senders before.
 fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     for arrival in arrivals {
         receive_queue.add_known(arrival.from);
@@ -30,7 +30,7 @@ fn push(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item =
     receive_queue.drop_excess();
 }
 
-/// Packets of unknown sources.
+/// Queues packets of unknown sources.
 fn push_unknown(receive_queue: &mut FairReceiveQueue, arrivals: impl IntoIterator<Item = Arrival>) {
     arrivals.into_iter().for_each(|it| receive_queue.push(it));
     receive_queue.drop_excess();
@@ -41,7 +41,8 @@ fn number(receive_queue: &FairReceiveQueue, turn: &QueuedPacket) -> u32 {
     u32::from_be_bytes(*packet.first_chunk().expect("four bytes"))
 }
 
-/// A flood has one turn before a packet of another sender, regardless of its backlog.
+/// However many packets a peer has queued, only one turn of them precedes a packet of another
+/// sender.
 #[test]
 fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
     for size in [16, 1_500, 60_000] {
@@ -80,8 +81,7 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// A packet carries the number of packets of its call that are next in its turn: there is no
-/// waiting for others.
+/// Each packet carries the number of packets of its receive call that follow in its turn.
 #[test]
 fn a_packet_reports_what_is_next_of_its_call() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -93,14 +93,14 @@ fn a_packet_reports_what_is_next_of_its_call() {
     let behind: Vec<(u16, usize)> = std::iter::from_fn(|| receive_queue.pop())
         .map(|it| (it.from.port(), it.behind))
         .collect();
-    // A turn has 32 packets.
+    // A turn has 32 packets, so the last packets of the 40 wait for the next turn.
     let first = (0..31).map(|at| (1, 39 - at)).chain([(1, 0)]);
     let then = (0..8).map(|at| (1, 7 - at)).chain([(1, 1), (1, 0)]);
     let expected: Vec<_> = first.chain([(2, 0)]).chain(then).collect();
     assert_eq!(behind, expected);
 }
 
-/// The waiting bytes are bounded, and the flood loses packets.
+/// Waiting bytes are limited, and only the flooding sender loses packets.
 #[test]
 fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -139,7 +139,8 @@ fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// Packets of 16 bytes cost as much work as large ones.
+/// The number of packets is limited too, because a packet of 16 bytes costs as much work as a large
+/// one.
 #[test]
 fn a_round_ends_after_so_many_packets_or_bytes() {
     for (size, most) in [(16, ROUND_PACKETS), (65_536, 3)] {
@@ -153,8 +154,8 @@ fn a_round_ends_after_so_many_packets_or_bytes() {
     }
 }
 
-/// The sockets buffer packets of further senders, so that the search among the waiting senders
-/// stays cheap.
+/// Beyond the limit, packets of further senders stay in the sockets, so that the search among the
+/// waiting senders stays cheap.
 #[test]
 fn so_many_senders_wait_and_no_more_are_received() {
     let mut receive_queue = FairReceiveQueue::default();
@@ -189,14 +190,14 @@ fn cleared_datagrams_are_not_counted() {
     assert_eq!(receive_queue.bytes, 0);
 }
 
-/// A packet with verification tag 0, like an INIT.
+/// A packet with verification tag 0, like one with INIT.
 fn init(from: u16) -> Arrival {
     let mut init = arrival(from, 0, 1, 32);
     init.packets = [&[0; 8][..], &[1; 24]].concat().into();
     init
 }
 
-/// A flood from many addresses has one packet per turn of a peer.
+/// Unknown sources get one packet per turn of a peer, even if a flood comes from many addresses.
 #[test]
 fn strangers_have_one_packet_after_a_turn_of_a_peer() {
     for strange in [|from| arrival(from, 0, 1, 100), init as fn(u16) -> Arrival] {
@@ -223,7 +224,7 @@ fn strangers_have_one_packet_after_a_turn_of_a_peer() {
             }
         }
         assert_eq!(unknown, 2 * 320 / TURN_PACKETS - 1);
-        // After the last turn there is one more, and then the round ends, because its peers may
+        // After the peer's last turn one more is handled. Then the round ends, because the peer may
         // have sent more.
         assert!(receive_queue.pop().is_some_and(|it| it.unknown));
         assert!(
@@ -261,7 +262,7 @@ fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
     assert!(receive_queue.pop().is_some_and(|it| !it.unknown));
 }
 
-/// Waiting packets of unknown sources are bounded, and do not use the space of peers.
+/// Waiting packets of unknown sources are limited, and take no space from peers.
 #[test]
 fn a_flood_of_strangers_is_dropped_beyond_its_bound() {
     let mut receive_queue = FairReceiveQueue::default();

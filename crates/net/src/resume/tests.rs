@@ -89,7 +89,7 @@ fn stored_sets_expire() {
     let later = saved(at(100_000));
     assert!(cache.insert(later));
     assert_eq!(cache.saved_paths(), [later]);
-    // A clock that was wrong when the set was stored.
+    // The expiry time is far in the future, as if the clock was wrong when the set was stored.
     assert!(cache.insert(saved(at(1 << 31))));
     let limit = at(1_000_000);
     assert!(cache.saved_paths().iter().all(|it| it.expires <= limit));
@@ -106,15 +106,16 @@ fn an_observation_is_saved() {
     assert_eq!(cache.saved_paths(), [], "nothing was measured");
     control.on_ack(&ack(100 * MILLISECOND));
     observe_path(&cache, PATH, &control, &mut false);
-    // 1 MB/s for 100 ms.
+    // The capacity is 1 MB/s for 100 ms.
     let all = cache.saved_paths();
     let [path] = &all[..] else { panic!("{all:?}") };
     assert_eq!((path.local, path.remote), (PATH.local, PATH.remote));
     assert_eq!((path.cwnd, path.rtt), (100_000, Duration::from_millis(100)));
 }
 
-/// A saved RTT of 600 ms, and a measured one of 100 ms: the set stays, because another
-/// association may be on that path again. One that expires before the jump is deleted.
+/// With a saved RTT of 600 ms and a measured RTT of 100 ms the set is not used but kept, because
+/// another association may be on that path again. A set that proves wrong before the jump is
+/// deleted.
 #[test]
 fn a_wrong_set_is_deleted() {
     for (expires, left) in [(u64::MAX, 1), (0, 0)] {

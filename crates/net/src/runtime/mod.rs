@@ -30,14 +30,14 @@ pub use self::thread::{JoinError, JoinHandle, ThreadRuntime, ThreadSpawner};
 #[cfg(feature = "tokio")]
 pub use self::tokio::TokioRuntime;
 
-/// An async runtime, as far as endpoints need one: `TokioRuntime` (the feature `tokio`, a default),
-/// `SmolRuntime` (the feature `smol`), `ThreadRuntime` (the feature `thread`, on Linux), or a
-/// program's own, set by [`Config::runtime`](crate::Config::runtime).
+/// The part of an async runtime that endpoints need. Implementations: `TokioRuntime` (the feature
+/// `tokio`, a default), `SmolRuntime` (the feature `smol`), `ThreadRuntime` (the feature `thread`,
+/// on Linux), or a program's own, selected by [`Config::runtime`](crate::Config::runtime).
 ///
-/// The futures of this crate may be polled by any executor: only the task that owns the sockets
-/// runs on this runtime.
+/// Only the task that owns the sockets runs on this runtime; the futures of this crate may be
+/// polled by any executor.
 pub trait Runtime: Debug + Send + Sync + 'static {
-    /// The time of its timers. Called under the locks of endpoints, so it must not call an
+    /// The current time for the timers. Called under the locks of endpoints, so it must not call an
     /// endpoint.
     #[allow(
         clippy::disallowed_methods,
@@ -47,36 +47,36 @@ pub trait Runtime: Debug + Send + Sync + 'static {
         Instant::now()
     }
 
-    /// A timer that expires at `at`.
+    /// Creates a timer that expires at `at`.
     fn timer(&self, at: Instant) -> Pin<Box<dyn Timer>>;
 
-    /// Like [`Runtime::timer`], for a timer that lives long and is rarely set: the shared timer of
-    /// a driver's endpoints.
+    /// Like [`Runtime::timer`], for a timer that exists for long and is rarely set: the shared
+    /// timer of a driver's endpoints.
     fn driver_timer(&self, at: Instant) -> Pin<Box<dyn Timer>> {
         self.timer(at)
     }
 
-    /// Runs `task` to its end, or until the runtime ends: then it is dropped.
+    /// Starts `task`, which runs until it ends or is dropped with the runtime.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
 
-    /// Runs blocking work, on a thread on which it delays no task.
+    /// Runs blocking work on a thread of its own or of a pool, so that it does not delay tasks.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Registers a non-blocking socket, and watches its readiness. Raw sockets are passed as this
-    /// type, too, because the calls are the same.
+    /// Registers a non-blocking socket, and watches its readiness. Raw sockets are also passed as
+    /// `UdpSocket`, because the system calls are the same.
     ///
     /// # Errors
     /// The error of the system.
     fn watch(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncSocket>>;
 }
 
-/// A timer of a [`Runtime`]: ready from its expiry on until it is set again.
+/// A timer of a [`Runtime`]: ready from its expiry until it is set again.
 pub trait Timer: Future<Output = ()> + Send {
     /// Sets the timer to expire at `at` instead. A waiting task is woken at the new time.
     fn reset(self: Pin<&mut Self>, at: Instant);
 }
 
-/// A kind of readiness of a socket.
+/// A kind of socket readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// A packet can be received.
@@ -85,23 +85,22 @@ pub enum Readiness {
     Write,
 }
 
-/// A call's hint about the remaining readiness of a socket.
+/// Hint of a socket call whether the next call would block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadinessHint {
     /// The call may be repeated immediately.
     MayBeReady,
-    /// The call would block if it were repeated now. A runtime may use that to save the call, or
-    /// ignore it.
+    /// The next call would block. A runtime may use this to skip the call, or ignore it.
     NotReady,
 }
 
 /// A socket that a [`Runtime`] watches. Only one task at a time waits for each [`Readiness`].
 pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
-    /// Makes `call` on the socket, now or when it is ready; repeats it as long as it returns
-    /// `WouldBlock` although the socket seemed ready.
+    /// Makes `call` on the socket now, or when the socket is ready. If the call returns
+    /// `WouldBlock` although the socket seemed ready, waits and repeats it.
     ///
     /// # Errors
-    /// The error of `call`, except `WouldBlock`, or that of the system about the readiness.
+    /// The error of `call`, except `WouldBlock`, or an error of watching the socket.
     fn poll_io(
         &self,
         cx: &mut Context<'_>,
@@ -110,8 +109,8 @@ pub trait AsyncSocket: AsSystemSocket + Debug + Send + Sync + 'static {
     ) -> Poll<io::Result<()>>;
 }
 
-/// The runtime of the current task: the `ThreadRuntime` that the thread runs, or tokio's if the
-/// task runs on tokio, or else smol's if that feature is enabled.
+/// The runtime of the current task: the `ThreadRuntime` of this thread, or else tokio's, or else
+/// smol's if that feature is enabled.
 pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
     #[cfg(all(feature = "thread", target_os = "linux"))]
     if let Some(runtime) = thread::current() {
@@ -127,14 +126,14 @@ pub(crate) fn current() -> Option<Arc<dyn Runtime>> {
     None
 }
 
-/// Waits for `future` with a timeout; `None`: the timeout expired.
+/// Waits for `future` with a timeout; returns `None` if the timeout expires.
 pub(crate) async fn within<T>(
     runtime: &dyn Runtime,
     limit: Duration,
     future: impl Future<Output = T>,
 ) -> Option<T> {
     let mut future = std::pin::pin!(future);
-    // A limit beyond the range of the clock is none.
+    // If the expiry is beyond the range of the clock, there is no timeout.
     let at = runtime.now().checked_add(limit);
     let mut timer = at.map(|at| runtime.timer(at));
     std::future::poll_fn(move |cx| {

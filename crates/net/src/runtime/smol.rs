@@ -1,4 +1,5 @@
-//! Endpoints on smol: its global executor, and the reactor of `async-io`.
+//! Endpoints on smol: tasks on its global executor, sockets and timers on the reactor of
+//! `async-io`.
 
 use std::future::Future;
 use std::io;
@@ -11,8 +12,9 @@ use smol::Async;
 
 use super::{AsyncSocket, Readiness, ReadinessHint, Runtime, Timer};
 
-/// smol. Tasks run on its global executor, on `SMOL_THREADS` threads (default: 1), and live as long
-/// as the process. A program with its own executor should implement a [`Runtime`] for that.
+/// The runtime smol. Tasks run on its global executor with `SMOL_THREADS` threads (default: 1),
+/// until they end or the process exits. A program with its own executor should implement a
+/// [`Runtime`] for that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SmolRuntime;
 
@@ -37,7 +39,7 @@ impl Runtime for SmolRuntime {
     }
 }
 
-/// A timer. smol's reports its expiry only once.
+/// A timer that stays ready after its expiry; smol's timer reports the expiry only once.
 #[derive(Debug)]
 struct At {
     timer: smol::Timer,
@@ -71,8 +73,8 @@ impl AsyncSocket for Async<UdpSocket> {
         call: &mut dyn FnMut() -> io::Result<ReadinessHint>,
     ) -> Poll<io::Result<()>> {
         loop {
-            // The reactor reports readiness only to tasks that wait for it, so the call is made
-            // first.
+            // The call is made before waiting, because the reactor reports readiness only to tasks
+            // that wait already.
             match call() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 called => return Poll::Ready(called.map(|_| ())),

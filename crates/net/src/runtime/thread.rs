@@ -1,5 +1,5 @@
-//! Endpoints on a thread of the program: it runs the tasks of its sockets, and waits for all their
-//! events in one system call.
+//! Endpoints on a thread of the program, which runs their tasks and waits for all their events in
+//! one system call.
 
 mod epoll;
 mod join_handle;
@@ -31,14 +31,14 @@ use self::tasks::{Queue, ROOT, Task, Tasks, Woken};
 use self::timers::{At, Timers};
 use super::{AsyncSocket, Runtime, Timer};
 
-/// Number of tasks that are polled before the system is polled for events again. If fewer tasks are
-/// ready, the system is polled after the last of them.
+/// Maximum number of tasks that are polled before the system is polled for events again. If fewer
+/// tasks are ready, the system is polled after the last of them.
 const MAX_POLLS: usize = 16;
-/// Events returned by one call; more are returned by the next.
+/// Maximum number of events returned by one call; further events are returned by the next call.
 const MAX_EVENTS: usize = 64;
 
 thread_local! {
-    /// The runtime whose `block_on` this thread is within.
+    /// The runtime whose `block_on` this thread executes.
     static CURRENT: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
 }
 
@@ -49,13 +49,13 @@ thread_local! {
 }
 
 /// A runtime for programs without one: the thread within [`block_on`](Self::block_on) polls the
-/// program's future, the tasks of the sockets, and [spawned](Self::spawn) futures. Therefore a
-/// message is neither passed between threads nor queued in another library. On Linux.
+/// program's future, the tasks of the sockets, and [spawned](Self::spawn) futures. Therefore
+/// messages are not passed between threads. On Linux only.
 ///
-/// Endpoints that are bound within `block_on` run on this runtime; for endpoints bound outside of
-/// it, [`Config::runtime`](crate::Config::runtime) takes its [`handle`](Self::handle). Its
-/// endpoints make no progress while no thread is within `block_on`. Dropping the runtime drops its
-/// tasks and their sockets.
+/// Endpoints that are bound within `block_on` run on this runtime; to use it for endpoints that are
+/// bound elsewhere, set [`Config::runtime`](crate::Config::runtime) to its
+/// [`handle`](Self::handle). Its endpoints make no progress while no thread is within `block_on`.
+/// Dropping the runtime drops its tasks and their sockets.
 ///
 /// ```no_run
 /// use anabranch_net::{Config, Endpoint, SendOptions, ThreadRuntime};
@@ -76,18 +76,18 @@ pub struct ThreadRuntime {
     core: RefCell<Core>,
 }
 
-/// State that only the running thread uses.
+/// State that only the thread within `block_on` uses.
 struct Core {
     tasks: Tasks,
     rung: Vec<Waker>,
-    /// Time for which it polls the system before it sleeps.
+    /// Time for which the thread polls the system before it sleeps.
     busy_poll: Duration,
     /// Number of calls that polled the system for events.
     #[cfg(test)]
     looks: u64,
 }
 
-/// State shared by all threads.
+/// State shared between the thread within `block_on` and others.
 #[derive(Debug)]
 struct Shared {
     system: Epoll,
@@ -97,7 +97,7 @@ struct Shared {
 }
 
 impl ThreadRuntime {
-    /// A runtime without tasks.
+    /// Creates a runtime without tasks.
     ///
     /// # Errors
     /// The system has no descriptors left.
@@ -120,11 +120,11 @@ impl ThreadRuntime {
     }
 
     /// Lets the thread poll the system for this time before it sleeps, as `SO_BUSY_POLL` of
-    /// socket(7) does within the system; zero, the default: the thread sleeps immediately. If an
-    /// answer arrives within that time, the thread is still awake, which shortens the round-trip
-    /// time considerably if the two ends are on different processors. The cost is a processor that
-    /// is busy for that time whenever the thread is idle; between two polls the thread yields to
-    /// other threads ([`thread::yield_now`]).
+    /// socket(7) does within the system; zero, the default: the thread sleeps immediately. A packet
+    /// that arrives within that time finds the thread awake, which shortens the round-trip time
+    /// considerably if the two ends are on different processors. The cost is a processor that is
+    /// busy for that time whenever the thread is idle; between two polls the thread yields to other
+    /// threads ([`thread::yield_now`]).
     #[must_use]
     pub fn busy_poll(mut self, limit: Duration) -> Self {
         self.core.get_mut().busy_poll = limit;
@@ -137,15 +137,15 @@ impl ThreadRuntime {
     }
 
     /// Runs `future` to its end on this thread, and meanwhile the tasks of the runtime. Tasks that
-    /// have not ended then continue in the next `block_on`: to close an association, await
+    /// have not ended by then continue in the next `block_on`: to close an association, await
     /// [`shutdown`](crate::Association::shutdown) before. Endpoints bound within an inner
     /// `block_on` of tokio run on tokio. An inner `block_on` of another library cannot be detected:
-    /// its endpoints run here, and would wait permanently. Set that library's runtime in
-    /// [`Config::runtime`](crate::Config::runtime).
+    /// endpoints bound within it would run on this runtime, which makes no progress meanwhile. Set
+    /// their [`Config::runtime`](crate::Config::runtime).
     ///
     /// # Panics
-    /// If this thread is within `block_on` of the same runtime already. A panic of the future or of
-    /// a task is passed on.
+    /// Panics if this thread is within `block_on` of the same runtime already. Panics of the future
+    /// and of tasks are passed on.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let Ok(mut core) = self.core.try_borrow_mut() else {
             panic!("`block_on` within `block_on` of the same `ThreadRuntime`");
@@ -179,8 +179,8 @@ impl ThreadRuntime {
 }
 
 impl Core {
-    /// Polls the system until there is an event, or the polling time is over. A task that is put
-    /// into the queue meanwhile rings.
+    /// Polls the system until there is an event, or until the polling time is over. Tasks that are
+    /// queued meanwhile cause an event.
     #[allow(
         clippy::disallowed_methods,
         reason = "how long the thread has looked, whatever endpoints go by"
@@ -191,14 +191,14 @@ impl Core {
         }
         let begin = Instant::now();
         while events.is_empty() && begin.elapsed() < self.busy_poll {
-            // If both ends share a processor, the other end needs the processor to answer.
+            // Yields, because the other end may share this processor and needs it to answer.
             thread::yield_now();
             shared.system.wait(events, false);
         }
         !events.is_empty()
     }
 
-    /// Polls the system for events; waits for events if no task is ready.
+    /// Polls the system for events, and handles them. If `sleeps`, waits until there is one.
     fn poll_events(&mut self, shared: &Shared, events: &mut Vec<Event>, sleeps: bool) {
         #[cfg(test)]
         {
@@ -211,7 +211,7 @@ impl Core {
         for event in events.drain(..) {
             let (number, flags) = (event.data.u64(), event.flags);
             match number {
-                // The waker has put a task into the queue.
+                // The event only ends the wait: the caller has queued a task before.
                 BELL => {}
                 ALARM => shared.timers.ring(&shared.system, &mut self.rung),
                 number => shared.sockets.record_event(number, flags),
@@ -221,12 +221,13 @@ impl Core {
 }
 
 impl Drop for ThreadRuntime {
-    /// Dropping the tasks notifies their users, which may call the runtime meanwhile.
+    /// Dropped outside the locks, because dropping tasks notifies users, which may call the
+    /// runtime.
     fn drop(&mut self) {
         let waiting = self.shared.queue.stop();
         drop(waiting);
         self.core.get_mut().tasks = Tasks::default();
-        // Remaining wakers are dropped, because they may own the tasks that own them.
+        // Drops the remaining wakers, because they may own tasks that own these wakers.
         self.shared.timers.clear();
         self.shared.sockets.clear();
     }
@@ -238,7 +239,7 @@ impl fmt::Debug for ThreadRuntime {
     }
 }
 
-/// Makes a runtime the current one, until it is dropped.
+/// Makes a runtime the current one of this thread until the guard is dropped.
 struct CurrentGuard {
     before: Option<Arc<Shared>>,
     #[cfg(feature = "tokio")]
@@ -263,14 +264,14 @@ impl Drop for CurrentGuard {
     }
 }
 
-/// The tokio runtime of this thread.
+/// The tokio runtime in whose context this thread is.
 #[cfg(feature = "tokio")]
 fn tokio_here() -> Option<Id> {
     Tokio::try_current().ok().map(|it| it.id())
 }
 
-/// The runtime whose `block_on` this thread is within, unless the thread has entered one of tokio's
-/// since.
+/// The runtime whose `block_on` this thread executes, unless the thread has since entered a tokio
+/// runtime.
 pub(super) fn current() -> Option<Arc<dyn Runtime>> {
     #[cfg(feature = "tokio")]
     if tokio_here().is_some_and(|here| AROUND.get() != Some(here)) {
@@ -280,7 +281,7 @@ pub(super) fn current() -> Option<Arc<dyn Runtime>> {
     Some(Arc::new(Handle(shared)))
 }
 
-/// The runtime as a handle for endpoints.
+/// The runtime as the value of `Config::runtime`.
 #[derive(Debug)]
 struct Handle(Arc<Shared>);
 
@@ -293,13 +294,13 @@ impl Runtime for Handle {
         self.0.queue.spawn(&self.0.system, task);
     }
 
-    /// One thread for each call, because blocking calls are rare and short here.
+    /// Starts a thread for each call, because blocking calls are rare and short here.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
         let started = thread::Builder::new()
             .name("anabranch-blocking".to_owned())
             .spawn(work);
         if let Err(error) = started {
-            // The work is dropped, which notifies its user.
+            // Dropping the work notifies its user.
             tracing::warn!(%error, "no thread for what blocks");
         }
     }

@@ -22,21 +22,21 @@ use super::{AsyncSocket, Runtime, Timer};
 #[cfg(not(unix))]
 use super::{Readiness, ReadinessHint};
 
-/// tokio, with its drivers for I/O and time. The runtime also uses tokio's clock: if a test has
-/// paused that clock before it binds an endpoint, the protocol runs in virtual time. A timer that
-/// was set before the pause continues by the system's time.
+/// The runtime tokio, with its drivers for I/O and time. Endpoints use tokio's clock: if a test has
+/// paused it before it binds an endpoint, the protocol runs in virtual time. A timer that was set
+/// before the pause continues by the system's time.
 #[derive(Clone, Debug)]
 pub struct TokioRuntime {
     handle: Handle,
 }
 
 impl TokioRuntime {
-    /// The runtime of that handle.
+    /// The runtime with this handle.
     pub fn new(handle: Handle) -> Self {
         Self { handle }
     }
 
-    /// The runtime that this is called on, if it is one of tokio's.
+    /// The current tokio runtime; `None` outside of tokio.
     pub fn current() -> Option<Self> {
         Handle::try_current().ok().map(Self::new)
     }
@@ -106,8 +106,8 @@ impl AsyncSocket for tokio::net::UdpSocket {
                 }
             };
             // tokio clears the readiness of the socket after `WouldBlock`, unless the socket has
-            // become ready meanwhile. A call that left the socket empty means the same, and saves
-            // the next call.
+            // become ready meanwhile. A call that left the socket empty has the same meaning, so
+            // `WouldBlock` is returned for it, which saves the next call.
             let mut done = None;
             let called = self.try_io(interest, || {
                 let left = call()?;

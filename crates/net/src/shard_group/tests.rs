@@ -17,7 +17,7 @@ fn packet(tag: u32, number: u8) -> Vec<u8> {
     packet
 }
 
-/// Packets with these tags in one call; each is filled with its index.
+/// Packets with these tags, received by one call; each is filled with its index.
 fn arrival(from: u8, tags: &[u32]) -> Arrival {
     let packets = (0..)
         .zip(tags)
@@ -32,7 +32,7 @@ fn arrival(from: u8, tags: &[u32]) -> Arrival {
     }
 }
 
-/// The waiting packets, in order: each packet's tag and filling.
+/// Tag and first payload byte of all waiting packets, in order.
 fn all_of(receive_queue: &mut FairReceiveQueue) -> Vec<(u32, u8)> {
     let mut all = Vec::new();
     loop {
@@ -69,7 +69,8 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     }
     let woken = || [0, 1, 2].map(|at: usize| wakes[at].0.load(Ordering::Relaxed));
     let mut own = FairReceiveQueue::default();
-    // The second has received it. An INIT stays with its receiver.
+    // The second shard has received the packets. INITs, with tag 0, stay with the shard that
+    // receives them.
     let tags = [1, 4, 3, 2, 0, 7, 5, 5, 6, 1];
     assert!(seats[1].sort_by_owner(arrival(9, &tags), &mut own));
     assert_eq!(all_of(&mut own), [(1, 0), (4, 1), (0, 4), (7, 5), (1, 9)]);
@@ -101,23 +102,23 @@ fn packets_of_one_call_are_sorted_by_their_owners_and_keep_their_order() {
     );
 }
 
-/// Packets of unknown sources have a bound of their own, in addition to the total; a sender above
-/// its share loses only its own packets.
+/// Packets of unknown sources have a limit in addition to that of the mailbox, and a peer that
+/// exceeds its share loses only its own packets.
 #[test]
 fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     let seats = ShardHandle::all(2);
     let mut receive_queue = FairReceiveQueue::default();
-    // Client 8 is a known peer of the first.
+    // Client 8 is a known peer of the first shard.
     let mut own = FairReceiveQueue::sharing_known(Some(seats[0].shown()));
     own.add_known(arrival(8, &[]).from);
     for _ in 0..200 {
-        // Unknown sources of all addresses, and the peer among them.
+        // Unknown sources from many addresses, and the known peer among them.
         for unknown in 100..200 {
             let even = [2; 20];
             assert!(seats[1].sort_by_owner(arrival(unknown, &even), &mut receive_queue));
         }
-        // The same for other UDP ports of the peer's address: the peer itself, or another host
-        // behind the same NAT.
+        // Packets from other UDP ports of the peer's address are not the peer's: another host may
+        // be behind the same NAT.
         for port in 1_000..1_400 {
             let mut other = arrival(8, &[6]);
             other.from.set_port(port);
@@ -138,7 +139,8 @@ fn the_mail_is_bounded_and_a_flood_costs_others_nothing() {
     );
     let of_peer = came.iter().filter(|it| it.0 == 4).count();
     assert_eq!(of_peer, 200, "none of the peer's is lost");
-    // After its associations have ended it is an unknown source, whose packets find no room.
+    // After its associations have ended, the peer is an unknown source, whose packets find no
+    // space.
     own.remove_known(&arrival(8, &[]).from);
     for _ in 0..300 {
         assert!(seats[1].sort_by_owner(arrival(9, &[2; 20]), &mut own));

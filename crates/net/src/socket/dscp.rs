@@ -1,5 +1,5 @@
-//! Sending with a DSCP. `quinn_udp` sets the whole TOS field to the ECN field in each call, so that
-//! a socket option for the six bits above has no effect.
+//! Sending with a DSCP. `quinn_udp` sets the whole TOS field in each call to send the ECN field, so
+//! a socket option for the DSCP would have no effect.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,8 @@ use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use quinn_udp::Transmit;
 
-/// Sends by one call, with `dscp` above the ECN field (RFC 2474 §3).
+/// Sends a run of packets by one call, with the DSCP `dscp` in the six bits above the ECN field
+/// (RFC 2474 §3).
 ///
 /// # Errors
 /// The error of the system.
@@ -70,7 +71,8 @@ mod tests {
 
     use super::*;
 
-    /// The received TOS field or traffic class, and the number of bytes.
+    /// Sends one run, and returns the received TOS field (or traffic class) and length of each
+    /// packet.
     fn sent(address: &str, source: bool, segment: Option<usize>) -> Vec<(u8, usize)> {
         let receiver = UdpSocket::bind((address, 0)).expect("loopback");
         let to = receiver.local_addr().expect("bound");

@@ -1,7 +1,8 @@
-//! ICMP messages about packets of this host, next to raw IP (RFC 9260 §10).
+//! ICMP messages about packets that this host has sent over raw IP (RFC 9260 §10).
 //!
-//! Inside UDP the system has a queue of such messages for each socket (Linux, `reported`). Another
-//! driver of the protocol core can pass messages to [`anabranch_sctp::Endpoint::handle_icmp`].
+//! Inside UDP the system has an error queue for each socket instead (Linux, module `reported`).
+//! Other drivers of the protocol core can pass messages to
+//! [`anabranch_sctp::Endpoint::handle_icmp`].
 
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -13,16 +14,16 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use super::ip;
 use crate::runtime::{AsyncSocket, Readiness, ReadinessHint, Runtime};
 
-/// A socket that gets a copy of every ICMP message to this host.
+/// A raw socket that receives a copy of every ICMP message to this host.
 #[derive(Debug)]
 pub(crate) struct IcmpSocket {
-    /// A raw socket: the calls are the same.
+    /// The raw socket, stored like a UDP socket because the system calls are the same.
     io: Box<dyn AsyncSocket>,
     v6: bool,
 }
 
 impl IcmpSocket {
-    /// Opens one for one of the two families.
+    /// Opens a socket for ICMPv4 or ICMPv6.
     pub(crate) fn open(v6: bool, runtime: &dyn Runtime) -> io::Result<Self> {
         let (domain, protocol) = if v6 {
             (Domain::IPV6, Protocol::ICMPV6)
@@ -35,8 +36,8 @@ impl IcmpSocket {
         Ok(Self { io, v6 })
     }
 
-    /// The next message into `buffer`, now or when one arrives; `None`: the received data is no
-    /// such message.
+    /// Receives the next message into `buffer`, now or when one arrives; `None` if the received
+    /// data is no valid ICMP message.
     ///
     /// # Errors
     /// The error of the system.
@@ -56,7 +57,8 @@ impl IcmpSocket {
     }
 }
 
-/// The message in the data of a raw socket. The system has validated ICMPv6, but not ICMPv4.
+/// Extracts the ICMP message from the data of a raw socket. The system has verified the checksum of
+/// ICMPv6, but not of ICMPv4.
 fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
     if v6 {
         return Icmp::read(true, received);
@@ -68,10 +70,10 @@ fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
 }
 
 /// Returns true if the checksum is correct: the ones' complement sum of all words, including the
-/// checksum, is zero (RFC 1071).
+/// checksum field, is zero (RFC 1071).
 fn is_sound(message: &[u8]) -> bool {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    // At most 32,768 words of 16 bits: no sum overflows.
+    // No overflow, because there are at most 32,768 words of 16 bits.
     let sum: u32 = message.chunks(2).map(word).sum();
     let folded = (sum & 0xFFFF) + (sum >> 16);
     (folded & 0xFFFF) + (folded >> 16) == 0xFFFF
@@ -81,8 +83,8 @@ fn is_sound(message: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Port unreachable about eight bytes, with the checksum computed by hand: 0303 + 0102 + 0304 +
-    /// 0506 + 0708 = 1317.
+    /// A Port Unreachable message that quotes eight bytes, with a checksum computed by hand: the
+    /// sum 0303 + 0102 + 0304 + 0506 + 0708 is 1317.
     const MESSAGE: [u8; 16] = [3, 3, 0xEC, 0xE8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
     #[test]

@@ -1,11 +1,12 @@
-//! The IPv4 header in the data of raw sockets. IPv6 sockets deliver none (RFC 3542 §3).
+//! The IPv4 header in data of raw sockets. Raw IPv6 sockets deliver no header (RFC 3542 §3).
 
 use std::ops::Range;
 
-/// Size of the smallest IPv4 header, bytes.
+/// Minimum size of an IPv4 header, bytes.
 const MIN_HEADER: usize = 20;
 
-/// The payload of an IPv4 packet; `None` if its header contradicts the received data.
+/// Range of the payload of an IPv4 packet; `None` if the header is invalid or does not match the
+/// received data.
 pub(super) fn payload_of_v4(packet: &[u8]) -> Option<Range<usize>> {
     let &first = packet.first()?;
     let header = usize::from(first & 0x0f) * 4;
@@ -29,7 +30,7 @@ mod tests {
     fn the_payload_follows_the_header_and_its_options() {
         assert_eq!(payload_of_v4(&packet(0x45, 52, 52)), Some(20..52));
         assert_eq!(payload_of_v4(&packet(0x46, 52, 52)), Some(24..52));
-        // Padding of the link layer is not part of the packet.
+        // Padding of the link layer after the packet is not part of the payload.
         assert_eq!(payload_of_v4(&packet(0x45, 40, 60)), Some(20..40));
     }
 

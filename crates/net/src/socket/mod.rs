@@ -1,4 +1,4 @@
-//! The sockets of an endpoint: UDP or raw, one for each local address.
+//! The sockets of an endpoint: UDP or raw sockets, one for each local address.
 
 #[cfg(target_os = "linux")]
 mod dscp;
@@ -30,10 +30,10 @@ pub use packet_socket::{Packet, PacketSocket, Received};
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
-/// Attempts to find a UDP port that is free at all addresses, if any port is allowed.
+/// Number of attempts to find a UDP port that is free at all addresses, if the port is not fixed.
 const PORT_ATTEMPTS: usize = 16;
 
-/// One socket.
+/// A socket of an endpoint: one of the system, or a packet socket of the application.
 #[derive(Debug)]
 pub(crate) enum Socket {
     System(Box<OsSocket>),
@@ -41,7 +41,8 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Opens and binds a socket of the system. `shares`: others have the same address and port.
+    /// Opens and binds a socket of the system. `shares`: other sockets are bound to the same
+    /// address and port.
     ///
     /// # Errors
     /// The error of the system.
@@ -56,7 +57,7 @@ impl Socket {
         bound.watched(config, runtime)
     }
 
-    /// The address it is bound to.
+    /// The address to which it is bound.
     pub(crate) fn local(&self) -> SocketAddr {
         match self {
             Self::System(socket) => socket.local(),
@@ -80,7 +81,7 @@ impl Socket {
         }
     }
 
-    /// Sends, now or when the socket is writable.
+    /// Sends a run of packets now, or when the socket is writable.
     ///
     /// # Errors
     /// The error of the system; the packets are lost then.
@@ -96,7 +97,7 @@ impl Socket {
     }
 
     /// Sends the packets if the socket accepts them immediately; after `Pending` the task is not
-    /// woken. A caller's socket is used only by the driver's task, as [`PacketSocket`] promises.
+    /// woken. Packet sockets are not supported, because only the driver's task may call them.
     ///
     /// # Errors
     /// The error of the system; the packets are lost then.
@@ -110,15 +111,14 @@ impl Socket {
         }
     }
 
-    /// Allows or forbids that IP fragments later packets.
+    /// Enables or disables IP fragmentation of packets that are sent from now on.
     pub(crate) fn allow_fragmentation(&self, allowed: bool) {
         if let Self::System(socket) = self {
             socket.allow_fragmentation(allowed);
         }
     }
 
-    /// Receives into `buffers`, now or when data arrives. Returns the number of buffers that were
-    /// filled.
+    /// Receives into `buffers`, now or when data arrives. Returns the number of filled buffers.
     ///
     /// # Errors
     /// The error of the system.
@@ -152,7 +152,7 @@ impl Socket {
         came
     }
 
-    /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
+    /// Range of the SCTP packet in the received data; `None` if it contains no whole packet.
     pub(crate) fn packet_range(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         match self {
             Self::System(socket) => socket.packet_range(received),
@@ -160,7 +160,7 @@ impl Socket {
         }
     }
 
-    /// The local address that a packet was sent to.
+    /// The local destination address of a received packet.
     pub(crate) fn local_of(&self, meta: &RecvMeta) -> IpAddr {
         match meta.dst_ip {
             Some(address) => address.to_canonical(),
@@ -169,13 +169,14 @@ impl Socket {
     }
 }
 
-/// Opens and binds the sockets of `config`.
+/// Opens and binds the sockets that `config` specifies.
 fn bind_all(config: &Config) -> Result<Vec<Bound>, BindError> {
     let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
     let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
     let mut result = try_bind_all(config, config.carrier.port(), false);
     for _ in 1..attempts {
-        // The port that the system selected for the first address may be in use at another address.
+        // Tries again, because the port that the system selected for the first address may be in
+        // use at another address.
         match &result {
             Err(BindError::Socket { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
                 result = try_bind_all(config, config.carrier.port(), false);
@@ -192,7 +193,7 @@ fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Boun
         let v4 = Bound::open(Ipv4Addr::UNSPECIFIED.into(), port, config, shares)?;
         port = v4.port();
         all.push(v4);
-        // A host may have no IPv6.
+        // A host may have no IPv6, so IPv4 alone suffices if the IPv6 socket cannot be opened.
         match Bound::open(Ipv6Addr::UNSPECIFIED.into(), port, config, shares) {
             Ok(v6) => all.push(v6),
             Err(BindError::Socket { source, .. }) if source.kind() != io::ErrorKind::AddrInUse => {}
@@ -207,9 +208,9 @@ fn try_bind_all(config: &Config, mut port: u16, shares: bool) -> Result<Vec<Boun
     Ok(all)
 }
 
-/// Opens and binds the sockets of `config` `count` times, each time at the same addresses and UDP
-/// port. The first sockets are bound without sharing, so that no other process can have the port
-/// and be mistaken for a shard.
+/// Opens and binds the sockets that `config` specifies `count` times, each time at the same
+/// addresses and UDP port. The first ones are bound without sharing, which fails if another process
+/// uses the port.
 pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>, BindError> {
     let first = bind_all(config)?;
     if count == 1 {
@@ -230,7 +231,8 @@ pub(crate) fn bind_shared(config: &Config, count: u32) -> Result<Vec<Vec<Bound>>
     Ok(all)
 }
 
-/// The address with the zone that a link-local one needs (RFC 4007 §6).
+/// The address with the zone that link-local addresses need (RFC 4007 §6); other addresses
+/// unchanged.
 fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
     match (address, zone) {
         (SocketAddr::V6(v6), Some(zone)) if v6.ip().is_unicast_link_local() => {
@@ -240,23 +242,23 @@ fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
     }
 }
 
-/// All sockets of an endpoint.
+/// All sockets of a driver.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     all: Vec<Socket>,
-    /// One socket for each address family of raw IP.
+    /// Sockets for ICMP over raw IP, one for each address family.
     icmp: Vec<IcmpSocket>,
-    /// The interface of link-local addresses.
+    /// The interface index (zone) of link-local addresses.
     zone: Option<u32>,
 }
 
 impl Sockets {
-    /// Opens and binds the sockets of `config`.
+    /// Opens and binds the sockets that `config` specifies.
     pub(crate) fn open(config: &Config, runtime: &dyn Runtime) -> Result<Self, BindError> {
         Self::watched(bind_all(config)?, config, runtime)
     }
 
-    /// Sockets that were bound by `config`, watched by a runtime.
+    /// Registers sockets that were bound by `config` with a runtime.
     pub(crate) fn watched(
         bound: Vec<Bound>,
         config: &Config,
@@ -268,7 +270,8 @@ impl Sockets {
         for v6 in [false, true] {
             let used = all.iter().any(|socket| socket.local().is_ipv6() == v6);
             if used && config.carrier == Carrier::Ip {
-                // ICMP is a hint, and is not used if the system does not permit it.
+                // Errors are ignored, because ICMP messages only speed up the detection of failures
+                // and the system may not permit the socket.
                 icmp.extend(IcmpSocket::open(v6, runtime).ok());
             }
         }
@@ -279,7 +282,7 @@ impl Sockets {
         })
     }
 
-    /// Sockets of the system that a caller has bound.
+    /// Takes over UDP sockets that the application has bound.
     ///
     /// # Errors
     /// The error of the system.
@@ -305,7 +308,7 @@ impl Sockets {
         Ok(Self::of(all, config))
     }
 
-    /// Packet sockets of a caller.
+    /// Takes over packet sockets of the application.
     pub(crate) fn from_caller(sockets: Vec<Box<dyn PacketSocket>>, config: &Config) -> Self {
         let given = sockets
             .into_iter()
@@ -327,12 +330,12 @@ impl Sockets {
         self.icmp.iter()
     }
 
-    /// Returns true if any task may send by them: they are sockets of the system.
+    /// Returns true if the sockets are sockets of the system, on which any task may send.
     pub(crate) fn are_os_sockets(&self) -> bool {
         !matches!(self.all.first(), Some(Socket::Caller(_)))
     }
 
-    /// Adds one, for a later address.
+    /// Adds a socket for an address that was added later.
     pub(crate) fn add(&mut self, socket: Socket) {
         self.all.push(socket);
     }
@@ -343,7 +346,7 @@ impl Sockets {
         self.icmp.clear();
     }
 
-    /// The addresses that they are bound to.
+    /// The addresses to which the sockets are bound.
     pub(crate) fn locals(&self) -> Vec<SocketAddr> {
         self.all.iter().map(Socket::local).collect()
     }
@@ -353,17 +356,18 @@ impl Sockets {
         self.all.iter()
     }
 
-    /// The socket of that number.
+    /// The socket with this index.
     pub(crate) fn get(&self, index: usize) -> &Socket {
         &self.all[index]
     }
 
-    /// The destination that is given to the system for `remote`.
+    /// The destination address for system calls: `remote`, with the zone if it is link-local.
     pub(crate) fn destination(&self, remote: SocketAddr) -> SocketAddr {
         in_zone(remote, self.zone)
     }
 
-    /// The socket that sends from `local` to `remote`, and the source address to request.
+    /// Index of the socket for packets from `local` to `remote`, and the source address to request
+    /// from the system, if it is not the socket's.
     pub(crate) fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
         let of_family = |socket: &Socket| socket.local().is_ipv4() == remote.is_ipv4();
         if local.is_unspecified() {

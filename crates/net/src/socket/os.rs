@@ -1,4 +1,4 @@
-//! Sockets of the system: UDP, or raw.
+//! Sockets of the system: UDP or raw IP.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -21,34 +21,34 @@ use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::runtime::{AsSystemSocket, AsyncSocket, Readiness, ReadinessHint, Runtime};
 
-/// Repetitions of a call that reported errors of other datagrams.
+/// Maximum number of repetitions of a call that returned the error of another datagram.
 const MAX_REPORTED: usize = 4;
-/// Number of receive calls, after a call that reported an error, that another report may have ended
-/// early.
+/// Number of receive calls after a reported error for which it is uncertain whether another report
+/// has ended them early.
 const MAX_UNSURE: u32 = 64;
 
-/// A socket of the system.
+/// A bound socket of the system that a runtime watches.
 #[derive(Debug)]
 pub(crate) struct OsSocket {
     /// The socket, which may be raw, because the system calls are the same.
     io: Box<dyn AsyncSocket>,
     state: UdpSocketState,
-    /// The address it is bound to; unspecified for all.
+    /// The address to which the socket is bound; unspecified for all addresses.
     local: IpAddr,
     /// UDP port; 0 for raw IP.
     port: u16,
     raw: bool,
-    /// The socket was opened by this crate, and is not connected.
+    /// True if this crate has opened the socket, which therefore is not connected.
     own: bool,
-    /// The socket has an error queue of ICMP messages; a call reported that the queue may have
-    /// entries.
+    /// `reports`: the socket has an error queue of ICMP messages. `reported`: a call indicated that
+    /// the queue may have entries.
     #[cfg(target_os = "linux")]
     reports: bool,
     reported: AtomicBool,
-    /// Number of further calls that may have been ended by such a report.
+    /// Remaining number of receive calls that a report may have ended early, see `MAX_UNSURE`.
     unsure: AtomicU32,
     offload: bool,
-    /// The bits above the ECN field of sent packets.
+    /// The DSCP of sent packets.
     dscp: u8,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Opens and binds one. `shares`: others have the same address and port.
+    /// Opens and binds a socket. `shares`: other sockets are bound to the same address and port.
     ///
     /// # Errors
     /// The error of the system.
@@ -95,12 +95,12 @@ impl Bound {
             (Type::DGRAM, Protocol::UDP)
         };
         let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
-        // Each address family has separate sockets, so that IPv4 addresses never appear in mapped
-        // form. Raw sockets are separate anyway.
+        // UDP sockets are opened for each address family separately, so that IPv4 addresses never
+        // appear in mapped form. Raw sockets always have one family.
         if address.is_ipv6() && !raw {
             socket.set_only_v6(true).map_err(failed)?;
         }
-        // Buffer sizes that the system does not permit are ignored.
+        // Errors are ignored: if the system does not permit the size, it keeps its own.
         let _ = socket.set_recv_buffer_size(config.socket_buffer);
         let _ = socket.set_send_buffer_size(config.socket_buffer);
         if shares {
@@ -122,7 +122,7 @@ impl Bound {
         self.port
     }
 
-    /// The address it is bound to.
+    /// The address to which the socket is bound.
     pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
@@ -133,7 +133,7 @@ impl Bound {
         &self.socket
     }
 
-    /// Lets other sockets be bound to its address and port from now on.
+    /// Allows other sockets to be bound to the same address and port from now on.
     ///
     /// # Errors
     /// The error of the system.
@@ -141,7 +141,7 @@ impl Bound {
         share(&self.socket).map_err(|source| self.failed(source))
     }
 
-    /// Registers the socket to be watched by a runtime.
+    /// Registers the socket with a runtime.
     ///
     /// # Errors
     /// The error of the system or of the runtime.
@@ -175,8 +175,8 @@ impl Bound {
     }
 }
 
-/// Lets several sockets have one address and port. All these sockets must belong to this process,
-/// or at least to this user.
+/// Sets the option by which several sockets can be bound to one address and port. All of them must
+/// belong to this user.
 fn share(socket: &RawSocket) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return socket.set_reuse_port(true);
@@ -223,7 +223,7 @@ impl OsSocket {
         })
     }
 
-    /// The address it is bound to.
+    /// The address to which the socket is bound.
     pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(self.local, self.port)
     }
@@ -242,7 +242,7 @@ impl OsSocket {
         !self.raw && self.state.gro_segments() > 1
     }
 
-    /// Sends, now or when the socket is writable.
+    /// Sends a run of packets now, or when the socket is writable.
     ///
     /// # Errors
     /// The error of the system; the packets are lost then.
@@ -255,7 +255,7 @@ impl OsSocket {
         self.io.poll_io(cx, Readiness::Write, &mut call)
     }
 
-    /// Sends, or fails with `WouldBlock`.
+    /// Sends a run of packets, or fails with `WouldBlock`.
     ///
     /// # Errors
     /// The error of the system.
@@ -271,7 +271,8 @@ impl OsSocket {
         sent
     }
 
-    /// Returns true if an error belongs to another datagram, so that the call had no effect.
+    /// Returns true if an error belongs to an earlier datagram, so that the call itself had no
+    /// effect.
     fn is_reported(&self, error: &io::Error) -> bool {
         #[cfg(target_os = "linux")]
         if self.reports && reported::may_be(error) {
@@ -283,8 +284,8 @@ impl OsSocket {
         false
     }
 
-    /// The next ICMP message about a datagram of this socket, if a call reported that there may be
-    /// one.
+    /// The next ICMP message about a datagram of this socket; checked only after a call indicated
+    /// that there may be one.
     #[cfg(target_os = "linux")]
     pub(crate) fn next_reported(&self) -> Option<Reported> {
         if !self.reported.load(Ordering::Relaxed) {
@@ -301,7 +302,7 @@ impl OsSocket {
         #[cfg(target_os = "linux")]
         if self.dscp != 0 {
             match dscp::send(&self.io, transmit, self.dscp) {
-                // The error of an interface without GSO: `quinn_udp` has disabled GSO then, and
+                // `quinn_udp` returns this error if the interface lacks GSO, and disables GSO: the
                 // packets are sent one by one.
                 Err(error)
                     if transmit.segment_size.is_some()
@@ -324,15 +325,15 @@ impl OsSocket {
         self.state.try_send(UdpSockRef::from(&self.io), transmit)
     }
 
-    /// Allows or forbids that IP fragments later packets. Forbidden, a path with a smaller MTU does
-    /// not deliver them in fragments (RFC 8899 §3, item 1). Without an effect if the system has no
-    /// such option.
+    /// Enables or disables IP fragmentation of packets that are sent from now on. Path MTU
+    /// discovery disables it, because probes must not be delivered in fragments (RFC 8899 §3, item
+    /// 1). Has no effect if the system has no such option.
     pub(crate) fn allow_fragmentation(&self, allowed: bool) {
         #[cfg(target_os = "linux")]
         {
             use rustix::net::sockopt;
-            // Except `PROBE`, all values trust ICMP, which may be forged, more than the protocol
-            // does.
+            // Uses `PROBE`, because with the other values the system relies on ICMP messages, which
+            // may be forged, more than the protocol does.
             let _ = if self.local.is_ipv4() {
                 let value = match allowed {
                     true => sockopt::Ipv4PathMtuDiscovery::DONT,
@@ -351,8 +352,7 @@ impl OsSocket {
         let _ = allowed;
     }
 
-    /// Receives into `buffers`, now or when data arrives. Returns the number of buffers that were
-    /// filled.
+    /// Receives into `buffers`, now or when data arrives. Returns the number of filled buffers.
     ///
     /// # Errors
     /// The error of the system.
@@ -380,9 +380,9 @@ impl OsSocket {
         Poll::Ready(Ok(count))
     }
 
-    /// The hint of a call that had `buffers` to fill and filled `count`. If it filled fewer, it
-    /// found no more, or a pending error. The latter is possible if the socket is the caller's
-    /// (connected), or has had such errors recently.
+    /// Hint after a call that filled `count` of `buffers` buffers. If it filled fewer, the socket
+    /// is empty, or a pending error ended the call. Such errors are possible if the application has
+    /// connected the socket, or if errors occurred recently.
     fn readiness_after(&self, count: usize, buffers: usize) -> ReadinessHint {
         if !self.own || count >= buffers.min(BATCH_SIZE) {
             return ReadinessHint::MayBeReady;
@@ -390,14 +390,14 @@ impl OsSocket {
         match self.unsure.load(Ordering::Relaxed) {
             0 => ReadinessHint::NotReady,
             left => {
-                // Only one task receives, so no other counts meanwhile.
+                // Load and store suffice, because only one task receives.
                 self.unsure.store(left - 1, Ordering::Relaxed);
                 ReadinessHint::MayBeReady
             }
         }
     }
 
-    /// Range of the SCTP packet in the received data; `None` if that is no whole packet.
+    /// Range of the SCTP packet in the received data; `None` if it contains no whole packet.
     pub(crate) fn packet_range(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
         if self.raw && self.local.is_ipv4() {
             ip::payload_of_v4(received)
@@ -407,20 +407,20 @@ impl OsSocket {
     }
 }
 
-/// Returns true if a packet needs no control message except its destination: the system sends
-/// packets without control messages faster. The TOS field is then 0, because no option sets it on
-/// these sockets.
+/// Returns true if a packet needs no control message, because the system sends such packets faster.
+/// The TOS field is then 0, because no option sets it on these sockets.
 #[cfg(target_os = "linux")]
 fn is_plain(transmit: &Transmit<'_>) -> bool {
     (transmit.ecn, transmit.segment_size, transmit.src_ip) == (None, None, None)
 }
 
-/// Disables the reporting of each packet's destination address, if the socket has only one address.
+/// Disables the control message with each packet's destination address if the socket is bound to a
+/// single address.
 fn without_destinations(socket: &impl AsSystemSocket, address: IpAddr) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use nix::sys::socket::{setsockopt, sockopt};
-        // If that fails, each packet reports the known address.
+        // If this fails, each packet carries the address that is known anyway.
         let _ = match address {
             address if address.is_unspecified() => Ok(()),
             IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4PacketInfo, &false),
@@ -439,7 +439,7 @@ fn without_timestamps(socket: &socket2::Socket) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
-        // A kernel without that option sends no such message.
+        // Fails on kernels without the option, which send no such message.
         let _ = setsockopt(socket, ReceiveTimestampns, &false);
     }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -464,8 +464,8 @@ mod tests {
         }
     }
 
-    /// If a call leaves buffers unused, the socket is empty, unless an error may have ended the
-    /// call; the socket is then read again.
+    /// After a call that left buffers unused, the socket counts as empty; it is read again only if
+    /// an error may have ended the call.
     #[tokio::test]
     async fn a_call_reports_that_nothing_is_left_where_that_is_certain() {
         let config = Config::default();
@@ -481,8 +481,8 @@ mod tests {
         );
     }
 
-    /// Received packets are the same, with or without control messages of the sender, and with or
-    /// without a reported destination address.
+    /// Received packets do not depend on whether the sender used control messages, or whether
+    /// destination addresses are reported.
     #[tokio::test]
     async fn plain_packets_arrive_as_others_do() {
         for (all, one) in [("0.0.0.0", "127.0.0.1"), ("::", "::1")] {

@@ -1,4 +1,4 @@
-//! Packet sockets of a caller.
+//! Packet sockets: carriers of SCTP packets that the application implements.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -13,32 +13,32 @@ use quinn_udp::{EcnCodepoint, RecvMeta, Transmit};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Packet<'a> {
-    /// The destination: the peer's address and UDP port (0 directly over IP).
+    /// The destination: the peer's address and UDP port (0 over raw IP).
     pub to: SocketAddr,
-    /// The local address to send from, if it matters; `None`: that of [`PacketSocket::local_addr`].
+    /// The local address to send from; `None`: that of [`PacketSocket::local_addr`].
     pub from: Option<IpAddr>,
-    /// For the ECN field of its IP header.
+    /// ECN field of the IP header, if the carrier has one.
     pub ecn: Ecn,
-    /// Common header and chunks.
+    /// The SCTP packet: common header and chunks.
     pub bytes: &'a [u8],
 }
 
-/// A packet that was received.
+/// Metadata of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Length of the packet in bytes; a length of 0 is counted as a broken packet.
+    /// Length of the packet, bytes; a length of 0 is counted as a broken packet.
     pub len: usize,
-    /// The sender's address and UDP port (0 directly over IP).
+    /// The sender's address and UDP port (0 over raw IP).
     pub from: SocketAddr,
-    /// The local address that it was sent to; `None`: that of [`PacketSocket::local_addr`].
+    /// The local destination address; `None`: that of [`PacketSocket::local_addr`].
     pub to: Option<IpAddr>,
-    /// ECN field of its IP header; `NotEct` if it is unknown.
+    /// ECN field of the IP header; `NotEct` if it is unknown.
     pub ecn: Ecn,
 }
 
 impl Received {
-    /// A packet of `len` bytes from `from`, to the address of the socket, without ECN.
+    /// A packet of `len` bytes from `from`, sent to the address of the socket, without ECN.
     pub fn new(len: usize, from: SocketAddr) -> Self {
         Self {
             len,
@@ -57,27 +57,29 @@ impl Received {
 
 /// A carrier of SCTP packets that is not a socket of the system: a tunnel, a relay, a network in
 /// memory. See [`SharedSockets::on_packets`](crate::SharedSockets::on_packets). Packets may be
-/// lost, duplicated and reordered. It is called from the endpoint's task and must not block.
+/// lost, duplicated and reordered. Its methods are called from the endpoint's task and must not
+/// block.
 pub trait PacketSocket: Send + 'static {
-    /// The local address of its packets, and the UDP port that peers see (0 directly over IP). The
-    /// value must not change.
+    /// The local address of the packets, and the UDP port that peers see (0 over raw IP). The value
+    /// must not change.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Accepts a packet, immediately or when there is space for it. The largest has about 65,500
-    /// bytes; the discovered path MTU decides.
+    /// Accepts a packet now, or when there is space for it. Packets have up to about 65,500 bytes;
+    /// the actual maximum is the path MTU that was discovered.
     ///
     /// # Errors
     /// The packet is lost, and counted
     /// ([`EndpointStatistics::send_errors`](crate::EndpointStatistics::send_errors)); the next
-    /// packet is sent nevertheless. A call that would block should return `Pending`, not an error.
+    /// packet is sent nevertheless. If there is no space, the method should return `Pending`, not
+    /// an error.
     fn poll_send(&mut self, cx: &mut Context<'_>, packet: &Packet<'_>) -> Poll<io::Result<()>>;
 
-    /// Puts the next packet into `buffer`, which has room for 65,536 bytes, now or when one
-    /// arrives. A larger packet should be truncated.
+    /// Writes the next packet into `buffer` (65,536 bytes), now or when one arrives. A larger
+    /// packet should be truncated.
     ///
     /// # Errors
-    /// No packet was received; the next call follows immediately. A socket that has no more packets
-    /// for good should stay `Pending`.
+    /// No packet was received; the method is called again immediately. A socket that will receive
+    /// no more packets should stay `Pending`.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,7 +87,7 @@ pub trait PacketSocket: Send + 'static {
     ) -> Poll<io::Result<Received>>;
 }
 
-/// A packet socket of the caller, which one task at a time uses.
+/// A packet socket of the application; only one task at a time uses it.
 pub(crate) struct CallerSocket {
     socket: Mutex<Box<dyn PacketSocket>>,
     local: SocketAddr,

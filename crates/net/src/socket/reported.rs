@@ -1,8 +1,9 @@
-//! ICMP messages about datagrams of this host, inside UDP (RFC 6951 §5.5).
+//! ICMP messages about datagrams of UDP sockets (RFC 6951 §5.5), from the error queue of the
+//! socket.
 //!
-//! A socket that enables it (IP_RECVERR) has a queue of such messages, each with the quoted part of
-//! the datagram. A new message is reported by the next call that sends or receives, which then has
-//! no other effect and must be repeated.
+//! With the option IP_RECVERR a socket has a queue of such messages, each with the quoted part of
+//! the datagram. The next send or receive call returns the error instead of its own result, has no
+//! other effect, and must be repeated.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -16,22 +17,21 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
 };
 
-/// The origin of the message: `ee_origin`.
+/// Values of `ee_origin` for messages from ICMP.
 const ICMP: u8 = 2;
 const ICMP_V6: u8 = 3;
-/// Bytes of the headers before the SCTP packet, whose contents the system reports separately: of
-/// IPv6, and UDP.
+/// Size of the headers before a quoted SCTP packet (IP and UDP), bytes. The system reports their
+/// contents separately.
 const HEADERS: usize = 40 + 8;
 const HEADERS_V4: usize = 20 + 8;
 const UDP: u8 = 17;
-/// Bytes of a quoted packet that are examined.
+/// Maximum number of bytes of a quoted packet that are examined.
 const QUOTED: usize = 1_500;
-/// Bytes of other control messages: those that the socket enables for datagrams, such as their
-/// address and ECN field. If one is truncated, none is read.
+/// Space for further control messages, such as the address and ECN field of datagrams, bytes. If
+/// one message is truncated, none is read.
 const OTHERS: usize = 512;
 
-/// Enables ICMP messages about datagrams of this socket, which is bound to an address of that
-/// family. Returns true if the system permits it.
+/// Enables the queue for a socket that is bound to `local`. Returns true if the system supports it.
 pub(super) fn enable(socket: &impl AsFd, local: IpAddr) -> bool {
     let with_receipt = match local {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
@@ -40,7 +40,8 @@ pub(super) fn enable(socket: &impl AsFd, local: IpAddr) -> bool {
     with_receipt.is_ok()
 }
 
-/// Returns true if an error of a call may belong to another datagram, and is reported only once.
+/// Returns true if the error of a call may belong to an earlier datagram, and is reported only
+/// once.
 pub(super) fn may_be(error: &io::Error) -> bool {
     let all = [
         Errno::ECONNREFUSED,
@@ -58,7 +59,7 @@ pub(super) fn may_be(error: &io::Error) -> bool {
     code.is_some_and(|it| all.contains(&it))
 }
 
-/// A message, in the form of one about a packet with headers.
+/// A message from the queue, with the headers of the quoted packet reconstructed.
 #[derive(Debug)]
 pub(crate) struct Reported {
     v6: bool,
@@ -70,7 +71,7 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// The reported error in the protocol core's form.
+    /// The message as the protocol core expects it.
     pub(crate) fn icmp(&self) -> Icmp<'_> {
         Icmp {
             v6: self.v6,
@@ -81,8 +82,8 @@ impl Reported {
         }
     }
 
-    /// The next message of a socket; `None`: there is none. Other messages, such as errors of this
-    /// system, are skipped.
+    /// The next ICMP message of a socket; `None` if there is none. Other entries of the queue, such
+    /// as local errors, are skipped.
     pub(crate) fn next(socket: &impl AsFd) -> Option<Self> {
         let mut bytes = [0; HEADERS + QUOTED];
         let mut space = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, [u8; OTHERS]);
@@ -132,8 +133,8 @@ fn address(from: SockaddrStorage) -> Option<SocketAddr> {
     }
 }
 
-/// Writes the headers before a quoted packet with that destination; returns their start. Fields
-/// that the protocol does not read stay 0.
+/// Writes the headers in front of a quoted packet that was sent to `to`; returns their start.
+/// Fields that the protocol does not read stay 0.
 fn put_headers(bytes: &mut [u8; HEADERS + QUOTED], to: SocketAddr) -> usize {
     let begin = match to.ip() {
         IpAddr::V4(ip) => {
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// The system answers for an unused port.
+    /// The test sends to an unused port, for which the system sends Port Unreachable.
     #[test]
     fn a_message_reports_which_packet_it_is_about() {
         for local in ["127.0.0.1", "::1"] {
@@ -173,7 +174,7 @@ mod tests {
             assert!(Reported::next(&socket).is_none());
             let nobody = UdpSocket::bind((local, 0)).and_then(|it| it.local_addr());
             let nobody = nobody.expect("a port");
-            // SCTP ports 7 and 9, a tag.
+            // A common header with the SCTP ports 7 and 9, and a verification tag.
             let packet = [0, 7, 0, 9, 1, 2, 3, 4, 0, 0, 0, 0];
             socket.send_to(&packet, nobody).expect("it is sent");
             let mut looks = 0;

@@ -1,4 +1,4 @@
-//! Distribution of packets to the sockets that share a port.
+//! Selection of one of several sockets at the same port for each packet (SO_REUSEPORT).
 
 use nix::libc::{
     BPF_ABS, BPF_ALU, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_MOD, BPF_RET, BPF_W, sock_filter,
@@ -7,16 +7,15 @@ use nix::libc::{
 use nix::sys::socket::{setsockopt, sockopt::AttachReusePortCbpf};
 use socket2::Socket;
 
-/// `BPF_A`, which is missing in `libc`: the value is in the accumulator.
+/// `BPF_A`, which `libc` lacks: the return value is in the accumulator.
 const BPF_A: u32 = 0x10;
 /// Position of the verification tag in the UDP payload (RFC 9260 §3.1).
 const TAG: u32 = 4;
 
-/// Lets the system give each packet to the socket whose number is the packet's verification tag
-/// modulo `count`, in the order in which the sockets of the group were bound; an INIT, which has
-/// the tag 0, is given to a socket that the system selects by addresses and ports. A system without
-/// this option selects a socket in this way for all packets, and drivers hand over packets of other
-/// drivers.
+/// Makes the system deliver each packet to the socket whose number, in the order of binding, is the
+/// verification tag modulo `count`. For an INIT, which has the tag 0, the system selects a socket
+/// by addresses and ports. A system without this option does so for all packets, and drivers pass
+/// packets of other drivers on.
 pub(super) fn steer(socket: &Socket, count: u32) {
     let mut program = program(count);
     let whole = sock_fprog {
@@ -40,7 +39,7 @@ fn program(count: u32) -> [sock_filter; 5] {
         step(BPF_JMP | BPF_JEQ | BPF_K, 0, 2),
         step(BPF_ALU | BPF_MOD | BPF_K, count, 0),
         step(BPF_RET | BPF_A, 0, 0),
-        // An invalid number: the system chooses.
+        // An invalid socket number, for which the system selects a socket.
         step(BPF_RET | BPF_K, u32::MAX, 0),
     ]
 }
@@ -51,13 +50,14 @@ mod tests {
 
     use super::*;
 
-    /// Tests the system's arithmetic, and the order of the sockets.
+    /// Tests the byte order of the filter, and the numbering of the sockets.
     #[test]
     fn packets_come_to_the_socket_of_their_tag() {
         let open = |port: u16| {
             let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None);
             let socket = socket.expect("a socket");
-            // The first is bound without sharing, so that the port is not that of another test.
+            // The first socket is bound without sharing, so that the port is not in use by another
+            // test.
             socket.set_reuse_port(port != 0).expect("Linux");
             let at = std::net::SocketAddr::from(([127, 0, 0, 1], port));
             socket.bind(&at.into()).expect("loopback");

@@ -1,4 +1,4 @@
-//! A stream of an association as bytes.
+//! A stream of an association as a stream of bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::{RecvStream, SendStream};
 use crate::association::Association;
 
-/// Both halves of one stream as a stream of bytes, for libraries that use tokio's [`AsyncRead`] and
-/// [`AsyncWrite`], or with the feature `smol` those of `futures-io`: see
-/// [`Association::byte_stream`]. [`ByteStream::into_split`] returns the halves, which may go to
-/// different tasks.
+/// Both directions of one stream as a stream of bytes, for libraries that use tokio's [`AsyncRead`]
+/// and [`AsyncWrite`], or with the feature `smol` those of `futures-io`: see
+/// [`Association::byte_stream`]. [`ByteStream::into_split`] returns the two directions, which may
+/// be moved to different tasks.
 ///
 /// **Message boundaries are not preserved**: each write makes one message of at most 64 KiB, and a
 /// read returns bytes of one message, regardless of the size of the peer's messages. Programs that
@@ -25,8 +25,8 @@ pub struct ByteStream {
 }
 
 impl Association {
-    /// The two halves of `stream`, for messages or bytes. The two halves may be moved to different
-    /// tasks, and keep the association open like its clones.
+    /// The sending and the receiving half of `stream`, for messages or bytes. The two halves may be
+    /// moved to different tasks. Like a clone of the association, each half keeps it open.
     ///
     /// ```no_run
     /// # async fn run(association: anabranch_net::Association) {
@@ -42,7 +42,7 @@ impl Association {
         )
     }
 
-    /// `stream` of this association, in both directions, as a [`ByteStream`].
+    /// Both directions of `stream` as a [`ByteStream`].
     pub fn byte_stream(&self, stream: u16) -> ByteStream {
         let (send, recv) = self.stream(stream);
         ByteStream { send, recv }
@@ -50,14 +50,14 @@ impl Association {
 }
 
 impl ByteStream {
-    /// Returns a copy with this Payload Protocol Identifier in all its messages.
+    /// Returns a copy that sends all messages with this Payload Protocol Identifier.
     #[must_use]
     pub fn with_ppid(mut self, ppid: u32) -> Self {
         self.send = self.send.with_ppid(ppid);
         self
     }
 
-    /// The association.
+    /// The association of the stream.
     pub fn association(&self) -> &Association {
         self.send.association()
     }
@@ -96,7 +96,7 @@ impl AsyncWrite for ByteStream {
     }
 }
 
-/// The trait of smol and its libraries.
+/// smol and its libraries use this trait.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncRead for ByteStream {
     fn poll_read(
@@ -108,7 +108,7 @@ impl futures_io::AsyncRead for ByteStream {
     }
 }
 
-/// The trait of smol and its libraries.
+/// smol and its libraries use this trait.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncWrite for ByteStream {
     fn poll_write(

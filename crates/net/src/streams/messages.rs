@@ -1,4 +1,4 @@
-//! The messages of an association as a `Stream`.
+//! The received messages of an association as a `Stream`.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,8 +14,9 @@ use crate::message::Message;
 /// The received messages of all streams of the association, as a [`Stream`]: see
 /// [`Association::messages`].
 ///
-/// It ends when the association was shut down gracefully and everything is read. If the association
-/// ended otherwise, it returns one error, and then the end. Dropping it loses no message.
+/// The stream ends when the association was shut down gracefully and every message was read. If the
+/// association was aborted or has failed, the stream returns one error before it ends. Dropping the
+/// stream loses no message.
 pub struct Messages {
     association: Association,
     waiting: Option<Waiting<Result<Option<Message>, AssociationError>>>,

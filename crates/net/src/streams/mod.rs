@@ -1,5 +1,5 @@
-//! One stream as two halves, and an association through common traits: [`Messages`] is a `Stream`,
-//! [`SendStream`] a `Sink`, [`ByteStream`] reads and writes bytes.
+//! Streams as separate sending and receiving halves, and associations through common traits:
+//! [`Messages`] is a `Stream`, [`SendStream`] a `Sink`, and [`ByteStream`] reads and writes bytes.
 
 mod bytes;
 mod messages;
@@ -28,8 +28,8 @@ type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 struct WaitWritable(Option<Waiting<()>>);
 
 impl WaitWritable {
-    /// Ready when there may be room for `size` bytes: the caller should try, and poll again if
-    /// there is none.
+    /// Ready when there may be space for `size` bytes. The caller should try to send, and poll
+    /// again if there is not enough space.
     fn poll(&mut self, cx: &mut Context<'_>, association: &Association, size: usize) -> Poll<()> {
         let waiting = self.0.get_or_insert_with(|| {
             let association = association.clone();
@@ -62,8 +62,8 @@ impl ShutdownFuture {
 }
 
 impl From<AssociationError> for io::Error {
-    /// `ConnectionReset` if the peer aborted, `TimedOut` if it does not answer, else
-    /// `ConnectionAborted`.
+    /// `ConnectionReset` if the peer aborted, `TimedOut` if it did not answer, and
+    /// `ConnectionAborted` for other reasons.
     fn from(lost: AssociationError) -> Self {
         let kind = match lost.0 {
             CloseReason::AbortedByPeer { .. } => io::ErrorKind::ConnectionReset,
@@ -78,7 +78,7 @@ impl From<AssociationError> for io::Error {
 }
 
 impl From<SendError> for io::Error {
-    /// `BrokenPipe` if the association is closing or closed, else `InvalidInput`.
+    /// `BrokenPipe` if the association is closing or closed, and `InvalidInput` for other reasons.
     fn from(error: SendError) -> Self {
         let kind = match error {
             SendError::Closing => io::ErrorKind::BrokenPipe,

@@ -15,11 +15,12 @@ use crate::error::AssociationError;
 use crate::message::{Message, MessagePart};
 
 /// The receiving half of one stream: see [`Association::stream`]. Messages of other streams stay in
-/// the receive buffer, which all streams share: a stream that is not read fills it and stops all.
+/// the receive buffer, which all streams share. Therefore every stream must be read: an unread one
+/// fills the buffer and blocks the others.
 ///
 /// [`AsyncRead`] reads the bytes of messages, ordered or not, without their boundaries; a read
-/// returns bytes of one message. The end (0 bytes) follows when the peer has shut the association
-/// down and everything of the stream is read.
+/// returns bytes of one message. After the peer has shut the association down and all messages of
+/// the stream were read, a read returns 0 bytes.
 pub struct RecvStream {
     association: Association,
     stream: u16,
@@ -44,19 +45,19 @@ impl RecvStream {
         self.stream
     }
 
-    /// The association.
+    /// The association of the stream.
     pub fn association(&self) -> &Association {
         &self.association
     }
 
-    /// The next message of the stream; `None` if the association was shut down gracefully and
-    /// everything of the stream is read. A message in parts is assembled, up to
+    /// The next message of the stream; `None` if the association was shut down gracefully and all
+    /// messages of the stream were read. A message in parts is assembled, up to
     /// [`Config::max_message_size`](crate::Config::max_message_size).
     ///
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
-    /// The association ended otherwise. A longer message aborts it:
+    /// The association was aborted or has failed. A message that is too long aborts it:
     /// [`CloseReason::MessageTooLong`].
     pub async fn recv(&mut self) -> Result<Option<Message>, AssociationError> {
         while let Some(part) = self.recv_part().await? {
@@ -66,7 +67,7 @@ impl RecvStream {
             if part.begins {
                 self.fragments = Some(BytesMut::new());
             }
-            // Another reader has read the start of this message.
+            // Skips the part, because another reader has read the start of this message.
             let Some(fragments) = &mut self.fragments else {
                 continue;
             };
@@ -89,18 +90,17 @@ impl RecvStream {
     /// Cancel-safe: if the future is dropped, no part is lost.
     ///
     /// # Errors
-    /// The association ended otherwise than by a graceful shutdown, after everything of the stream
-    /// was read.
+    /// The association was aborted or has failed, and all parts of the stream were read.
     pub async fn recv_part(&mut self) -> Result<Option<MessagePart>, AssociationError> {
         self.association.recv_part_on(self.stream).await
     }
 
-    /// The next message or part, if there is one now.
+    /// The next message or part, or `None` if none can be read at present.
     pub fn try_recv_part(&mut self) -> Option<MessagePart> {
         self.association.try_recv_part_on(self.stream)
     }
 
-    /// Fills `unread`; `false` at the end.
+    /// Receives the next part into `unread`, if that is empty; `false` at the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while self.unread.is_empty() {
             if self.reading.is_none()
@@ -140,7 +140,7 @@ impl AsyncRead for RecvStream {
     }
 }
 
-/// The trait of smol and its libraries.
+/// smol and its libraries use this trait.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncRead for RecvStream {
     fn poll_read(

@@ -14,15 +14,15 @@ use super::{ShutdownFuture, WaitWritable};
 use crate::association::Association;
 use crate::error::{SendError, SinkError, TrySendError};
 
-/// Maximum number of bytes of a write that form one message.
+/// Maximum size of the message that one write creates, bytes.
 const MAX_WRITE: usize = 64 * 1024;
 
 /// The sending half of one stream: see [`Association::stream`].
 ///
-/// As a [`Sink`] it sends messages, by the options of [`SendStream::with_options`]. `flush` waits
-/// until the messages are queued, not until the peer has them; a sink that is dropped without
-/// `flush` may lose its last message. As an [`AsyncWrite`] it sends bytes, reliably and in order:
-/// each write makes one message of at most 64 KiB, and is sent as soon as possible.
+/// As a [`Sink`] it sends messages with the options of [`SendStream::with_options`]. `flush` waits
+/// until the messages are queued, not until the peer has received them. A sink that is dropped
+/// without `flush` may lose its last message. As an [`AsyncWrite`] it sends bytes, reliably and in
+/// order: each write creates one message of at most 64 KiB, which is sent as soon as possible.
 ///
 /// **Closing.** `close` of the sink and `shutdown` of the writer shut the **association** down and
 /// wait until everything has arrived, because SCTP cannot end one direction or one stream alone
@@ -46,14 +46,14 @@ impl SendStream {
         }
     }
 
-    /// Returns a copy that sends messages with these options, but always on its own stream.
+    /// Returns a copy that sends messages with these options, but always on this stream.
     #[must_use]
     pub fn with_options(mut self, options: SendOptions) -> Self {
         self.options = options.with_stream(self.options.stream);
         self
     }
 
-    /// Returns a copy with this Payload Protocol Identifier in all messages.
+    /// Returns a copy that sends all messages with this Payload Protocol Identifier.
     #[must_use]
     pub fn with_ppid(mut self, ppid: u32) -> Self {
         self.options = self.options.with_ppid(ppid);
@@ -65,7 +65,7 @@ impl SendStream {
         self.options.stream.unwrap_or_default()
     }
 
-    /// The association.
+    /// The association of the stream.
     pub fn association(&self) -> &Association {
         &self.association
     }
@@ -80,7 +80,7 @@ impl SendStream {
         self.association.send(bytes, self.options).await
     }
 
-    /// Queues a message if there is room for it now.
+    /// Queues a message if the send buffer has space for it now.
     ///
     /// # Errors
     /// The errors of [`Association::try_send`].
@@ -111,7 +111,7 @@ impl SendStream {
         let most = MAX_WRITE.min(self.association.max_message_size());
         let bytes = &bytes[..bytes.len().min(most)];
         let mut message = Bytes::copy_from_slice(bytes);
-        // A byte stream must be complete and in order, regardless of the defaults.
+        // Bytes are always sent reliably and in order, regardless of the default options.
         let options = self.options.with_unordered(false).reliable();
         loop {
             match self.association.try_send(message, options) {
@@ -180,7 +180,7 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// The trait of smol and its libraries.
+/// smol and its libraries use this trait.
 #[cfg(feature = "smol")]
 impl futures_io::AsyncWrite for SendStream {
     fn poll_write(

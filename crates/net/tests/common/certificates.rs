@@ -5,14 +5,14 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use super::LOOPBACK;
 
-/// A new authority.
+/// Creates a certificate authority.
 pub fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed")
 }
 
-/// An endpoint that accepts, inside UDP.
+/// Binds an endpoint that accepts associations, with UDP encapsulation.
 pub fn bind(config: Config) -> Endpoint {
     let config = config.with(|it| {
         it.addresses = vec![LOOPBACK];

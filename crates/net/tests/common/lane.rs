@@ -1,4 +1,4 @@
-//! A link in memory.
+//! One direction of a link in memory.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use anabranch_net::Received;
 use bytes::Bytes;
 
-/// One direction of it.
+/// Queue of packets in one direction of a link.
 #[derive(Default)]
 pub struct Lane(Mutex<Carried>);
 
@@ -47,7 +47,7 @@ impl Lane {
     }
 }
 
-/// The addresses of the ends of a link: of one side, and of the other.
+/// The local and the remote address of one side of a link.
 pub fn ends(side: usize) -> (SocketAddr, SocketAddr) {
     let at = |last: usize| SocketAddr::from(([10, 0, 0, last as u8], 9_899));
     (at(side + 1), at(2 - side))

@@ -19,7 +19,7 @@ pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// machine.
 pub const HANGS: Duration = Duration::from_secs(600);
 
-/// Runs a test on a runtime of its own; fails if it hangs.
+/// Runs a test on a new runtime; fails if the test hangs.
 pub fn bounded<F: Future<Output = ()>>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -60,14 +60,14 @@ pub async fn pair(config: Config) -> (Association, Association) {
     (association, server.accept().await.expect("it came"))
 }
 
-/// `size` bytes that depend on `seed` and their positions.
+/// `size` bytes that depend on `seed` and the position.
 pub fn pattern(seed: u32, size: usize) -> Bytes {
     (0..size)
         .map(|at| (at as u32).wrapping_mul(31).wrapping_add(seed) as u8)
         .collect()
 }
 
-/// Numbers for random sequences, the same for the same seed (SplitMix64).
+/// Random number generator (SplitMix64): the same sequence for the same seed.
 pub struct Draws(u64);
 
 impl Draws {
@@ -75,7 +75,7 @@ impl Draws {
         Self(seed)
     }
 
-    /// A number below `end`.
+    /// A random number below `end`.
     pub fn below(&mut self, end: u32) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

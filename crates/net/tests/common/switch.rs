@@ -1,4 +1,4 @@
-//! A network in memory, of shards and their clients.
+//! A network in memory that connects shards with their clients.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,8 +11,8 @@ use anabranch_net::{Config, Endpoint, Packet, PacketSocket, Received, Shard, Sha
 use super::lane::Lane;
 use super::without_timers;
 
-/// A network in memory, which distributes packets to the shards round robin, regardless of their
-/// owner.
+/// A network in memory that distributes packets to the shards round robin, regardless of the shard
+/// that owns them.
 #[derive(Default)]
 pub struct Switch {
     pub shards: Vec<Arc<Lane>>,
@@ -22,7 +22,7 @@ pub struct Switch {
     pub for_server: u64,
 }
 
-/// One end of it: a client's address, or a shard's socket at the server's address.
+/// A socket on the network: at a client's address, or a shard's at the server's address.
 struct Plug {
     local: SocketAddr,
     receives: Arc<Lane>,
@@ -49,7 +49,7 @@ impl PacketSocket for Plug {
             }
         };
         drop(switch);
-        // The sender and the destination precede the packet.
+        // Sender and destination are put in front of the packet.
         let ends = format!("{} {} ", self.local, packet.to);
         lane.push(&[&[ends.len() as u8], ends.as_bytes(), packet.bytes].concat());
         Poll::Ready(Ok(()))
@@ -87,7 +87,7 @@ pub fn shards(count: usize) -> (Arc<Mutex<Switch>>, Vec<Shard>) {
     let switch = Arc::<Mutex<Switch>>::default();
     let mut sockets = Vec::new();
     for _ in 0..count {
-        // One socket of each shard receives, at both addresses.
+        // All sockets of a shard share one receive queue.
         let lane = Arc::<Lane>::default();
         switch.lock().expect("whole").shards.push(Arc::clone(&lane));
         let other = Arc::default();

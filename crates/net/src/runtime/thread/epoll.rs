@@ -1,4 +1,5 @@
-//! The system's part: one call waits for sockets, for the next timer, and for other threads.
+//! The epoll instance of the runtime: one system call waits for sockets, the next timer, and
+//! wakeups by other threads.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -11,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::runtime::timer_fd;
 
-/// Numbers of descriptors that are not sockets.
+/// Event numbers of the two descriptors that are not sockets.
 pub(super) const BELL: u64 = u64::MAX;
 pub(super) const ALARM: u64 = u64::MAX - 1;
 const ZERO: Timespec = Timespec {
@@ -23,10 +24,10 @@ const ZERO: Timespec = Timespec {
 #[derive(Debug)]
 pub(super) struct Epoll {
     epoll: OwnedFd,
-    /// Other threads write to this descriptor to wake the thread of the runtime.
+    /// Event descriptor that other threads write to wake the thread of the runtime.
     bell: OwnedFd,
-    /// Expires at the next timer, because a timeout of the wait itself would have to be set up by
-    /// the system at every packet.
+    /// Timer descriptor for the next timer. It replaces the timeout of `epoll_wait`, which the
+    /// system would have to set up at every packet.
     driver_timer: OwnedFd,
 }
 
@@ -37,7 +38,8 @@ impl Epoll {
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             driver_timer: timer_fd::open()?,
         };
-        // Edge-triggered (`ET`): reported once per event, so they need not be read.
+        // Edge-triggered (`ET`), so that each event is reported once and the descriptors need not
+        // be read.
         let flags = EventFlags::IN | EventFlags::ET;
         for (number, fd) in [(BELL, &system.bell), (ALARM, &system.driver_timer)] {
             epoll::add(&system.epoll, fd, EventData::new_u64(number), flags)?;
@@ -45,7 +47,7 @@ impl Epoll {
         Ok(system)
     }
 
-    /// Ends the current wait, or else the next wait.
+    /// Ends the current wait, or the next one if the thread is not waiting.
     pub(super) fn ring(&self) {
         // The counter overflows only after 2^64 writes.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
@@ -56,7 +58,7 @@ impl Epoll {
         timer_fd::set(&self.driver_timer, after);
     }
 
-    /// Puts the available events into `events`; waits for one if `sleeps`.
+    /// Appends the available events to `events`. If `sleeps`, waits until there is one.
     pub(super) fn wait(&self, events: &mut Vec<Event>, sleeps: bool) {
         let limit = (!sleeps).then_some(&ZERO);
         match epoll::wait(&self.epoll, spare_capacity(events), limit) {
@@ -65,26 +67,27 @@ impl Epoll {
         }
     }
 
-    /// Watches a descriptor for readability.
+    /// Watches a descriptor for readability; `number` is its event number.
     pub(super) fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::add(&self.epoll, fd, data, interest(false))?)
     }
 
-    /// Starts or stops watching it for writability. If it is writable now, that is reported.
+    /// Starts (`room`) or stops watching a descriptor for writability. If it is writable already,
+    /// an event is reported.
     pub(super) fn change(&self, fd: BorrowedFd<'_>, number: u64, room: bool) -> io::Result<()> {
         let data = EventData::new_u64(number);
         Ok(epoll::modify(&self.epoll, fd, data, interest(room))?)
     }
 
     pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
-        // The socket was added before.
+        // Fails only if the socket was never added.
         let _ = epoll::delete(&self.epoll, fd);
     }
 }
 
-/// Writability is watched only while the socket is full, because Linux reports it after each packet
-/// that has left a UDP socket.
+/// The event mask. Writability is watched only while the socket is full, because Linux reports it
+/// after each packet that has left a UDP socket.
 fn interest(room: bool) -> EventFlags {
     let flags = EventFlags::IN | EventFlags::ET;
     match room {

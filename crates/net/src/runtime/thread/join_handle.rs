@@ -1,4 +1,4 @@
-//! Futures that run concurrently with the future of `block_on`.
+//! Spawned futures, which run concurrently with the future of `block_on`.
 
 use std::fmt;
 use std::future::Future;
@@ -11,26 +11,25 @@ use tokio::sync::oneshot;
 
 use super::{CURRENT, Shared, ThreadRuntime};
 
-/// A spawned future on a [`ThreadRuntime`] ([`ThreadRuntime::spawn`]). Awaiting this returns its
-/// result; if this is dropped, the future runs all the same.
+/// A spawned future on a [`ThreadRuntime`] ([`ThreadRuntime::spawn`]). Awaiting the handle returns
+/// the result of the future. If the handle is dropped, the future continues to run.
 #[must_use = "a result that nobody wants is dropped by `drop`"]
 pub struct JoinHandle<T>(oneshot::Receiver<T>);
 
-/// A spawned future ended without a result: it panicked, or its runtime was dropped before it was
-/// ready.
+/// Error of a spawned future without a result: it panicked, or its runtime was dropped before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the future panicked, or its runtime was dropped")]
 pub struct JoinError;
 
-/// Spawns on a [`ThreadRuntime`], from any thread and from futures that do not have the runtime
-/// itself. Clones spawn on the same runtime.
+/// A handle for spawning on a [`ThreadRuntime`] from any thread, and from futures that do not have
+/// the runtime itself. Clones spawn on the same runtime.
 #[derive(Clone)]
 pub struct ThreadSpawner(Arc<Shared>);
 
 impl ThreadRuntime {
-    /// Runs `future` on the thread that is within [`block_on`](Self::block_on), concurrently with
-    /// the future of that. May be called before `block_on`, and by any thread; spawned futures run
-    /// only while a thread is within `block_on`. `Send` is required because the runtime may move to
+    /// Runs `future` on the thread that executes [`block_on`](Self::block_on), concurrently with
+    /// its future. May be called by any thread, also before `block_on`; spawned futures run only
+    /// while a thread is within `block_on`. `Send` is required because the runtime may move to
     /// another thread between two calls.
     ///
     /// ```no_run
@@ -56,7 +55,7 @@ impl ThreadRuntime {
     /// # }
     /// ```
     ///
-    /// A panic of the future is passed on by `block_on`, like one of any task here.
+    /// If the future panics, `block_on` passes the panic on.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -65,15 +64,15 @@ impl ThreadRuntime {
         spawn(&self.shared, future)
     }
 
-    /// A spawner on this runtime, for futures and other threads.
+    /// A spawner for this runtime, to be passed to futures and other threads.
     pub fn spawner(&self) -> ThreadSpawner {
         ThreadSpawner(Arc::clone(&self.shared))
     }
 }
 
 impl ThreadSpawner {
-    /// A spawner on the runtime whose [`block_on`](ThreadRuntime::block_on) this thread is within;
-    /// `None`: it is within none.
+    /// A spawner for the runtime whose [`block_on`](ThreadRuntime::block_on) this thread executes;
+    /// `None` outside of `block_on`.
     pub fn current() -> Option<Self> {
         CURRENT.with_borrow(Option::clone).map(Self)
     }
@@ -96,7 +95,7 @@ where
 {
     let (tell, told) = oneshot::channel();
     let task = async move {
-        // The handle may have been dropped.
+        // Fails if the join handle was dropped, which needs no action.
         let _ = tell.send(future.await);
     };
     shared.queue.spawn(&shared.system, Box::pin(task));
@@ -130,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// Several futures run without being joined, on the blocking thread, including those that they
-    /// spawn.
+    /// Spawned futures run on the thread within `block_on` even if they are not joined. This
+    /// includes futures that they spawn.
     #[test]
     fn spawned_futures_run_without_being_joined_and_return_their_results() {
         let runtime = ThreadRuntime::new().expect("descriptors");
@@ -145,7 +144,7 @@ mod tests {
             let waits = runtime.spawn(async move { waits.await.expect("it is sent") });
             let inner = spawner.clone();
             let nested = spawner.spawn(async move { inner.spawn(async { 3 }).await });
-            // The handle is dropped, and the future still runs.
+            // The join handle is dropped, and the future still runs.
             drop(spawner.spawn(async move { sends.send(4) }));
             let far = far.await.expect("it ran");
             far + nested.await.expect("it ran").expect("it ran") + waits.await.expect("it ran")

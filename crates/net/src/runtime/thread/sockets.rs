@@ -1,5 +1,5 @@
-//! Sockets that the thread watches: always for readability, and for writability only while they are
-//! full.
+//! Sockets that the runtime watches: always for readability, and for writability only while they
+//! are full.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::event::epoll::EventFlags;
 use super::Shared;
 use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 
-/// Sockets by number.
+/// Watched sockets by event number.
 #[derive(Debug, Default)]
 pub(super) struct Slots(Mutex<Numbered>);
 
@@ -24,16 +24,15 @@ struct Numbered {
     next: u64,
 }
 
-/// State of a socket.
+/// State of a watched socket.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Number of times that the socket was reported readable, and this number when the socket was
-    /// last found empty.
+    /// Number of readability events so far, and this number when the socket was last found empty.
     told: AtomicU32,
     emptied: AtomicU32,
     reader: Mutex<Option<Waker>>,
     writer: Mutex<Option<Waker>>,
-    /// The socket is watched for writability.
+    /// True while the socket is watched for writability.
     pub full: AtomicBool,
 }
 
@@ -48,9 +47,9 @@ fn wake(waiting: &Mutex<Option<Waker>>) {
     }
 }
 
-/// Sets the waker of `waiting`. The waker is cloned, and the previous waker dropped, without the
-/// lock, because both operations may run any code. Only one task waits at a time, so no other task
-/// sets the waker meanwhile.
+/// Sets the waker of `waiting`. The waker is cloned, and the previous one dropped, without the
+/// lock, because both may run any code. No other task sets it meanwhile, because only one task
+/// waits.
 fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
     if lock(waiting).as_ref().is_some_and(|it| it.will_wake(waker)) {
         return;
@@ -61,7 +60,7 @@ fn set(waiting: &Mutex<Option<Waker>>, waker: &Waker) {
 }
 
 impl Slots {
-    /// A unique number for another socket.
+    /// Adds a socket; returns its event number.
     fn add(&self, slot: Arc<Slot>) -> u64 {
         let mut numbered = lock(&self.0);
         let number = numbered.next;
@@ -75,7 +74,7 @@ impl Slots {
         drop(removed);
     }
 
-    /// Records an event of the socket with that number, which may have been removed.
+    /// Records an event of the socket with this number. The socket may have been removed.
     pub(super) fn record_event(&self, number: u64, flags: EventFlags) {
         let slot = lock(&self.0).slots.get(&number).cloned();
         let Some(slot) = slot else { return };
@@ -98,7 +97,7 @@ impl Slots {
     pub(super) fn clear(&self) {
         let slots: Vec<_> = lock(&self.0).slots.values().cloned().collect();
         for slot in slots {
-            // Wakers are dropped without the lock.
+            // The wakers are dropped without the lock, because dropping them may run any code.
             let reader = lock(&slot.reader).take();
             let writer = lock(&slot.writer).take();
             drop((reader, writer));
@@ -121,7 +120,7 @@ impl WatchedSocket {
     /// The error of the system.
     pub(super) fn new(socket: UdpSocket, shared: Arc<Shared>) -> io::Result<Self> {
         let slot = Arc::new(Slot::default());
-        // Packets that arrived before it was watched.
+        // Counts one event, because packets may have arrived before the socket was watched.
         slot.told.store(1, Ordering::Relaxed);
         let number = shared.sockets.add(Arc::clone(&slot));
         let added = shared.system.add(socket.as_fd(), number);
@@ -146,15 +145,15 @@ impl WatchedSocket {
             let told = slot.told.load(Ordering::Acquire);
             if told == slot.emptied.load(Ordering::Relaxed) {
                 set(&slot.reader, cx.waker());
-                // Events are counted before the waker is taken.
+                // An event that came before the waker was set is found here.
                 if told != slot.told.load(Ordering::Acquire) {
                     continue;
                 }
                 return Poll::Pending;
             }
             let called = call();
-            // After a call that left the socket empty, the next call is skipped, because it would
-            // return no packet. Later events count.
+            // If the call left the socket empty, the next call is skipped until a new event,
+            // because it would return no packet.
             match called {
                 Ok(ReadinessHint::NotReady) => slot.emptied.store(told, Ordering::Relaxed),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -177,7 +176,7 @@ impl WatchedSocket {
             called => {
                 let full = &self.slot.full;
                 if full.load(Ordering::Relaxed) && full.swap(false, Ordering::Relaxed) {
-                    // If that fails, writability is reported unnecessarily.
+                    // If this fails, the only effect is that writability is reported without need.
                     let _ = self.watch_for_room(false);
                 }
                 return Poll::Ready(called.map(|_| ()));
@@ -185,7 +184,7 @@ impl WatchedSocket {
         }
         set(&self.slot.writer, cx.waker());
         self.slot.full.store(true, Ordering::Relaxed);
-        // Writability since the call is reported immediately.
+        // If the socket has become writable since the call, this reports an event immediately.
         self.watch_for_room(true)?;
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! Tasks, and the queue of ready tasks.
+//! Tasks of the runtime, and the queue of ready tasks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,17 +11,17 @@ use std::task::{Context, Poll, Wake, Waker};
 use super::Shared;
 use super::epoll::Epoll;
 
-/// The number of the future of `block_on`. The tasks follow.
+/// The number of the future of `block_on`. The tasks have the following numbers.
 pub(super) const ROOT: usize = 0;
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Input of other threads and of the tasks.
+/// Queue of woken and spawned tasks, which any thread may append to.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<Waiting>,
-    /// The thread waits for the system, or is about to wait: a caller that adds a task must wake
-    /// it.
+    /// True if the thread waits for the system, or is about to wait: after adding a task it must be
+    /// woken.
     sleeps: AtomicBool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     ready: VecDeque<usize>,
     spawned: Vec<Task>,
-    /// The runtime has ended.
+    /// True after the runtime has ended.
     over: bool,
 }
 
@@ -60,7 +60,7 @@ impl Queue {
         let mut state = self.lock();
         if state.over {
             drop(state);
-            // Dropping the future may call this method again.
+            // The future is dropped without the lock, because its drop may call this method again.
             return drop(task);
         }
         state.spawned.push(task);
@@ -68,20 +68,20 @@ impl Queue {
         self.ring_if_asleep(system);
     }
 
-    /// The lock orders this after the write of the thread, or else the thread's check after the
-    /// addition.
+    /// Wakes the thread if it sleeps. The lock orders this check after the thread has set `sleeps`,
+    /// or the thread's check of the queue after the addition.
     fn ring_if_asleep(&self, system: &Epoll) {
         if self.sleeps.load(Ordering::Relaxed) && self.sleeps.swap(false, Ordering::Relaxed) {
             system.ring();
         }
     }
 
-    /// The thread does not wait any more.
+    /// Records that the thread no longer waits.
     pub(super) fn awake(&self) {
         self.sleeps.store(false, Ordering::Relaxed);
     }
 
-    /// Stops the queue. Returns its content.
+    /// Stops the queue, and returns its content to be dropped.
     pub(super) fn stop(&self) -> Waiting {
         let over = Waiting {
             over: true,
@@ -91,11 +91,11 @@ impl Queue {
     }
 }
 
-/// State behind the waker of a task.
+/// Waker data of a task.
 #[derive(Debug)]
 pub(super) struct Woken {
     number: usize,
-    /// The task is in the queue.
+    /// True while the task is in the queue.
     queued: AtomicBool,
     shared: Arc<Shared>,
 }
@@ -109,8 +109,8 @@ impl Woken {
         })
     }
 
-    /// The task is about to be polled: a later wakeup queues it again. Returns true if it was woken
-    /// at all; false if the number in the queue is that of an earlier task.
+    /// Called before the task is polled, so that a later wakeup queues it again. Returns false if
+    /// the task was not woken, because the queue entry belongs to an earlier task with this number.
     pub(super) fn begin(&self) -> bool {
         self.queued.swap(false, Ordering::AcqRel)
     }
@@ -128,12 +128,12 @@ impl Wake for Woken {
     }
 }
 
-/// The tasks, which only their thread polls.
+/// All tasks; only the thread within `block_on` polls them.
 #[derive(Default)]
 pub(super) struct Tasks {
     all: Vec<Option<Running>>,
     free: Vec<usize>,
-    /// The task was taken from the queue and is polled next.
+    /// Numbers of tasks that were taken from the queue and will be polled next.
     ready: VecDeque<usize>,
 }
 
@@ -144,7 +144,8 @@ struct Running {
 }
 
 impl Tasks {
-    /// The number of the next ready task. `None`: none is ready, and a later wakeup rings.
+    /// The number of the next ready task. `None`: no task is ready, and the next wakeup must wake
+    /// the thread.
     pub(super) fn next(&mut self, shared: &Arc<Shared>) -> Option<usize> {
         if self.ready.is_empty() {
             let mut state = shared.queue.lock();
@@ -176,13 +177,14 @@ impl Tasks {
         });
     }
 
-    /// Polls the task of that number, if it was woken. A task that panics is removed.
+    /// Polls the task with this number, if it was woken. A task that panics is removed.
     pub(super) fn poll(&mut self, number: usize) {
         let index = number - ROOT - 1;
         let Some(mut running) = self.all.get_mut(index).and_then(Option::take) else {
             return;
         };
-        // No task is added meanwhile. The slot is free if the task panics.
+        // The slot is marked free before the poll, so that it is free even if the task panics. No
+        // task is added during the poll.
         self.free.push(index);
         let ended = running.woken.begin() && {
             let mut cx = Context::from_waker(&running.waker);

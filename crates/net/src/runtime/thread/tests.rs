@@ -17,8 +17,8 @@ fn in_millis(runtime: &dyn Runtime, millis: u64) -> Pin<Box<dyn Timer>> {
     runtime.timer(runtime.now() + Duration::from_millis(millis))
 }
 
-/// A timer that was polled and has not expired, which it may on a busy machine before the first
-/// poll.
+/// A timer that was polled before its expiry. Repeated if it has expired, because a busy machine
+/// may delay the first poll.
 async fn polled_before_its_time(runtime: &dyn Runtime) -> Pin<Box<dyn Timer>> {
     loop {
         let mut timer = in_millis(runtime, 5);
@@ -54,7 +54,7 @@ impl Flag {
     }
 }
 
-/// Sets the flag when this value is dropped.
+/// Sets the flag when dropped.
 struct Falls(Arc<Flag>);
 
 impl Drop for Falls {
@@ -85,7 +85,7 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
         handle.spawn(Box::pin(async move {
             timer.as_mut().await;
             assert!(handle_of_task.now() >= begin + Duration::from_millis(millis));
-            // The timer stays ready.
+            // A timer stays ready after its expiry.
             timer.await;
             let mut order = order.lock().expect("no panic");
             order.push(millis);
@@ -98,8 +98,7 @@ fn timers_ring_in_their_order_and_not_before_their_time() {
     assert_eq!(*order.lock().expect("no panic"), [0, 10, 20, 30]);
 }
 
-/// A waiting task is woken at the new time, earlier or later, and an expired timer may be set
-/// again.
+/// A timer may be set to an earlier or later time while a task waits, and again after its expiry.
 #[test]
 fn a_timer_may_be_set_again() {
     let runtime = runtime();
@@ -125,7 +124,7 @@ fn a_timer_may_be_set_again() {
             timer.as_mut().await;
             assert!(handle.now() >= at);
         }
-        // Later: the expiry of the previous time has no effect.
+        // After the timer is set to a later time, the previous expiry has no effect.
         let mut timer = polled_before_its_time(&*handle).await;
         let later = handle.now() + Duration::from_millis(15);
         timer.as_mut().reset(later);
@@ -134,7 +133,7 @@ fn a_timer_may_be_set_again() {
     });
 }
 
-/// A timer wakes the task that polled it last, and a dropped timer wakes none.
+/// A timer wakes the task that polled it last; a dropped timer wakes no task.
 #[test]
 fn a_timer_rings_for_the_last_that_asked() {
     struct Count(AtomicUsize);
@@ -172,15 +171,15 @@ fn a_timer_rings_for_the_last_that_asked() {
     assert!(runtime.shared.timers.is_empty());
 }
 
-/// A waiting thread asks the system once and sleeps, until its time has come or another thread
-/// wakes it.
+/// A thread without work polls the system once and then sleeps, until a timer expires or another
+/// thread wakes it.
 #[test]
 fn who_waits_does_not_turn() {
     let runtime = runtime();
     let handle = runtime.handle();
     runtime.block_on(in_millis(&*handle, 30));
     let looks = runtime.core.borrow().looks;
-    // None, if it expired before the first poll.
+    // No poll happens if the timer expired before the first poll.
     assert!(looks <= 2, "{looks}");
     for _ in 0..50 {
         let flag = Arc::new(Flag::default());
@@ -191,7 +190,7 @@ fn who_waits_does_not_turn() {
         runtime.block_on(flag.raised());
         other.join().expect("no panic");
     }
-    // One before, and one that a late expiry ends.
+    // Two polls per wait: one before it, and one if an expiry is late.
     let looks = runtime.core.borrow().looks - looks;
     assert!(looks <= 100, "{looks}");
 }
@@ -205,7 +204,7 @@ fn tasks_of_any_thread_run_and_blocking_work_has_its_own() {
     let [spawned, within, blocking] = done.clone();
     let other = thread::spawn(move || {
         let inner = Arc::clone(&handle);
-        // The runtime waits by now, or will.
+        // By now the runtime waits, or is about to.
         thread::sleep(Duration::from_millis(5));
         handle.spawn(Box::pin(async move {
             assert_eq!(thread::current().id(), here);
@@ -249,14 +248,14 @@ fn tasks_are_dropped_with_the_runtime() {
     let shared = Arc::downgrade(&runtime.shared);
     drop(runtime);
     assert!(fell.0.lock().expect("no panic").0);
-    // A later one is dropped at once.
+    // A future that is spawned after the end of the runtime is dropped immediately.
     handle.spawn(Box::pin(async move { drop(falls_late) }));
     assert!(late.0.lock().expect("no panic").0);
     drop(handle);
     assert!(shared.upgrade().is_none(), "nothing holds it");
 }
 
-/// A task that is always ready delays neither timers nor other tasks.
+/// A task that is always ready does not delay timers and other tasks.
 #[test]
 fn a_busy_task_leaves_the_others_their_turn() {
     let runtime = runtime();
@@ -293,7 +292,7 @@ fn block_on_is_not_within_itself_and_panics_go_through() {
         .spawn(Box::pin(async { panic!("a task does") }));
     caught(&|| runtime.block_on(poll_fn(|_| Poll::Pending)));
     assert_eq!(runtime.block_on(async { 7 }), 7, "it goes on");
-    // Another runtime may be within.
+    // A `block_on` of another runtime may be nested.
     let inner = self::runtime();
     assert_eq!(runtime.block_on(async { inner.block_on(async { 8 }) }), 8);
 }
@@ -306,7 +305,7 @@ fn watched(runtime: &ThreadRuntime) -> (UdpSocket, WatchedSocket) {
     (again, watched.expect("a socket"))
 }
 
-/// A call that leaves the socket empty is not repeated before the next event.
+/// After a call that left the socket empty, no call is made before the next event.
 #[test]
 fn readiness_is_reported_once() {
     let runtime = runtime();
@@ -341,8 +340,8 @@ fn readiness_is_reported_once() {
     }
 }
 
-/// Writability is watched while the socket is full, and is reported even if it occurred before
-/// that.
+/// While the socket is full its writability is watched, and reported even if it became writable
+/// before that.
 #[test]
 fn writability_is_reported() {
     let runtime = runtime();
@@ -376,8 +375,8 @@ fn writability_is_reported() {
     assert!(runtime.shared.sockets.is_empty());
 }
 
-/// Timers, other threads and sockets are noticed while it polls, and when it has gone to sleep
-/// after that.
+/// With busy polling, timers, other threads and sockets are noticed both while the thread polls and
+/// after it has gone to sleep.
 #[test]
 fn a_check_before_sleeping_returns_the_same() {
     for limit in [Duration::from_micros(50), Duration::from_secs(600)] {

@@ -1,4 +1,4 @@
-//! Timers, sorted by expiry.
+//! Timers of the runtime, sorted by expiry.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,20 +12,20 @@ use super::Shared;
 use super::epoll::Epoll;
 use crate::runtime::Timer;
 
-/// Timers that a task waits for.
+/// Timers for which a task waits.
 #[derive(Debug, Default)]
 pub(super) struct Timers(Mutex<Due>);
 
-/// The expiry of a timer, and a unique number.
+/// Sort key of a timer: its expiry, and a unique number.
 type TimerKey = (Instant, u64);
 
 #[derive(Debug, Default)]
 struct Due {
     waiting: BTreeMap<TimerKey, Waiter>,
-    /// The number of the next timer.
+    /// The number for the next timer.
     next: u64,
-    /// The expiry of the system's timer. The expiry is not set again if its timer is dropped or
-    /// moved to a later time; it then has no effect.
+    /// The time to which the system's timer is set. It is not changed if the timer with that expiry
+    /// is dropped or moved to a later time; its expiry then has no effect.
     driver_timer: Option<Instant>,
 }
 
@@ -64,8 +64,8 @@ impl Timers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The system's timer expired: wakes the tasks whose time has come, and sets it for the next.
-    /// `rung` is empty before and after.
+    /// Called when the system's timer has expired: wakes the tasks of expired timers, and sets the
+    /// system's timer for the next one. `rung` is empty before and after.
     pub(super) fn ring(&self, system: &Epoll, rung: &mut Vec<Waker>) {
         let now = now();
         let mut due = self.lock();
@@ -98,13 +98,13 @@ impl Timers {
     }
 }
 
-/// One timer.
+/// A timer of the runtime.
 #[derive(Debug)]
 pub(super) struct At {
     shared: Arc<Shared>,
     at: Instant,
     rang: Arc<AtomicBool>,
-    /// Position in the queue, and its waker; `None`: it was not polled, or it expired.
+    /// Its sort key and waker while a task waits; `None` if it was not polled or has expired.
     waits: Option<(TimerKey, Waker)>,
 }
 
@@ -129,8 +129,8 @@ impl At {
 impl Future for At {
     type Output = ();
 
-    /// A timer in the past expires when the thread polls the system next, so that polling a timer
-    /// does not read the clock.
+    /// A timer in the past becomes ready when the thread polls the system next, so that polling a
+    /// timer does not read the clock.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.rang.load(Ordering::Acquire) {
@@ -145,14 +145,14 @@ impl Future for At {
         let mut due = this.shared.timers.lock();
         let former = before.as_ref().map(|(place, _)| due.waiting.remove(place));
         if matches!(former, Some(None)) {
-            // The timer has expired meanwhile, or the runtime has ended.
+            // The timer is no longer queued: it has expired meanwhile, or the runtime has ended.
             return match this.rang.load(Ordering::Relaxed) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             };
         }
         let place = due.insert(this.at, waiter, &this.shared.system);
-        // Wakers are dropped without the lock, because a task may end with them, and a timer in it.
+        // Wakers are dropped without the lock, because that may drop a task, and with it a timer.
         drop(due);
         this.waits = Some((place, cx.waker().clone()));
         Poll::Pending

@@ -1,8 +1,8 @@
-//! A socket that tokio watches for readability only.
+//! A socket that tokio watches permanently only for readability.
 //!
-//! tokio's own sockets are watched for both directions, and for a UDP socket Linux reports
-//! writability after each packet that has left: one unnecessary return of `epoll_wait` per packet.
-//! Therefore writability is watched only while the socket is full, by a second descriptor.
+//! tokio watches its own sockets for both directions. Linux reports writability after each packet
+//! that has left a UDP socket, which causes one unnecessary return of `epoll_wait` per packet.
+//! Therefore writability is watched by a second descriptor, only while the socket is full.
 
 use std::io;
 use std::net::UdpSocket;
@@ -19,12 +19,12 @@ use crate::runtime::{AsyncSocket, Readiness, ReadinessHint};
 #[derive(Debug)]
 pub(super) struct WatchedSocket {
     socket: AsyncFd<UdpSocket>,
-    /// A second descriptor of the socket, while the socket is full.
+    /// A second descriptor of the socket, present while the socket is full.
     full: Mutex<Option<AsyncFd<OwnedFd>>>,
     handle: Handle,
 }
 
-/// Watches the owner of a descriptor, on the current runtime.
+/// Watches a descriptor on the current runtime.
 #[allow(
     deprecated,
     reason = "in its place tokio has an `unsafe` call, which asks that the descriptor stays open and the same: so it does in what owns it"
@@ -37,7 +37,7 @@ pub(super) fn watch<T: AsRawFd + Into<OwnedFd>>(
 }
 
 impl WatchedSocket {
-    /// Watches `socket`, on the current runtime, whose handle is `handle`.
+    /// Watches `socket` on the current runtime, whose handle is `handle`.
     ///
     /// # Errors
     /// The error of the system.
@@ -57,8 +57,8 @@ impl WatchedSocket {
         loop {
             let mut ready = ready!(self.socket.poll_read_ready(cx))?;
             let called = call();
-            // After a call that left the socket empty, the next call is skipped, because it would
-            // return no packet. Events since `ready` are not cleared.
+            // If the call left the socket empty, readiness is cleared so that the next call, which
+            // would return no packet, is skipped. Events after `ready` was obtained are kept.
             match called {
                 Ok(ReadinessHint::NotReady) => ready.clear_ready(),
                 Err(ref error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -133,7 +133,7 @@ mod tests {
         WatchedSocket::new(socket, Handle::current()).expect("a runtime")
     }
 
-    /// The event masks by which `epoll` watches the socket: of all its descriptors.
+    /// The event masks with which `epoll` watches the descriptors of the socket.
     #[cfg(target_os = "linux")]
     fn asked_for(watched: &WatchedSocket) -> Vec<u32> {
         let numbers = |watched: &WatchedSocket| {
@@ -146,10 +146,11 @@ mod tests {
             .flatten()
             .map(|it| it.to_string())
             .collect();
-        // The `epoll` instance has a second descriptor with the same content.
+        // The directory may list another descriptor of the same `epoll` instance with the same
+        // content, which the set removes.
         let mut masks = BTreeSet::new();
         for entry in std::fs::read_dir("/proc/self/fdinfo").expect("Linux") {
-            // Other tests open and close descriptors meanwhile.
+            // Errors are ignored, because other tests open and close descriptors meanwhile.
             let text = entry.and_then(|it| std::fs::read_to_string(it.path()));
             for line in text.unwrap_or_default().lines() {
                 let words: Vec<&str> = line.split_whitespace().collect();
@@ -177,7 +178,7 @@ mod tests {
         let masks = asked_for(&watched);
         assert_eq!(masks.len(), 1);
         assert_eq!(masks[0] & OUT, 0);
-        // The socket is actually writable: the task is woken as soon as the system is polled.
+        // The socket is writable in fact, so the task is woken as soon as the system is polled.
         let mut calls = 0;
         let mut with_receipt = Vec::new();
         let sent = poll_fn(|cx| {
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// A call that leaves the socket empty is not repeated before the next event.
+    /// After a call that left the socket empty, no call is made before the next event.
     #[tokio::test]
     async fn later_readiness_is_reported() {
         let watched = watched();

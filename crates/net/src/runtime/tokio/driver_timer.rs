@@ -1,8 +1,9 @@
-//! A timer next to tokio's own: a descriptor of the system, which tokio watches like a socket.
+//! A timer that tokio watches like a socket: a timer descriptor of the system instead of tokio's
+//! own timer.
 //!
 //! While one of tokio's timers is set, each wait for events has a timeout, which costs two clock
 //! readings and a timer setup in the system for each packet. A descriptor is set up once. If a test
-//! has paused tokio's time, which then differs from the system's, tokio's timer is used.
+//! has paused tokio's clock, tokio's timer is used, because the two clocks then differ.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -18,19 +19,19 @@ use super::TokioRuntime;
 use super::async_socket::watch;
 use crate::runtime::{Runtime, Timer, timer_fd};
 
-/// Ready when its time has come.
+/// A timer of a runtime on tokio.
 #[derive(Debug)]
 pub(super) struct DriverTimer {
     fd: AsyncFd<OwnedFd>,
     at: Instant,
-    /// The timer has expired.
+    /// True if the timer has expired.
     rang: bool,
     runtime: TokioRuntime,
-    /// Used instead while time is virtual.
+    /// tokio's timer, used instead while tokio's clock is paused.
     virtually: Option<Pin<Box<Sleep>>>,
 }
 
-/// The system's time, and whether tokio's differs.
+/// The system's time, and whether tokio's clock differs from it.
 #[allow(
     clippy::disallowed_methods,
     reason = "the clock of the descriptor, and of tokio where no test has paused it"
@@ -43,7 +44,7 @@ fn now(runtime: &TokioRuntime) -> (Instant, bool) {
 }
 
 impl DriverTimer {
-    /// `None`: the system has no descriptor for it.
+    /// Creates a timer that expires at `at`; `None` if the system has no descriptors left.
     pub(super) fn new(runtime: TokioRuntime, at: Instant) -> Option<Self> {
         let _here = runtime.handle.enter();
         let fd = watch(timer_fd::open().ok()?, Interest::READABLE).ok()?;
@@ -82,13 +83,14 @@ impl Future for DriverTimer {
             return sleep.as_mut().poll(cx);
         }
         while !this.rang {
-            // This call fails only while the runtime, and this task, end.
+            // Fails only if the runtime is ending, and with it this task.
             let Ok(mut ready) = ready!(this.fd.poll_read_ready(cx)) else {
                 return Poll::Pending;
             };
-            // Reported once per expiry: it need not be read.
+            // The expiry is reported once (edge-triggered), so the descriptor need not be read.
             ready.clear_ready();
-            // The timer may have expired for an earlier setting, or at the maximum of its range.
+            // The expiry may belong to an earlier setting, or to the maximum delay of the
+            // descriptor.
             let left = this.at.saturating_duration_since(now(&this.runtime).0);
             match left {
                 Duration::ZERO => this.rang = true,
@@ -141,20 +143,19 @@ mod tests {
         }
         Pin::new(&mut driver_timer).reset(begin + late);
         assert!(!has_rung(&mut driver_timer).await);
-        // A time in the past expires, too.
+        // A timer that is set to a time in the past expires immediately.
         Pin::new(&mut driver_timer).reset(begin);
         Pin::new(&mut driver_timer).await;
     }
 
-    /// The timer expired before it was polled, and was set to a later time: the earlier expiry has
-    /// no effect on the later time.
+    /// An expiry before the timer was set to a later time has no effect.
     #[tokio::test]
     async fn a_ring_for_another_time_does_not_count() {
         let begin = system();
         let mut driver_timer = driver_timer(begin);
         Pin::new(&mut driver_timer).await;
         Pin::new(&mut driver_timer).reset(begin);
-        // tokio has processed the event, and the timer has not.
+        // At this point tokio has processed the event, but the timer was not polled.
         drop(driver_timer.fd.readable().await.expect("it rings"));
         let at = begin + Duration::from_millis(50);
         Pin::new(&mut driver_timer).reset(at);
@@ -162,7 +163,7 @@ mod tests {
         assert!(system() >= at);
     }
 
-    /// The same for a time beyond the range of the system's timer.
+    /// A descriptor that expires early, because the time is beyond its range, is set again.
     #[tokio::test]
     async fn a_timer_that_expires_early_is_set_again() {
         let at = system() + Duration::from_millis(40);
@@ -181,13 +182,14 @@ mod tests {
         Pin::new(&mut driver_timer).await;
         let took = TokioRuntime::current().expect("a runtime").now() - begin;
         assert!(took >= year && took < year + Duration::from_secs(1));
-        // The later of two settings applies.
+        // The later of the two settings applies.
         Pin::new(&mut driver_timer).reset(begin + year * 2);
         assert!(!has_rung(&mut driver_timer).await);
         tokio::time::resume();
         let at = system() + Duration::from_millis(20);
         Pin::new(&mut driver_timer).reset(at);
-        // Time that was resumed may still differ from the system's: either timer expires.
+        // After the clock was resumed it may still differ from the system's, so either timer may be
+        // used.
         Pin::new(&mut driver_timer).await;
     }
 }
