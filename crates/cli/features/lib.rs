@@ -1,2 +1,2 @@
-//! Empty library of the package. The command `anabranch` is its binary; the package's tests depend
-//! on the library, so that they are built with all features.
+//! Empty library of the package, whose binary is the command `anabranch`. The tests of the package
+//! depend on this library, so that they are built with all features.

@@ -1,6 +1,6 @@
-//! Commands that are missing in this build: each prints the feature that has it. The command line
-//! is the same in all builds. The functions are generic so that this module need not import the
-//! command line.
+//! Replacements for commands that this build lacks: each prints the feature that adds it. The
+//! command line is therefore the same in all builds. The functions are generic so that this module
+//! need not import the command line.
 #![cfg_attr(feature = "full", allow(unused_imports))]
 
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub mod explore {
 pub mod logging {
     use super::Failure;
 
-    /// It is not refused, because the variable may be meant for other programs.
+    /// Prints a note instead of an error, because `RUST_LOG` may be set for other programs.
     pub fn begin() -> Result<(), Failure> {
         if std::env::var_os("RUST_LOG").is_some_and(|text| !text.is_empty()) {
             crate::stderr::note("note: RUST_LOG has no effect; it needs the feature `logging`");
@@ -47,7 +47,7 @@ pub mod metrics {
 
     use super::Failure;
 
-    /// Metrics without an effect.
+    /// A replacement for the metrics of a server, without any effect.
     #[derive(Clone, Default)]
     pub struct Metrics;
 
@@ -80,7 +80,7 @@ pub mod rfc6083 {
 
     pub const RECORD_OVERHEAD: usize = 0;
 
-    /// Settings that nothing creates.
+    /// Empty type, because this build has no TLS settings.
     pub enum Settings {}
 
     #[allow(dead_code)]
@@ -97,7 +97,7 @@ pub mod rfc6083 {
         }
     }
 
-    /// An association that nothing creates.
+    /// Empty type, because this build has no secure associations.
     pub enum SecureAssociation {}
 
     impl SecureAssociation {

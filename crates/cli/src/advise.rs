@@ -1,4 +1,4 @@
-//! `anabranch advise`: searches for settings, and prints the advice.
+//! `anabranch advise`: searches for the best settings for a path, and prints them.
 
 use std::io::{self, Write};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use crate::interrupt::Interruption;
 use crate::lab_commands::jobs;
 use crate::shell_quote::quoted;
 
-/// Finds the advice, and prints it.
+/// Runs the search, and prints the recommended settings.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     check(arguments)?;
     let _interruption = Interruption::watch();
@@ -62,7 +62,7 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses options about satellites if the path has none.
+/// Refuses options about satellites if the path is not given by --from and --to.
 fn check(arguments: &Advise) -> Result<(), Failure> {
     let of_satellites = [
         ("--shell", arguments.shell.is_some()),
@@ -88,7 +88,7 @@ fn question(arguments: &Advise) -> Result<Question, AdviseError> {
             }
             Question::over(satellites, rate, loss)?
         }
-        // The parser requires one of the two.
+        // The parser ensures that either --rtt or --from is present.
         (rtt, ..) => Question::new(rtt.unwrap_or(Span(0)), rate, loss),
     };
     question.discipline.clone_from(&arguments.qdisc);
@@ -132,12 +132,11 @@ impl From<AdviseError> for Failure {
     }
 }
 
-/// A progress bar that counts runs, in one line on standard error; it is not shown if standard
-/// error is not a terminal.
+/// Progress bar on standard error that counts runs. Not shown if standard error is not a terminal.
 struct Bar {
     bar: ProgressBar,
     begun: Instant,
-    /// Simulated seconds, and runs.
+    /// Simulated seconds and number of runs so far.
     done: Mutex<(f64, usize)>,
 }
 
@@ -167,7 +166,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Adds finished work; returns simulated seconds and runs so far.
+    /// Adds finished work; returns the simulated seconds and the number of runs so far.
     fn done(&self, seconds: f64, runs: usize) -> (f64, usize) {
         let mut done = self
             .done

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: commands, arguments and options.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -35,15 +35,15 @@ Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the
 nothing was run; 130 interrupted. The help of a command says more."
 )]
 pub struct Arguments {
-    /// Command to run.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-// With `defer`, clap builds the arguments of a command when that is requested. It would then use a
-// doc comment of a struct of arguments as the help of the command: therefore such structs have no
+// With `defer`, clap builds the arguments of a command only when that command is requested. It
+// would then print a doc comment of the struct as the help of the command, so these structs have no
 // doc comments.
-/// Command to run.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
@@ -187,7 +187,7 @@ A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
     },
 }
 
-// `reproduce`.
+// Arguments of `reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
     /// Short name of the paper; `anabranch papers` lists them.
@@ -198,7 +198,7 @@ pub struct Reproduce {
     pub common: Common,
 }
 
-// `run`.
+// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Run {
@@ -216,7 +216,7 @@ pub struct Run {
     pub common: Common,
 }
 
-// `explore`.
+// Arguments of `explore`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Explore {
@@ -241,7 +241,7 @@ pub struct Explore {
     pub port: u16,
 }
 
-// `slurm`.
+// Arguments of `slurm`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Slurm {
@@ -262,7 +262,7 @@ pub struct Slurm {
     pub common: Common,
 }
 
-// `man`.
+// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct Man {
     /// Subcommand [default: the page of the whole command].
@@ -273,10 +273,10 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
-/// Start of a path.
+/// Start time of a path over satellites.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
-    /// At a date.
+    /// A date in UTC.
     Date(Date),
     /// Time after the epoch.
     After(Span),
@@ -294,7 +294,7 @@ impl FromStr for Start {
     }
 }
 
-// `path`.
+// Arguments of `satellite-path`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct SatellitePath {
@@ -353,7 +353,7 @@ pub struct SatellitePath {
     pub parquet: Option<PathBuf>,
 }
 
-// `merge`.
+// Arguments of `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
     /// Directories of all shards, in any order.
@@ -364,7 +364,7 @@ pub struct Merge {
     pub out: Option<PathBuf>,
 }
 
-// `advise`.
+// Arguments of `advise`.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Advise {
@@ -446,7 +446,7 @@ pub struct Advise {
     pub quiet: bool,
 }
 
-/// Parses a value with its unit, as in a spec; the space between is optional.
+/// Parses a quantity with its unit, as in a spec; the space between number and unit is optional.
 fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
@@ -456,7 +456,7 @@ fn loss(text: &str) -> Result<Probability, String> {
     share(text).map(Probability)
 }
 
-// Options of both kinds of run.
+// Options that `reproduce`, `run` and `slurm` share.
 #[derive(Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Common {
@@ -489,7 +489,7 @@ pub struct Common {
     pub set: Vec<String>,
 }
 
-/// Parses `LINK=FILE`.
+/// Parses `LINK=FILE` of --capture.
 fn capture(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((link, file)) if !link.is_empty() && !file.is_empty() => {

@@ -9,7 +9,7 @@ use crate::arguments::Explore;
 use crate::failure::Failure;
 use crate::lab_commands::{read_paper, read_spec};
 
-/// Serves the page.
+/// Serves the page until Ctrl-C.
 pub fn explore(arguments: &Explore) -> Result<(), Failure> {
     let found = match (&arguments.spec, &arguments.paper) {
         (Some(spec), _) => read_spec(spec)?,
@@ -26,7 +26,7 @@ pub fn explore(arguments: &Explore) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::Net(format!("cannot start the runtime: {error}")))?;
     let ended = runtime.block_on(serve(session, arguments.port));
-    // A current run is not useful any more.
+    // A run that is still active is no longer needed.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,4 @@
-//! Failures of commands, and their exit statuses.
+//! Errors of commands, with their exit statuses.
 
 use std::fmt;
 use std::io;
@@ -18,35 +18,35 @@ use anabranch_scenario::suggest::{hint, nearest};
 pub enum Failure {
     /// The command line contains an unknown name.
     Usage(String),
-    /// The spec is wrong.
+    /// The spec is invalid.
     Spec(Box<SpecError>),
-    /// The runs failed, or could not be stored; finished runs are in the directory.
+    /// Runs failed, or their results could not be stored. Finished runs are in the directory.
     Run(Box<RunError>, PathBuf),
-    /// A run failed whose results are not stored.
+    /// A run of `advise` failed. Its runs are not stored.
     Search(Box<RunError>),
-    /// The results directory cannot be used; nothing was run.
+    /// The results directory cannot be used; no run was started.
     Directory(Box<StoreError>),
     /// Reference results could not be read or stored.
     Reference(Box<LoadError>),
-    /// Shards cannot be merged, or a directory cannot hold one; nothing was run.
+    /// Shards cannot be merged, or a directory cannot hold a shard; no run was started.
     Shard(Box<ShardError>),
     /// Results could not be read.
     Store(Box<StoreError>),
-    /// Tables, figures or the report could not be computed from results.
+    /// Tables, figures or the report could not be computed from the results.
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<WriteError>, PathBuf),
     /// A command on real sockets failed.
     Net(String),
-    /// Standard output accepts no more data.
+    /// Writing to standard output failed.
     Output(io::Error),
-    /// Interrupted by the user.
+    /// The user interrupted the command.
     Interrupted,
-    /// A program that was run had this exit status, and printed its own error.
+    /// The program that the command ran ended with this exit status, and has printed its own error.
     Program(u8),
 }
 
-/// The reason why a file could not be read, as text.
+/// The reason why a file could not be read, for messages.
 pub fn unread(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => "it is not text in UTF-8".to_owned(),
@@ -55,8 +55,8 @@ pub fn unread(error: &io::Error) -> String {
 }
 
 impl Failure {
-    /// An unknown name on the command line: states the name, the allowed names, and the nearest
-    /// allowed name.
+    /// Error for an unknown name on the command line, with the allowed names and the most similar
+    /// one.
     pub fn unknown<'a>(
         argument: &str,
         found: &str,
@@ -71,7 +71,7 @@ impl Failure {
         ))
     }
 
-    /// A command that is missing in this build, and how to get it.
+    /// Error of a command that this build lacks, with the feature that adds it.
     #[cfg_attr(feature = "full", allow(dead_code))]
     pub fn absent(command: &str, feature: &str) -> Self {
         Failure::Usage(format!(
@@ -79,8 +79,8 @@ impl Failure {
         ))
     }
 
-    /// The exit status: 2 if nothing was run because the request was wrong, 130 if it was
-    /// interrupted (the convention of shells), 1 for everything else.
+    /// The exit status: 2 if the request was wrong and nothing was run, 130 after an interrupt (the
+    /// convention of shells), and 1 for all other failures.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::Spec(_) => 2,
@@ -118,8 +118,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns true if the disk is full. All other errors concern the directory: it is read-only, has
-/// no locks, or was made by another version.
+/// Returns true if the disk is full. All other errors concern the directory: it is read-only, its
+/// file system has no locks, or another version has created it.
 fn is_full(error: &StoreError) -> bool {
     let StoreError::Write { source, .. } = error else {
         return false;
@@ -130,13 +130,13 @@ fn is_full(error: &StoreError) -> bool {
     )
 }
 
-/// The location of finished runs.
+/// Text that states which directory contains the finished runs.
 pub fn location_of_runs(directory: &Path) -> String {
     let directory = directory.display();
     format!("Finished runs are kept in {directory}; repeat the command to continue.")
 }
 
-/// An error during the work, and the location of finished runs.
+/// Formats an error during the work, followed by the location of finished runs.
 fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
     write!(f, "error: {error}\n{}", location_of_runs(directory))
 }

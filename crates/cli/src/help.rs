@@ -1,4 +1,4 @@
-//! Self-description of the program: help, build features, shell completions, man pages.
+//! Help texts, build features, shell completions and man pages.
 
 use std::ffi::OsString;
 #[cfg(feature = "man")]
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::net::arguments::CarrierKind;
 use crate::status::with_status;
 
-/// Version and build properties.
+/// Text of `--version`: version, commit, and features of the build.
 fn long_version() -> String {
     let profile = if cfg!(debug_assertions) {
         "debug"
@@ -38,7 +38,7 @@ fn long_version() -> String {
     )
 }
 
-/// The features of this build, by the kinds that they register.
+/// The features of this build, shown by the kinds that they register.
 fn features() -> String {
     let kinds = Standard::default();
     let carriers = CarrierKind::value_variants().iter();
@@ -60,11 +60,12 @@ fn features() -> String {
     format!("features\n{}", lines.join("\n"))
 }
 
-/// The command line, with the long version and the exit statuses at the end of each command's help.
+/// The definition of the command line, with the long version, and with the exit statuses at the end
+/// of each command's help.
 ///
 /// The arguments of a command are built only for the requested command, because building the
-/// arguments of all commands takes longer than the work of small commands. Therefore a nested
-/// subcommand must end its help by [`with_status`] itself.
+/// arguments of all commands takes longer than the work of small commands. Therefore the help of a
+/// nested subcommand must call [`with_status`] itself.
 pub fn command() -> clap::Command {
     let mut all = Arguments::command().long_version(long_version());
     for command in all.get_subcommands_mut() {
@@ -76,8 +77,8 @@ pub fn command() -> clap::Command {
     all
 }
 
-/// The words of a command line in the form for clap: its command `help` takes only names of
-/// commands, and `--help` prints the same.
+/// Replaces `help` in the words of the command line by the option `--help`, because clap's command
+/// `help` accepts only names of commands.
 pub fn words(line: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = line.collect();
     if words.get(1).is_some_and(|command| command == "help") {
@@ -99,7 +100,7 @@ pub use crate::absent::man::man;
 /// Prints a man page, or writes all of them into a directory.
 #[cfg(feature = "man")]
 pub fn man(arguments: &Man) -> Result<(), Failure> {
-    // A page for each command is enough, because `help` only prints the same.
+    // There is no page for the command `help`, because it prints the same text as the other pages.
     let mut command = command()
         .disable_help_subcommand(true)
         .propagate_version(true);
@@ -137,7 +138,7 @@ fn write_pages(command: clap::Command, directory: &Path) -> Result<(), Failure> 
 mod tests {
     use super::*;
 
-    /// The command line with the arguments of every command.
+    /// The definition of the command line with the arguments of all commands.
     fn whole() -> clap::Command {
         let mut all = command();
         all.build();

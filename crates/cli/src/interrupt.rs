@@ -1,5 +1,5 @@
-//! Ctrl-C during simulations: prints where finished runs are, and ends the process as the signal
-//! would have done.
+//! Ctrl-C during simulations: prints the directory of finished runs, and ends the process by the
+//! same signal.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -11,19 +11,20 @@ use nix::sys::signal::{SigSet, Signal, raise};
 
 use crate::stderr::note;
 
-/// Watches for an interruption from its creation on.
+/// Handler of SIGINT, active from its creation on.
 pub struct Interruption {
-    /// The directory of finished runs, if there is one.
+    /// The directory of finished runs; not set if there is none.
     kept: Arc<OnceLock<Box<Path>>>,
 }
 
 impl Interruption {
-    /// Starts to watch. Threads that are started later leave the signal to the watching thread.
+    /// Starts to watch for the signal. Must be called before other threads are started, because
+    /// they inherit the signal mask.
     pub fn watch() -> Self {
         let kept = Arc::new(OnceLock::new());
         let mut interrupt = SigSet::empty();
         interrupt.add(Signal::SIGINT);
-        // If the signal cannot be blocked, it ends the process without a message.
+        // If the signal cannot be blocked, its default action ends the process without a message.
         if !is_ignored() && interrupt.thread_block().is_ok() {
             let kept = Arc::clone(&kept);
             thread::spawn(move || wait(interrupt, &kept));
@@ -31,16 +32,16 @@ impl Interruption {
         Self { kept }
     }
 
-    /// Sets the directory of finished runs.
+    /// Sets the directory of finished runs, which the message names.
     pub fn keeps(&self, directory: &Path) {
-        // The handler is set once.
+        // Only the first call has an effect.
         let _ = self.kept.set(directory.into());
     }
 }
 
-/// Returns true if the parent of this process wants the signal ignored (`nohup`, and shells for
-/// background jobs), because a signal with a handler is delivered even if the parent ignores it.
-/// False if the system does not report it.
+/// Returns true if the parent of this process has set the signal to be ignored (`nohup`, and shells
+/// for background jobs). Then no handler is installed, because it would receive the signal. Returns
+/// false if the system does not report it.
 fn is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
@@ -48,12 +49,14 @@ fn is_ignored() -> bool {
     ignored.is_some_and(|signals| signals >> (Signal::SIGINT as u32 - 1) & 1 == 1)
 }
 
-/// Waits for the signal, prints where finished runs are, and ends the process by the same signal.
+/// Waits for the signal, prints the directory of finished runs, and ends the process by the same
+/// signal.
 fn wait(interrupt: SigSet, kept: &OnceLock<Box<Path>>) {
     if interrupt.wait().is_err() {
         return;
     }
-    // The line contains the bar, and the terminal's echo of Ctrl-C.
+    // Starts a new line, because the current line contains the progress bar and the terminal's echo
+    // of Ctrl-C.
     let begin = if io::stderr().is_terminal() { "\n" } else { "" };
     match kept.get() {
         Some(directory) => note(format_args!(

@@ -1,4 +1,4 @@
-//! Implementation of the commands.
+//! Implementation of the commands that work on specs, papers and results.
 
 use std::fs;
 use std::io::{self, Write};
@@ -37,8 +37,8 @@ use crate::progress::Bar;
 use crate::shell_quote::quoted;
 use crate::stderr::note;
 
-/// Lists the papers, each with its location, the papers that it hides, and the verdicts of its last
-/// run in this directory.
+/// Lists the papers. For each: its location, papers with the same name that it hides, and the
+/// verdicts of its last run in the current directory.
 pub fn papers() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let mut damaged = Vec::new();
@@ -59,7 +59,7 @@ pub fn papers() -> Result<(), Failure> {
             write!(out, "; hides that of {hidden}")?;
         }
         writeln!(out)?;
-        // Results are written to a directory with the paper's name in the current directory.
+        // Results are in a directory with the paper's name, in the current directory.
         for tally in plain::text(&Path::new(name).join(TALLIES))
             .iter()
             .flat_map(|it| it.lines())
@@ -77,13 +77,13 @@ pub fn papers() -> Result<(), Failure> {
     }
 }
 
-/// Reproduces a paper.
+/// Runs the experiments of a paper, and compares the results with the printed values.
 pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let source = read_paper(&arguments.paper)?;
     work(source, &arguments.common, &[], &[])
 }
 
-/// The spec of a paper.
+/// Reads the spec of a paper.
 pub fn read_paper(name: &str) -> Result<Source, Failure> {
     let paper = PaperCatalog::standard().paper(name).map_err(paper_failed)?;
     Ok(Source {
@@ -100,13 +100,13 @@ fn paper_failed(error: PaperError) -> Failure {
     }
 }
 
-/// A spec with its origin.
+/// A spec with the place that it comes from.
 pub struct Source {
-    /// Name, for messages.
+    /// Name of the file, for messages.
     pub file: String,
-    /// Text.
+    /// Text of the spec.
     pub text: String,
-    /// Location of the files that it names.
+    /// Folder of the files that the spec names.
     pub folder: Folder,
 }
 
@@ -121,8 +121,9 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     )
 }
 
-/// A spec from its file, or the example of that name if there is no such file. A directory does not
-/// hide an example, because the results of an example have its name.
+/// Reads a spec from its file, or the built-in example of that name if there is no such file. A
+/// directory of that name is ignored, because the results of an example are in a directory with its
+/// name.
 pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
@@ -152,7 +153,7 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     Err(Failure::Usage(message))
 }
 
-/// The plan of a spec with the options of the command line, validated.
+/// Creates and validates the plan of a spec with the options of the command line.
 fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
     let plan = Plan::with_executor(
         Request::new(source.file.clone(), source.text.clone()).with(|it| {
@@ -171,7 +172,7 @@ fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The plan of a spec that other processes will run, validated.
+/// Creates and validates the plan of a spec that other processes will run.
 pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
     let source = read_spec(spec)?;
     let plan = plan(&source, common)?;
@@ -180,7 +181,7 @@ pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Plans, runs, and writes all outputs of a spec.
+/// Plans and runs a spec, and writes all outputs.
 fn work(
     source: Source,
     common: &Common,
@@ -219,7 +220,7 @@ fn work(
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     interruption.keeps(&directory);
-    // Real-time runs should not wait for a core.
+    // Limits parallel runs if some are in real time, because these should not wait for a processor.
     let jobs = if live.is_empty() {
         jobs(common.jobs)
     } else {
@@ -234,7 +235,7 @@ fn work(
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
     write_outputs(&results, &reference, &directory)?;
-    // The process ends, and freeing a hundred thousand records would take time.
+    // Not freed, because the process ends now and freeing a hundred thousand records takes time.
     std::mem::forget((results, plan));
     Ok(())
 }
@@ -258,7 +259,7 @@ fn open(directory: &Path) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// Runs a share of a plan.
+/// Runs one shard of a plan.
 fn run_shard(
     plan: &Plan,
     share: ShardSpec,
@@ -281,7 +282,7 @@ fn run_shard(
     Ok(())
 }
 
-/// Merges shards.
+/// Merges the results of all shards.
 pub fn merge(arguments: &Merge) -> Result<(), Failure> {
     let failed = |error| Failure::Shard(Box::new(error));
     let whole = CompleteShards::read(&arguments.shards).map_err(failed)?;
@@ -314,7 +315,7 @@ pub fn merge(arguments: &Merge) -> Result<(), Failure> {
     write_outputs(&results, &reference, &directory)
 }
 
-/// Computes and writes tables, figures and page, and prints a summary.
+/// Computes and writes tables, figures and the report page, and prints a summary.
 fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Result<(), Failure> {
     let outputs_failed =
         |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
@@ -324,7 +325,7 @@ fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Res
     summary(&made, directory)
 }
 
-/// Refuses the recording of all replications if the spec has no records.
+/// Refuses --record-all if the spec records no series.
 fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     let points = plan.experiments.iter().flat_map(|it| &it.points);
     let mut records = points.flat_map(|point| point.records());
@@ -337,7 +338,7 @@ fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses captures by a shard that does not include the first run.
+/// Refuses --capture in a shard that does not contain the first run.
 fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     match common.shard {
         Some(share) if !share.has(0) && !captures.is_empty() => Err(Failure::Usage(format!(
@@ -347,7 +348,7 @@ fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Fa
     }
 }
 
-/// Number of parallel runs: as requested, or one per core.
+/// Number of parallel runs: as requested, or one per processor.
 pub fn jobs(asked: Option<u32>) -> usize {
     asked.map_or_else(
         || thread::available_parallelism().map_or(1, usize::from),
@@ -355,8 +356,8 @@ pub fn jobs(asked: Option<u32>) -> usize {
     )
 }
 
-/// Refuses captures of links that do not exist in the world of the first run, and files in
-/// directories that do not exist.
+/// Refuses captures of links that the first run does not have, and capture files in directories
+/// that do not exist.
 fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     let known = world::link_names(&plan.spec);
     let known = || known.iter().map(String::as_str);
@@ -376,7 +377,7 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
     Ok(())
 }
 
-/// Prints a short summary of the outputs.
+/// Prints a short summary of the tables.
 fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let runs = outputs.results.manifest.runs;
@@ -399,14 +400,15 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the results of a finished run.
+/// Prints the tables and key figures of a finished run.
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let results = Store::open(directory).map_err(|error| match error {
         StoreError::Read { .. } if directory.join(shard::FILE).exists() => Failure::Usage(format!(
             "{} is a shard of a sweep; `anabranch merge` puts the shards together",
             directory.display()
         )),
-        // The manifest is written last.
+        // Runs without a manifest mean that the command was interrupted, because the manifest is
+        // written last.
         StoreError::Read { ref source, .. }
             if source.kind() == io::ErrorKind::NotFound && directory.join("runs").is_dir() =>
         {
@@ -437,7 +439,7 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the schema.
+/// Prints the JSON Schema of specs.
 pub fn schema() -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&json_schema(&Standard::default()))
         .map_err(io::Error::from)?;

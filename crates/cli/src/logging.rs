@@ -1,4 +1,4 @@
-//! `RUST_LOG`: logs of endpoints and the emulator, on standard error.
+//! Log entries of endpoints and the emulator on standard error, enabled by `RUST_LOG`.
 
 use std::io::{self, IsTerminal};
 
@@ -6,10 +6,11 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
-/// The variable with the log filter.
+/// Environment variable with the log filter.
 const VARIABLE: &str = "RUST_LOG";
 
-/// Enables the log by `RUST_LOG`. If that is not set, logging is disabled and has no cost.
+/// Enables logging with the filter in `RUST_LOG`. Without that variable logging is disabled and has
+/// no cost.
 pub fn begin() -> Result<(), Failure> {
     let text = match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => text,
@@ -23,7 +24,8 @@ pub fn begin() -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
-        // The writer would print write errors on the same standard error, and panic.
+        // Disabled, because such errors would be printed on the same standard error, which panics
+        // if it fails.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .init();

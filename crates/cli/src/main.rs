@@ -3,7 +3,8 @@
 //! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or
 //! the spec is wrong and nothing was run; 130 interrupted.
 #![forbid(unsafe_code)]
-// `println!` and similar macros panic if the output has no reader. `note` and `Printer` do not.
+// These macros are not used, because they panic if the output has no reader; `note` and `Printer`
+// do not.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod absent;
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the output has closed it, which is no failure.
+        // The reader has closed the output (for example `head`), which is not a failure.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The requested command; `None`: help was requested, and is printed.
+/// Parses the command line. `None` if help was requested, which is then printed.
 fn asked() -> Result<Option<Command>, Failure> {
     let matches = help::command().try_get_matches_from(help::words(std::env::args_os()));
     let read = matches.and_then(|matches| {

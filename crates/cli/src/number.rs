@@ -1,4 +1,4 @@
-//! Numbers on the command line.
+//! Parsing of numbers on the command line.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Arg;
 
-/// Parses a whole number within bounds; otherwise the error names the bounds.
+/// Parses a whole number within bounds, which errors name.
 pub fn whole<T: TryFrom<u64>>(
     allowed: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub fn whole<T: TryFrom<u64>>(
             .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| {
                 let (least, most) = (allowed.start(), allowed.end());
-                // An error about the sign would be misleading for a number that is too large.
+                // A number that is too large gets an error about the bounds, not about its sign.
                 let is_large = text.bytes().all(|byte| byte.is_ascii_digit());
                 match *most {
                     u64::MAX if !is_large => {
@@ -29,28 +29,28 @@ pub fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// A port of a destination.
+/// Parses a port of a destination, 1 to 65,535.
 pub fn port() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
     whole(1..=u16::MAX.into())
 }
 
-/// A port to listen on; 0: any.
+/// Parses a port to listen on, 0 to 65,535; 0 means any.
 pub fn port_or_any() -> impl Fn(&str) -> Result<u16, String> + Clone + Send + Sync + 'static {
     whole(0..=u16::MAX.into())
 }
 
-/// A count, at least one.
+/// Parses a count of at least one.
 pub fn count() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
     whole(1..=u32::MAX.into())
 }
 
-/// A seed.
+/// Parses a seed.
 pub fn seed() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     whole(0..=u64::MAX)
 }
 
-/// Lets the option take a value that begins with `-`, so that the error about `-1` names the option
-/// and the allowed values, unless the option takes any text, or its value is optional.
+/// Allows values that begin with `-`, so that an error about `-1` names the option and the allowed
+/// values. Options that take any text or have an optional value are not changed.
 pub fn signed(option: Arg) -> Arg {
     match is_read(&option) {
         true => option.allow_hyphen_values(true),
@@ -58,7 +58,7 @@ pub fn signed(option: Arg) -> Arg {
     }
 }
 
-/// Returns true if an option has a value that is not free text.
+/// Returns true if the option has a value that is parsed, and not free text.
 fn is_read(option: &Arg) -> bool {
     let texts = [
         TypeId::of::<String>(),

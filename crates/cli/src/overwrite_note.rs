@@ -7,7 +7,7 @@ use anabranch_scenario::records::Manifest;
 
 use crate::stderr::note;
 
-/// Prints that the results of `name` replace results of another spec in a directory.
+/// Prints a note if the results of `name` will replace results of another spec in a directory.
 pub fn print_overwrite_note(directory: &Path, name: &str) {
     let Ok(text) = plain::text(&directory.join("manifest.json")) else {
         return;

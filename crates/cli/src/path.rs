@@ -23,14 +23,14 @@ use crate::stderr::note;
 /// Maximum number of computed steps.
 const MAX_STEPS: f64 = 1e7;
 
-/// Computes a path, and prints it.
+/// Computes a path over satellites, and prints it.
 pub fn path(arguments: &SatellitePath) -> Result<(), Failure> {
     let _interruption = Interruption::watch();
     let constellation = constellation(arguments)?;
     if let Some(file) = &arguments.places {
         return matrix::show(arguments, constellation, file);
     }
-    // The two options require each other.
+    // Both are present, because each requires the other.
     let (Some(from), Some(to)) = (arguments.from, arguments.to) else {
         return Ok(());
     };
@@ -104,7 +104,8 @@ fn constellation(arguments: &SatellitePath) -> Result<Constellation, Failure> {
     })?;
     let mut sky = known.sky();
     if arguments.tle.is_some() {
-        // Orbital elements contain no information about inter-satellite links.
+        // Satellites from orbital elements only relay as bent pipes, because the elements contain
+        // no inter-satellite links.
         sky.relay = Relay::BentPipe;
     }
     for setting in &arguments.set {
@@ -148,7 +149,7 @@ fn milliseconds(seconds: f64) -> String {
     format!("{:.2}", seconds * 1e3)
 }
 
-/// A duration in hours, minutes and seconds.
+/// Formats a duration in hours, minutes and seconds.
 fn span(seconds: f64) -> String {
     let (hours, minutes, rest) = (
         (seconds / 3600.0).floor(),

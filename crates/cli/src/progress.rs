@@ -1,4 +1,5 @@
-//! Progress bar: runs and an estimate of the remaining time. The bar is printed only on a terminal.
+//! Progress bar with the number of runs and the estimated remaining time, printed only on a
+//! terminal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,9 +7,9 @@ use std::time::Duration;
 use anabranch_lab::run::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error that counts runs. The length of the bar is simulated time, because
-/// simulated time predicts the remaining time better; the line is shorter than 80 columns, so that
-/// the bar can be erased completely.
+/// A bar on standard error that counts runs. Its length is simulated time, which predicts the
+/// remaining time better than the number of runs. The line is shorter than 80 columns, so that it
+/// can be erased completely.
 pub struct Bar {
     bar: ProgressBar,
     runs: AtomicUsize,
@@ -45,7 +46,7 @@ impl Bar {
 impl Progress for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.runs.store(runs, Ordering::Relaxed);
-        // A bar of length 0 would be full.
+        // Set here, because a bar of length 0 would be shown as full.
         self.bar.set_length(seconds.ceil() as u64);
         self.count(finished);
         self.bar.enable_steady_tick(Duration::from_millis(200));

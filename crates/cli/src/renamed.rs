@@ -1,9 +1,9 @@
-//! Former names of flags and commands on the command line.
+//! Errors for former names of flags and commands.
 
 use anabranch_settings::{Family, RENAMED, Renamed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// The error for a former name, which states the present name.
+/// The error for a former name, which names its replacement.
 pub fn hint(error: &clap::Error) -> Option<String> {
     let named = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => Some(name.as_str()),
@@ -22,7 +22,7 @@ pub fn hint(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// The error for a former flag of a command.
+/// The error for a former flag of a command, which names its replacement.
 pub fn flag(command: &str, found: &str) -> Option<String> {
     let found = found.split('=').next().unwrap_or(found);
     let of_command = |it: &Renamed| match it.family {

@@ -1,4 +1,4 @@
-//! Help about satellites: the predefined shells, and the conventions of a path.
+//! Help texts about satellites: the predefined shells, and the conventions of a path.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `anabranch settings`: pages of the manual that are generated from declarations.
+//! `anabranch settings`: prints pages of the manual that are generated from declarations.
 
 use std::io::{self, Write};
 
@@ -7,14 +7,13 @@ use anabranch_engine::manual;
 
 use crate::failure::Failure;
 
-/// A page of the manual by its name.
+/// A page of the manual: its name, and the function that generates it.
 type Page = (&'static str, fn() -> String);
 
 /// The pages that do not belong to a transport.
 const PAGES: [Page; 2] = [("keys", manual::keys), ("metrics", manual::metrics)];
 
-/// Prints the manual's page of settings, or the part about one transport, or the page of keys or of
-/// metrics.
+/// Prints the page of all settings, the part about one transport, or the page of keys or metrics.
 pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
     let text = match transport {
         None => manual::page(),

@@ -1,10 +1,10 @@
-//! Quoting of words for the shell, in printed commands and scripts.
+//! Quoting for the shell, in printed commands and generated scripts.
 
 use shlex::Quoter;
 
 use crate::failure::Failure;
 
-/// A word, quoted so that the shell reads it as one.
+/// Quotes a word so that the shell parses it as one word.
 pub fn quoted(word: &str) -> Result<String, Failure> {
     let quoted = Quoter::new().quote(word);
     let quoted = quoted.map_err(|error| Failure::Usage(format!("found {word:?}: {error}")))?;

@@ -1,4 +1,4 @@
-//! `anabranch slurm`: a spec's runs as a job array, and the job that merges them.
+//! `anabranch slurm`: runs a spec as a job array, followed by a job that merges the results.
 
 use std::env;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::failure::Failure;
 use crate::lab_commands::planned;
 use crate::shell_quote::quoted;
 
-/// Maximum number of attempts per task.
+/// Maximum number of attempts of a task.
 const ATTEMPTS: u32 = 3;
 
-/// The folders of the scripts and of the shards, below the results directory.
+/// Folders of the scripts and of the shards, in the results directory.
 const SCRIPTS: &str = "slurm";
 const SHARDS: &str = "shards";
 
@@ -42,7 +42,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     let script = Script {
         name: &plan.spec.name,
         program: &program,
-        // An example without a file is identified by its name.
+        // A built-in example without a file is passed by its name.
         spec: match arguments.spec.is_file() {
             true => absolute(&arguments.spec)?,
             false => arguments.spec.clone(),
@@ -83,7 +83,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
     }
     let job = submit(&["--parsable"], &array)?;
     let after = format!("--dependency=afterok:{job}");
-    // Without the array's results it would wait permanently.
+    // The option cancels the job if the array fails, because it would otherwise wait forever.
     let merged = submit(&["--parsable", "--kill-on-invalid-dep=yes", &after], &merge)?;
     writeln!(
         said,
@@ -102,7 +102,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     found.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }
 
-/// Submits a script, and returns the job's id.
+/// Submits a script, and returns the id of the job.
 fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
     let by_hand = || {
         format!(
@@ -122,11 +122,11 @@ fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
         )));
     }
     let id = String::from_utf8_lossy(&made.stdout);
-    // With several clusters, the cluster's name follows it.
+    // With several clusters, `sbatch` appends the name of the cluster.
     Ok(id.trim().split(';').next().unwrap_or_default().to_owned())
 }
 
-/// Content of the scripts.
+/// Generator of the two scripts.
 struct Script<'a> {
     name: &'a str,
     program: &'a Path,
@@ -137,8 +137,8 @@ struct Script<'a> {
     options: &'a [String],
 }
 
-/// A line for sbatch, which is a comment to the shell. Control characters are refused, because a
-/// line feed would start a shell command, and the shell has no quoting within a comment.
+/// A directive for sbatch, which is a comment for the shell. Control characters are refused,
+/// because a line feed would start a shell command, and comments have no quoting.
 fn directive(text: &str) -> Result<String, Failure> {
     match text.find(char::is_control) {
         None => Ok(format!("#SBATCH {text}")),
@@ -150,10 +150,10 @@ fn directive(text: &str) -> Result<String, Failure> {
 }
 
 impl Script<'_> {
-    /// The lines for sbatch that both scripts have.
+    /// The directives that both scripts have.
     fn head(&self, log: &str) -> Result<String, Failure> {
         let folder = format!("{}/", self.out.join(SCRIPTS).display());
-        // sbatch replaces patterns that begin with %, and reads two % as one.
+        // sbatch replaces patterns that begin with %; two % stand for one.
         let folder = folder.replace('%', "%%");
         let mut lines = vec![
             "#!/bin/sh".to_owned(),
@@ -168,8 +168,9 @@ impl Script<'_> {
         Ok(lines.join("\n"))
     }
 
-    /// A share of the runs. The task repeats work that was killed, and keeps its finished runs; the
-    /// failure of a node is handled by `--requeue`. A wrong spec (status 2) is not retried.
+    /// The script of a task, which runs one shard. It is repeated if it is killed, and keeps its
+    /// finished runs; `--requeue` handles the failure of a node. An invalid spec (status 2) is not
+    /// retried.
     fn array(&self) -> Result<String, Failure> {
         let common = self.common;
         let mut command = vec![

@@ -1,14 +1,14 @@
-//! Exit statuses of commands, for their help.
+//! Exit statuses of commands, as text for their help.
 
-/// The exit status of the commands that are not listed in [`STATUSES`].
+/// Exit statuses of commands that are not in [`STATUSES`].
 const USUAL_STATUS: &str =
     "0 done; 1 something failed; 2 the command line is wrong, nothing was done.";
 
-/// The exit status of commands that run simulations.
+/// Exit statuses of commands that run simulations.
 const RUN_STATUS: &str = "0 done; 1 a run failed or results could not be written, repeat the command to continue; \
 2 the command line or the spec is wrong, nothing was run; 130 interrupted.";
 
-/// Meaning of the exit status, by command.
+/// Exit statuses by command.
 const STATUSES: &[(&str, &str)] = &[
     (
         "reproduce",
@@ -62,7 +62,7 @@ const STATUSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The end of a command's help, followed by its exit statuses.
+/// Appends the exit statuses of the command `name` to the end of its help.
 pub fn with_status(name: &str, help: &str) -> String {
     let found = STATUSES.iter().find(|(of, _)| *of == name);
     let status = found.map_or(USUAL_STATUS, |(_, status)| status);

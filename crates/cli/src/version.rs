@@ -2,7 +2,7 @@
 
 use anabranch_lab::build;
 
-/// One line: version and commit.
+/// Version and commit in one line.
 pub fn version() -> String {
     format!(
         "{} ({})",

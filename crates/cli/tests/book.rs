@@ -1,18 +1,18 @@
-//! Tests that the documentation is correct: the commands of its pages are executed literally, and
-//! the page of commands equals the output of `help`.
+//! Tests of the documentation: the commands on its pages are executed as printed, and the page of
+//! commands must equal the output of `help`.
 //!
 //! On a page of `docs/`, a block marked
-//! - `console` holds commands, each after `$ `, and their output. They run in the order of the
+//! - - `console` holds commands, each after `$ `, and their output. They run in the order of the
 //!   page, in one shell, in a directory that is empty at first. A command without shown output may
-//!   print anything. A line `...` stands for any number of lines, `[..]` for any text within one.
+//!   print anything. A line `...` matches any number of lines, and `[..]` any text within a line.
 //!   `console status=2` expects that exit status.
-//! - `console serve` holds one command that serves until it is ended: the test ends it when it has
-//!   printed as many lines as shown.
+//! - - `console serve` holds one command that serves: the test ends it after it has printed as many
+//!   lines as shown.
 //! - `console skip` is not run: it installs something, or needs another machine.
-//! - `LANGUAGE file=NAME` is written to that file, `LANGUAGE add=NAME` is appended to it.
+//! - - `LANGUAGE file=NAME` is written to the file NAME, `LANGUAGE add=NAME` is appended to it.
 //!
-//! `<!-- made: FILE -->` before an image names its source in that directory. `BOOK=write` in the
-//! environment copies it.
+//! `<!-- made: FILE -->` before an image names the file, created by the commands of the page, that
+//! the image must equal. `BOOK=write` in the environment copies it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,26 +26,26 @@ fn writes() -> bool {
     std::env::var("BOOK").is_ok_and(|how| how == "write")
 }
 
-/// The steps of a page, in order.
+/// A step of a page.
 enum Step {
-    /// A file with this text; true: the text is appended.
+    /// Writes a file with this text; true: appends the text.
     File(String, String, bool),
-    /// A command, its line, its end, and its output.
+    /// Runs a command: its text, its line on the page, how it ends, and its expected output.
     Run(String, usize, End, Vec<String>),
-    /// This image is a copy of that file.
+    /// Checks that this image is a copy of that file.
     Image(String, String),
 }
 
-/// The end of a command.
+/// How a command ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// By itself, with this status.
+    /// The command exits with this status.
     Status(i32),
     /// The command serves until the test ends it.
     Served,
 }
 
-/// The steps of a page.
+/// Parses the steps of a page.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut made = None;
@@ -71,7 +71,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The steps of a fenced block.
+/// Parses the steps of a fenced block.
 fn block(marks: &str, lines: &[(usize, &str)], steps: &mut Vec<Step>) {
     let marks: Vec<&str> = marks.split_whitespace().collect();
     let value = |key: &str| marks.iter().find_map(|mark| mark.strip_prefix(key));
@@ -107,7 +107,7 @@ fn block(marks: &str, lines: &[(usize, &str)], steps: &mut Vec<Step>) {
     }
 }
 
-/// Returns true if the text matches the line of a page.
+/// Returns true if the text matches a line of a page.
 fn fits(shown: &str, text: &str) -> bool {
     let mut rest = text;
     let mut parts = shown.trim_end().split("[..]").enumerate().peekable();
@@ -130,7 +130,7 @@ fn fits(shown: &str, text: &str) -> bool {
     true
 }
 
-/// Returns true if the lines match those of a page.
+/// Returns true if the lines match the lines of a page.
 fn all_fit(shown: &[String], lines: &[&str]) -> bool {
     match shown.split_first() {
         None => lines.is_empty(),
@@ -146,8 +146,8 @@ fn all_fit(shown: &[String], lines: &[&str]) -> bool {
     }
 }
 
-/// Runs the steps of a page in an empty directory, in one shell; the output of each command is
-/// written to `logs`.
+/// A script that runs the steps of a page in one shell, in an empty directory; it writes the output
+/// of each command to `logs`.
 fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
     let mut script = format!("cd {}\n", here.display());
     for (index, step) in steps.iter().enumerate() {
@@ -180,10 +180,10 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
     script
 }
 
-/// Seconds after which a page counts as hanging.
+/// Time after which a page counts as hanging, seconds.
 const TIMEOUT_SECONDS: &str = "600";
 
-/// A shell with a network namespace of its own, so that ports are free.
+/// A shell in a new network namespace, so that all ports are free.
 fn shell() -> Command {
     let own = ["--map-root-user", "--net"];
     let may = Command::new("unshare")
@@ -268,7 +268,7 @@ fn execute(name: &str, page: &str) {
     }
 }
 
-/// Every page below a folder, by its path from `docs/`.
+/// Finds all pages in a folder, by their paths from `docs/`.
 fn pages(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -338,7 +338,7 @@ fn lines_and_parts_of_lines_may_be_left_out() {
     assert!(!fits("a [..] c", "a 17 b d"));
 }
 
-/// The text before the commands.
+/// The text of the page before the commands.
 const ABOUT: &str = "# Commands
 
 This page is generated from the command line (`BOOK=write cargo test -p anabranch-cli --test book`). Do not edit it. The same text comes from
@@ -391,7 +391,8 @@ fn the_page_of_commands_is_up_to_date() {
     );
 }
 
-/// Each block of the page is a part of a source file of the command, and the last is a whole one.
+/// Each code block of the page is a part of a source file of the command, and the last block is a
+/// whole file.
 #[test]
 fn the_page_of_subcommands_has_the_code() {
     let page = fs::read_to_string(docs().join("extending/subcommand.md")).expect("the page");

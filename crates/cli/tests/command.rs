@@ -1,4 +1,4 @@
-//! The command from the user's view: exit status, standard output, standard error, files.
+//! The command as users see it: exit status, standard output, standard error, files.
 
 mod common;
 #[path = "command/elements.rs"]
@@ -339,7 +339,7 @@ fn a_directory_that_is_not_finished_is_distinguished_from_others_and_one_of_two_
     assert_eq!(status(&shown), 2);
     let said = text(&shown.stderr);
     assert!(said.contains("begun is not finished: repeat"), "{said}");
-    // A larger number of jobs does not mean more threads than runs.
+    // No more threads are started than there are runs, even with a larger number of jobs.
     let ran = anabranch(
         here,
         &["run", "pair.toml", "--jobs", "100000", "--out", "two words"],
@@ -409,8 +409,8 @@ fn a_part_of_a_paper_is_reproduced() {
     assert_eq!(table.lines().next(), Some(head));
 }
 
-/// Replaces numbers of simulations by `#`, and runs of blanks by one, so that the structure of the
-/// answer remains.
+/// Replaces numbers by `#` and runs of blanks by one blank, so that only the structure of the
+/// answer is compared.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     for line in text.lines() {
@@ -474,7 +474,7 @@ fn advice_is_shown_and_its_evidence_is_kept() {
     ] {
         assert!(directory.path().join("kept").join(file).exists(), "{file}");
     }
-    // The spec alone produces the same tables.
+    // The written spec produces the same tables when it is run alone.
     let table = |name: &str| {
         fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table")
     };
@@ -484,7 +484,7 @@ fn advice_is_shown_and_its_evidence_is_kept() {
     );
     assert_eq!(status(&again), 0, "{}", text(&again.stderr));
     assert_eq!(table("kept"), table("again"));
-    // Without a directory the answer is the same, and nothing is written.
+    // Without --out the answer is the same, and no file is written.
     let shown = anabranch(directory.path(), &SMALL_PATH);
     assert!(
         text(&shown.stdout).starts_with(&advice.join("\n")),
@@ -533,7 +533,7 @@ fn a_path_that_makes_no_sense_is_refused() {
     );
 }
 
-/// Both files have the same rows; a Parquet file needs places.
+/// The CSV file and the Parquet file have the same rows; a Parquet file requires --places.
 #[test]
 fn paths_of_places_are_written_in_both_formats() {
     let directory = tempfile::tempdir().expect("a directory");

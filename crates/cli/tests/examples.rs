@@ -27,7 +27,7 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
             .expect("a figure")
             .contains("Path.Max.Retrans 2")
     );
-    // The directory of its results has the example's name, and does not hide it.
+    // The results directory has the name of the example, and does not hide it.
     let again = anabranch(directory.path(), &only);
     let said = text(&again.stderr);
     assert_eq!(again.status.code(), Some(0), "{said}");
@@ -38,11 +38,11 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
     let unknown = anabranch(directory.path(), &["run", "failovr"]);
     let said = text(&unknown.stderr);
     assert_eq!(unknown.status.code(), Some(2), "{said}");
-    // Every one in the folder, by its name.
+    // Runs every example in the folder by its name.
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     for entry in fs::read_dir(folder).expect("the examples") {
         let path = entry.expect("an entry").path();
-        // A folder is an example for programs.
+        // A folder contains an example for programs.
         if path.is_dir() {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Papers are folders that are found at run time; a spec of a user is compared with reference
-//! values of the user in the same way.
+//! Papers are folders that are found at run time, and a user's spec is compared with the user's
+//! reference values in the same way.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::process::Output;
 
 use common::{command, text};
 
-/// The command, in a directory, for a user whose only data is in `data`.
+/// The command in a directory, for a user whose data folder is `data`.
 fn anabranch(directory: &Path, data: &Path, arguments: &[&str]) -> Output {
     command(directory, arguments)
         .env("XDG_DATA_HOME", data)
@@ -17,7 +17,7 @@ fn anabranch(directory: &Path, data: &Path, arguments: &[&str]) -> Output {
         .expect("the command starts")
 }
 
-/// Runs the command without user data, and returns its status and output.
+/// Runs the command without user data; returns its status and output.
 fn says(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let said = anabranch(directory, &directory.join("no-data"), arguments);
     (said.status.code(), text(&said.stdout) + &text(&said.stderr))
@@ -28,7 +28,7 @@ fn write(path: &Path, contents: &str) {
     fs::write(path, contents).expect("a file");
 }
 
-/// A lossless link: UDP at 80 kbit/s arrives at 80 kbit/s, with any seed.
+/// A spec with a lossless link: UDP at 80 kbit/s arrives at 80 kbit/s with any seed.
 const SPEC: &str = r#"anabranch = 1
 name = "steady1999"
 title = "A steady stream"
@@ -108,7 +108,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     write_paper(&here.join("papers"), "steady1999");
-    // Other files there are not papers.
+    // A folder without a spec is not a paper.
     write(&here.join("papers/notes/read.md"), "no spec");
     let (status, said) = says(here, &["reproduce", "steady1999", "--out", "out"]);
     assert_eq!(status, Some(0), "{said}");
@@ -138,7 +138,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
         "2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted\n"
     );
 
-    // The results do not depend on the paper's folder.
+    // Showing the results does not require the folder of the paper.
     fs::remove_dir_all(here.join("papers")).expect("the papers");
     let (status, shown) = says(here, &["show", "out"]);
     assert_eq!(status, Some(0), "{shown}");
@@ -174,7 +174,7 @@ fn the_nearest_folder_hides_the_others_and_the_list_says_so() {
     for found in found {
         assert!(listed.contains(&found), "{found}: {listed}");
     }
-    // In the order of their years.
+    // Papers are listed in the order of their years.
     assert!(
         listed.starts_with("steady1999       A steady stream\n"),
         "{listed}"
@@ -253,7 +253,8 @@ fn numbers_of_ones_own_are_judged_as_a_papers_are() {
     assert_eq!(status, Some(0), "{said}");
     let table = fs::read_to_string(here.join("out/tables/table-1.csv")).expect("a table");
     assert_eq!(table, VERDICTS);
-    // A spec without a table gets one for each experiment, and the experiment's id is the location.
+    // A spec without a table gets one table for each experiment, with the experiment's id as its
+    // location.
     let (before, _) = spec.split_once("[[table]]").expect("a table");
     write(
         &here.join("specs/plain.toml"),
@@ -315,7 +316,7 @@ fn wrong_references_are_found_before_anything_is_run() {
     }
 }
 
-/// The files that `docs/extending/paper.md` shows, each after the path that names it.
+/// The files that `docs/extending/paper.md` shows, each with its path.
 fn files_of_the_page() -> Vec<(String, String)> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/extending/paper.md");
     let page = fs::read_to_string(page).expect("the page");

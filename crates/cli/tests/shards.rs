@@ -1,4 +1,4 @@
-//! A sweep on several machines: shards, and their merged results.
+//! A sweep on several machines: shards and their merged results.
 
 mod common;
 
@@ -55,7 +55,7 @@ curve = [{ label = "cwnd", flow = "sctp", probe = "cwnd" }]
 "#;
 const MINE: &str = "where,series,x_name,x,metric,value\ngoodput,sctp,loss,0.02,goodput,500000\n";
 
-/// Runs the command, and returns its status and output.
+/// Runs the command; returns its status and output.
 fn says(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let said = command(directory, arguments)
         .output()
@@ -72,7 +72,7 @@ fn succeeds(directory: &Path, arguments: &[&str]) -> String {
     said
 }
 
-/// Every file below a directory, by its path.
+/// Content of all files in a directory, by path.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -85,7 +85,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 let name = path.strip_prefix(directory).expect("below it");
                 let mut bytes = fs::read(&path).expect("a file");
                 if name.extension().is_some_and(|it| it == "journal") {
-                    // Runs are listed in the order of their ends.
+                    // Sorted, because runs are listed in the order in which they ended.
                     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|it| *it == b'\n').collect();
                     lines.sort();
                     bytes = lines.concat();
@@ -120,7 +120,7 @@ fn three_shards_give_every_file_of_one_run() {
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("anabranch merge"), "{said}");
     let shards = ["sweep-3-of-3", "sweep-1-of-3", "sweep-2-of-3"];
-    // The reference values come from the shards.
+    // The reference values come from the shards, so the file is not needed.
     fs::remove_file(here.join("mine.csv")).expect("a reference");
     let merged = succeeds(
         here,
@@ -239,7 +239,7 @@ fn a_job_array_has_scripts_that_make_every_shard_and_merge_them() {
         "{array}"
     );
     assert!(array.contains("#SBATCH --partition=long\n"), "{array}");
-    // Does the work of the scripts without Slurm.
+    // Runs the scripts without Slurm.
     let shell = |script: &str, task: &str| {
         let said = Command::new("sh")
             .arg(scripts.join(script))
@@ -304,7 +304,7 @@ fn a_job_array_that_cannot_be_is_refused() {
     let mut left: Vec<_> = left.map(|it| it.file_name()).collect();
     left.sort_unstable();
     assert_eq!(left, ["mine.csv", "my.toml"], "nothing is made");
-    // A folder name that sbatch would modify.
+    // A folder name with a pattern that sbatch would replace.
     let all = [
         "slurm",
         "my.toml",

@@ -1,4 +1,4 @@
-//! Addresses and code points on the command line.
+//! Parsing of IP addresses and DSCPs on the command line.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -18,11 +18,11 @@ pub fn with_port(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// An IP address, and the zone of a link-local one (RFC 4007 §11): `fe80::1%eth0`.
+/// An IP address with the zone of a link-local one (RFC 4007 §11): `fe80::1%eth0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScopedAddr {
     pub address: IpAddr,
-    /// The index of the interface.
+    /// The interface index of the zone.
     pub zone: Option<u32>,
 }
 
@@ -71,10 +71,10 @@ impl ScopedAddr {
     }
 }
 
-/// The zone of an endpoint's own addresses and its peer's.
+/// The zone that the local addresses and those of the peer have in common.
 ///
 /// # Errors
-/// There are two zones, or there is no zone and a link-local address needs one.
+/// The addresses have two different zones, or a link-local address has no zone.
 pub fn zone(all: impl IntoIterator<Item = ScopedAddr> + Clone) -> Result<Option<u32>, String> {
     let found = one_zone(all.clone())?;
     let lacks = all.into_iter().find(ScopedAddr::is_link_local);
@@ -86,10 +86,10 @@ pub fn zone(all: impl IntoIterator<Item = ScopedAddr> + Clone) -> Result<Option<
     }
 }
 
-/// The common zone of these addresses.
+/// The zone of these addresses, if any has one.
 ///
 /// # Errors
-/// There are two zones.
+/// The addresses have two different zones.
 pub fn one_zone(all: impl IntoIterator<Item = ScopedAddr>) -> Result<Option<u32>, String> {
     let mut found = None;
     for zone in all.into_iter().filter_map(|it| it.zone) {
@@ -104,7 +104,7 @@ pub fn one_zone(all: impl IntoIterator<Item = ScopedAddr>) -> Result<Option<u32>
     Ok(found)
 }
 
-/// Code points with a name: RFC 2474 §4.2.2, RFC 2597 §6, RFC 3246, RFC 5865, RFC 8622.
+/// Names of DSCPs: RFC 2474 §4.2.2, RFC 2597 §6, RFC 3246, RFC 5865, RFC 8622.
 const NAMED: &[(&str, u8)] = &[
     ("cs0", 0),
     ("cs1", 8),
@@ -131,7 +131,7 @@ const NAMED: &[(&str, u8)] = &[
     ("le", 1),
 ];
 
-/// Reads a differentiated services code point.
+/// Parses a DSCP: a number or a name.
 pub fn dscp(text: &str) -> Result<u8, String> {
     let named = NAMED
         .iter()
@@ -178,7 +178,8 @@ mod tests {
         let other = "fe80::2%4".parse().expect("an address");
         assert_eq!(one_zone([plain, zoned]), Ok(Some(3)));
         assert!(one_zone([zoned, other]).is_err());
-        // One interface is sufficient for both ends; without an interface no packet can be sent.
+        // The zone of one end suffices for both. Without any zone no packet could be sent to a
+        // link-local address.
         let bare: ScopedAddr = "fe80::3".parse().expect("an address");
         assert_eq!(zone([bare, zoned]), Ok(Some(3)));
         assert_eq!(zone([plain]), Ok(None));

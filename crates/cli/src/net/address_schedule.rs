@@ -12,8 +12,8 @@ use super::arguments::NetOptions;
 use crate::failure::Failure;
 use crate::stderr::note;
 
-/// The changes, in order of time. Changes at one time are requested in one chunk, so that the only
-/// address can be replaced.
+/// Scheduled changes, in order of time. Changes at the same time are requested in one chunk, so
+/// that the only address can be replaced.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSchedule(Vec<(Duration, Vec<AddressChange>)>);
 
@@ -21,10 +21,11 @@ impl AddressSchedule {
     /// Reads the options of the command line.
     ///
     /// # Errors
-    /// The command line has such options, and the settings do not allow them.
+    /// The command line has such options, but the settings do not enable address changes.
     pub fn from_options(wire: &NetOptions, config: &Config) -> Result<Self, Failure> {
         let mut all: Vec<(Duration, Vec<AddressChange>)> = Vec::new();
-        // At one time, a new address is set as primary before another is removed.
+        // Order of changes at the same time: a new address becomes primary before another is
+        // removed.
         for (option, of, wanted) in [
             (
                 "--add-address",
@@ -61,7 +62,7 @@ impl AddressSchedule {
         Ok(Self(all))
     }
 
-    /// Performs the changes at their times, counted from this call, and prints errors on standard
+    /// Requests the changes at their times, counted from this call. Errors are printed on standard
     /// error.
     pub fn start(&self, endpoints: &[Endpoint]) {
         if self.0.is_empty() {
@@ -80,7 +81,7 @@ impl AddressSchedule {
         });
     }
 
-    /// Prints the outcomes in an association on standard error.
+    /// Prints the outcomes of changes in an association on standard error.
     pub fn print_outcomes(&self, association: &Association) {
         if self.0.is_empty() {
             return;

@@ -13,18 +13,18 @@ use clap::{Args, Subcommand, ValueEnum};
 /// The default SCTP port.
 pub const PORT: u16 = 5001;
 
-/// How packets are carried.
+/// Encapsulation of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CarrierKind {
-    /// Inside UDP (RFC 6951); the UDP port of the peer is learnt from its packets.
+    /// Inside UDP (RFC 6951); the peer's UDP port is taken from its packets.
     Encapsulated,
-    /// In UDP between two fixed ports.
+    /// In UDP between two fixed ports; packets from other ports are dropped.
     Udp,
     /// Directly over IP, protocol 132; needs root or CAP_NET_RAW.
     Ip,
 }
 
-/// The help of `--set`, with every setting.
+/// The help of `--set`, which lists all settings.
 fn set_help() -> String {
     let settings = manual::help("sctp");
     format!(
@@ -32,7 +32,7 @@ fn set_help() -> String {
     )
 }
 
-// Options of all commands on real sockets.
+// Options of all commands that use SCTP on real sockets.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct NetOptions {
@@ -112,16 +112,16 @@ pub struct NetOptions {
     pub trace: Option<PathBuf>,
 }
 
-/// Size of packets.
+/// Size of sent packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pmtu {
-    /// Discovered by probes.
+    /// Discovered by probes (RFC 8899).
     Auto,
-    /// This number of bytes, including the IP header.
+    /// A fixed size in bytes, including the IP header.
     Fixed(usize),
 }
 
-/// Service of a server to its associations.
+/// Service that a server offers on its associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Service {
     /// Sends every message back to the client.
@@ -148,7 +148,7 @@ receives the text \"/close\". docs/DATACHANNEL.md lists what works and what is m
     DataChannels(DataChannels),
 }
 
-// `serve data-channels`.
+// Arguments of `serve data-channels`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct DataChannels {
@@ -164,7 +164,7 @@ pub struct DataChannels {
     pub connections: u16,
 }
 
-// `serve`.
+// Arguments of `serve`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -213,7 +213,7 @@ pub struct Serve {
     pub wire: NetOptions,
 }
 
-// `perf`.
+// Arguments of `perf`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Perf {
@@ -276,7 +276,7 @@ pub struct Perf {
     pub wire: NetOptions,
 }
 
-// `cat`.
+// Arguments of `cat`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Cat {
@@ -330,7 +330,7 @@ pub struct Cat {
     pub wire: NetOptions,
 }
 
-// `emulate`.
+// Arguments of `emulate`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Emulate {
@@ -380,13 +380,13 @@ pub struct Emulate {
 }
 
 impl Emulate {
-    /// Whether packets are carried directly over IP.
+    /// Returns true if packets are carried directly over IP.
     pub fn is_ip(&self) -> bool {
         self.carrier == "ip"
     }
 }
 
-// `shell`.
+// Arguments of `shell`.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
@@ -428,7 +428,7 @@ pub struct Shell {
     pub set: Vec<String>,
 }
 
-// `wrap`.
+// Arguments of `wrap`.
 #[derive(Clone, Debug, Args)]
 #[command(mut_args = number::signed)]
 pub struct Wrap {
@@ -468,12 +468,12 @@ pub struct Wrap {
 }
 
 impl Wrap {
-    /// Whether packets are carried directly over IP.
+    /// Returns true if packets are carried directly over IP.
     pub fn is_ip(&self) -> bool {
         self.carrier == "ip"
     }
 
-    /// UDP ports of this side and of peers.
+    /// UDP ports of this host and of peers.
     pub fn udp_ports(&self) -> [u16; 2] {
         let ports = [self.udp_port, self.peer_udp_port];
         ports.map(|port| port.unwrap_or(anabranch_net::ENCAPSULATION_PORT))
@@ -566,7 +566,7 @@ The program's SCTP packets travel inside UDP (RFC 6951). It needs no change; doc
     Wrap(Box<Wrap>),
 }
 
-/// Parses an address with its port, which is 0 if it is missing.
+/// Parses an address with an optional port, which is 0 by default.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
     bare().map_or_else(|| super::address::with_port(text), Ok)
@@ -587,7 +587,7 @@ fn ppid(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Parses a time greater than 0; a plain number is seconds.
+/// Parses a time greater than 0; a number without a unit is in seconds.
 fn seconds(text: &str) -> Result<Span, String> {
     match seconds_or_none(text)? {
         Span(0) => Err("found 0; allowed: more than 0".to_owned()),

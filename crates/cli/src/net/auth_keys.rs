@@ -1,5 +1,5 @@
-//! Shared keys of authenticated chunks (RFC 4895) and the pre-shared secret of the DTLS chunk, from
-//! files, because a command line is visible to other users.
+//! Shared keys of authenticated chunks (RFC 4895), and the pre-shared secret of the DTLS chunk.
+//! They are read from files, because other users can see the command line.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use anabranch_net::sctp::{Config, KeyMethods, Security};
 
 use crate::failure::Failure;
 
-/// Parses `ID=FILE`.
+/// Parses `ID=FILE` of --auth-key.
 pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     let (id, file) = text
         .split_once('=')
@@ -27,7 +27,8 @@ pub fn key(text: &str) -> Result<(u16, PathBuf), String> {
     Ok((id, file.into()))
 }
 
-/// The keys of the command line; the first key authenticates sent chunks. `None`: there are none.
+/// Reads the keys that the command line names; the first one authenticates sent chunks. `None` if
+/// there are none.
 pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     let mut keys: Option<SharedKeys> = None;
     for (at, (id, file)) in named.iter().enumerate() {
@@ -46,11 +47,11 @@ pub fn shared(named: &[(u16, PathBuf)]) -> Result<Option<SharedKeys>, Failure> {
     Ok(keys)
 }
 
-/// The content of a file of at most `most` bytes; `option` names it.
+/// Reads a file of at most `most` bytes; `option` is named in errors.
 pub(super) fn content(file: &Path, option: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |error| Failure::Usage(format!("{option}: cannot read the file: {error}"));
     let mut content = Vec::new();
-    // Reads at most one byte beyond the limit, because the file may be a device.
+    // Limited to one byte more than allowed, because the file may be an endless device.
     let mut opened = File::open(file).map_err(failed)?.take(most + 1);
     opened.read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > most {
@@ -60,7 +61,7 @@ pub(super) fn content(file: &Path, option: &str, most: u64) -> Result<Vec<u8>, F
     Ok(content)
 }
 
-/// The content of a file without the end of its line.
+/// Reads a file, without a line break at its end.
 fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
     let mut secret = content(file, option, MAX_SECRET)?;
     if secret.last() == Some(&b'\n') {
@@ -70,13 +71,13 @@ fn secret_in(file: &Path, option: &str) -> Result<Vec<u8>, Failure> {
     Ok(secret)
 }
 
-/// Maximum size of the file of a secret, bytes.
+/// Maximum size of a file with a secret, bytes.
 const MAX_SECRET: u64 = 65_536;
 /// Minimum size of a pre-shared secret, bytes.
 const MIN_SECRET: usize = 16;
 
-/// Sets the pre-shared secret of `file` for the DTLS chunk of the endpoint. Without a file the DTLS
-/// chunk has no keys, so that it must be off.
+/// Sets the pre-shared secret of the DTLS chunk from `file`. Without a file the DTLS chunk must be
+/// off, because it has no keys.
 pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Failure> {
     let Some(file) = file else {
         return match config.security {
@@ -98,7 +99,8 @@ pub fn preshared(file: Option<&PathBuf>, config: &mut Config) -> Result<(), Fail
     Ok(())
 }
 
-/// Sets key management for the DTLS chunk of the endpoint, which is strict by default.
+/// Sets the key management of the DTLS chunk. Unless the settings allow otherwise, peers without
+/// the DTLS chunk are refused.
 pub fn protect(config: &mut Config, methods: KeyMethods) {
     if config.security == Security::Off {
         config.security = Security::DtlsChunk;

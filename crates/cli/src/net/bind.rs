@@ -1,4 +1,4 @@
-//! Endpoints of a command, bound as its options say.
+//! Binding of a command's endpoints with its options.
 
 use std::sync::Arc;
 
@@ -28,44 +28,45 @@ const BUFFER: u32 = 4 << 20;
 /// SCTP ports of the endpoints of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ports<'a> {
-    /// This port and the following ports, or the same number of random ports. The endpoints accept
+    /// This port and the following ones, or the same number of random ports. These endpoints accept
     /// no associations.
     Own(Option<u16>, usize),
     /// These ports, which accept associations.
     Served(&'a [u16]),
-    /// Like [`Ports::Served`], with as many outbound streams as a peer requests.
+    /// Like [`Ports::Served`], and each association has as many outbound streams as the peer
+    /// requests.
     Echoed(&'a [u16]),
 }
 
-/// Bound endpoints, and the parameters of their binding. Endpoints of one thread share sockets;
-/// each thread has separate sockets.
+/// Bound endpoints, and the settings with which they were bound. Endpoints of one thread share
+/// sockets; each thread has separate sockets.
 pub(super) struct Bound {
     /// Endpoints of the first thread, one per port, followed by those of the next threads.
     pub(super) endpoints: Vec<Endpoint>,
     /// Number of ports.
     pub(super) ports: usize,
-    /// The requested ports; 0: random.
+    /// The ports on the command line; 0: random.
     numbers: Vec<u16>,
     pub(super) crew: WorkerThreads,
     pub(super) sctp: Sctp,
     pub(super) watched: Recording,
     pub(super) moves: AddressSchedule,
-    /// For associations with RFC 6083.
+    /// Settings of RFC 6083, if it is used.
     pub(super) secure: Option<Arc<Settings>>,
-    /// The sockets and settings of their binding.
+    /// The sockets and settings with which the endpoints were bound.
     sockets: Vec<SharedSockets>,
     config: Config,
     watch: Option<RecordingObserver>,
 }
 
 impl Bound {
-    /// Returns true if the port of the endpoint of that number is random.
+    /// Returns true if the port of the endpoint `number` was chosen at random.
     pub(super) fn is_drawn(&self, number: usize) -> bool {
         self.numbers[number % self.ports] == 0
     }
 
-    /// Binds an endpoint at another random port; it replaces the endpoint with that number, which
-    /// has ended.
+    /// Binds an endpoint to another random port. It replaces the endpoint `number`, which has
+    /// ended.
     pub(super) fn draw_again(&mut self, number: usize) -> Result<(), Failure> {
         let sockets = &self.sockets[number / self.ports];
         let another = bind_at(sockets, &self.config, 0, self.watch.as_ref(), number);
@@ -73,7 +74,7 @@ impl Bound {
         Ok(())
     }
 
-    /// Addresses and ports of the endpoints.
+    /// Addresses and ports of the endpoints, as text.
     pub(super) fn place(&self) -> String {
         let ports = self.endpoints.iter().take(self.ports);
         let ports: Vec<String> = ports.map(|it| it.port().to_string()).collect();
@@ -93,7 +94,7 @@ impl Bound {
         format!("SCTP {word} {ports}, {carrier}, at {addresses}{threads}")
     }
 
-    /// The address and ports as JSON; `udp_port` is `null` directly over IP.
+    /// Addresses and ports of the endpoints, as JSON; `udp_port` is `null` over raw IP.
     pub(super) fn place_json(&self) -> serde_json::Value {
         let first = &self.endpoints[0];
         let ports = self.endpoints.iter().take(self.ports);
@@ -112,12 +113,12 @@ impl Bound {
 }
 
 impl NetOptions {
-    /// Returns true if the command line sets that key.
+    /// Returns true if the command line sets the setting `key`, by an option or by `--set`.
     fn sets(&self, key: &str) -> bool {
         (key == "streams" && self.streams.is_some()) || self.is_in_set(key)
     }
 
-    /// Returns true if `--set` sets that key.
+    /// Returns true if `--set` sets the setting `key`.
     fn is_in_set(&self, key: &str) -> bool {
         let named = |setting: &String| {
             let name = setting.split('=').next().unwrap_or_default();
@@ -126,7 +127,7 @@ impl NetOptions {
         self.set.iter().any(named)
     }
 
-    /// Refuses an option together with the setting of `--set` that has the same meaning.
+    /// Refuses an option if `--set` sets the same setting.
     fn check_once(&self) -> Result<(), Failure> {
         let given = [
             ("--profile", "profile", self.profile.is_some()),
@@ -148,7 +149,7 @@ impl NetOptions {
         }
     }
 
-    /// Refuses an option that has no effect with RFC 6083.
+    /// Refuses options that have no effect with RFC 6083.
     fn check_rfc6083(&self, config: &anabranch_net::sctp::Config) -> Result<(), Failure> {
         let partial =
             self.is_in_set("authentication") && config.authentication != Authentication::Required;
@@ -168,7 +169,7 @@ impl NetOptions {
         }
     }
 
-    /// The transport's settings, and those of RFC 6083 if it is used.
+    /// The settings of the transport, and those of RFC 6083 if it is used.
     fn sctp(&self) -> Result<(Sctp, Option<Arc<Settings>>), Failure> {
         self.check_once()?;
         let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
@@ -190,8 +191,8 @@ impl NetOptions {
             None if self.is_in_set("send_buffer") => sctp.config.send_buffer,
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
-        // As in the library, unlike the simulator, because packets of equal size can be sent by one
-        // call.
+        // Packets are filled by default, as in the library but not in the simulator, because one
+        // call can send several packets of equal size.
         if !self.sets("pack_messages") {
             sctp.config.pack_messages = sctp.config.bundling;
         }
@@ -229,7 +230,7 @@ impl NetOptions {
         Ok((sctp, secure))
     }
 
-    /// The carrier of packets, for a server or a client.
+    /// The carrier of a server (`accept`) or a client.
     fn carrier(&self, accept: bool) -> Result<Carrier, Failure> {
         let usual = if accept { ENCAPSULATION_PORT } else { 0 };
         let port = self.udp_port.unwrap_or(usual);
@@ -249,8 +250,8 @@ impl NetOptions {
         }
     }
 
-    /// Binds endpoints on separate sockets, which they share: one UDP port serves all SCTP
-    /// ports (RFC 6951 §5.1).
+    /// Binds endpoints on sockets that they share: one UDP port serves all SCTP ports (RFC 6951
+    /// §5.1).
     pub(super) fn bind(
         &self,
         ports: Ports<'_>,
@@ -259,8 +260,8 @@ impl NetOptions {
         self.bind_for(ports, peer, WorkerThreads::default(), None)
     }
 
-    /// The same with a maximum of simultaneous associations per port that peers may start. With
-    /// several threads each has its share of the maximum, and a peer is served by one of them.
+    /// Like [`Self::bind`], with a maximum number of simultaneous associations that peers may start
+    /// per port. With several threads each thread gets an equal share of it.
     pub(super) fn bind_for(
         &self,
         ports: Ports<'_>,
@@ -319,7 +320,7 @@ impl NetOptions {
     }
 }
 
-/// `count` consecutive ports from the first on; 0 stands for a random port.
+/// `count` consecutive ports starting at `first`, or `count` times 0 for random ports.
 fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
     let Some(first) = first else {
         return Ok(vec![0; count]);
@@ -334,7 +335,7 @@ fn own_ports(first: Option<u16>, count: usize) -> Result<Vec<u16>, Failure> {
     }
 }
 
-/// Binds the endpoint of that number at a port.
+/// Binds the endpoint `number` to a port.
 fn bind_at(
     sockets: &SharedSockets,
     config: &Config,

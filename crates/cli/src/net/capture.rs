@@ -20,28 +20,28 @@ use crate::failure::Failure;
 use crate::stderr::note;
 
 /// Maximum number of stored samples of an association, with 24 bytes each. A longer trace is
-/// truncated, with a note. The same number of samples of all others together is written to
-/// `samples.csv`.
+/// truncated, with a note. Of all other associations together, the same number of samples is
+/// written to `samples.csv`.
 const MAX_SAMPLES: usize = 20_000_000;
 
-/// An association, with the number of its endpoint.
+/// Key of an association: the number of its endpoint, and its identifier.
 type Key = (usize, AssociationId);
 
-/// The recorded data.
+/// State of a recording.
 #[derive(Default)]
 struct RecorderState {
     capture: Option<PacketFile<BufWriter<File>>>,
-    /// The number of each association, in the order of their starts.
+    /// Number of each association, in the order of their starts.
     numbers: BTreeMap<Key, u32>,
-    /// The first association, which the results directory describes. Other data of later
-    /// associations is not stored, because there may be many.
+    /// The first association, which the results directory describes. Of later associations only
+    /// samples are written, because there may be many.
     first: Option<(Key, Observed)>,
-    /// Associations that send data, although the service receives: on these associations, incoming
-    /// messages are only control messages.
+    /// Associations over which this end sends data although its service receives, so that their
+    /// incoming messages are only control messages.
     senders: BTreeSet<Key>,
-    /// Samples of others than the first.
+    /// Number of samples of associations other than the first.
     others: usize,
-    /// Samples that are not in the spool yet.
+    /// Samples that the spool has not written yet.
     unwritten: Vec<Numbered>,
 }
 
@@ -76,34 +76,34 @@ impl RecorderState {
     }
 }
 
-/// Reports that data is sent over an association whose service is to receive.
+/// Handle that records that this end sends data over an association, although its service receives.
 pub struct SendMarker {
     kept: Arc<Mutex<RecorderState>>,
     key: Key,
 }
 
 impl SendMarker {
-    /// Reports that data is sent over the association.
+    /// Records that this end sends data over the association.
     pub fn tell(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Ignored if the association is not recorded.
+        // Associations that are not recorded are ignored.
         if kept.numbers.contains_key(&self.key) {
             kept.senders.insert(self.key);
         }
     }
 }
 
-/// The endpoint's part.
+/// Observer of one endpoint, which records its packets and samples.
 pub struct RecordingObserver {
     kept: Arc<Mutex<RecorderState>>,
     endpoint: usize,
-    /// Nanoseconds from 1970 to the binding of the endpoint.
+    /// Time at which the endpoint was bound, nanoseconds since 1970.
     epoch: Nanos,
     probes: ProbeSet,
     sent: u16,
 }
 
-/// The command's part.
+/// The recording, for the command that writes the results at the end.
 pub struct Recording {
     kept: Arc<Mutex<RecorderState>>,
     capture: Option<PathBuf>,
@@ -111,7 +111,7 @@ pub struct Recording {
 }
 
 impl RecordingObserver {
-    /// Opens the outputs of `wire`; without any, there is no observer.
+    /// Opens the outputs that `wire` requests. `None` instead of an observer if none is requested.
     pub fn new(wire: &NetOptions) -> Result<(Option<Self>, Recording), Failure> {
         let mut kept = RecorderState::default();
         if let Some(path) = &wire.capture {
@@ -149,7 +149,7 @@ impl RecordingObserver {
         Ok((watch, watched))
     }
 
-    /// A handle of this capture for another endpoint of the same sockets.
+    /// An observer of the same recording for another endpoint on the same sockets.
     pub fn of_endpoint(&self, endpoint: usize) -> Self {
         Self {
             kept: Arc::clone(&self.kept),
@@ -222,7 +222,7 @@ fn spool(directory: &Path, kept: &Arc<Mutex<RecorderState>>) -> Result<SampleWri
 }
 
 impl Recording {
-    /// A handle to report that data is sent over an association.
+    /// Creates the [`SendMarker`] of an association.
     pub fn sends(&self, endpoint: usize, association: AssociationId) -> SendMarker {
         SendMarker {
             kept: Arc::clone(&self.kept),
@@ -230,9 +230,9 @@ impl Recording {
         }
     }
 
-    /// Ends the capture, and writes the results directory of the first association. `receives`: it
-    /// receives data, and not only control messages, unless [`SendMarker`] reported otherwise.
-    /// `failed`: the reason if it did not end gracefully.
+    /// Ends the recording, and writes the results directory of the first association. `receives`:
+    /// its service receives data, unless its [`SendMarker`] recorded otherwise. `failed`: why the
+    /// association did not end gracefully, if so.
     pub fn finish(
         self,
         transport: &Transport,
@@ -284,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    /// Identifiers of associations, in order.
+    /// Creates identifiers of associations, in order.
     fn ids(count: u8) -> Vec<AssociationId> {
         let endpoint = Endpoint::new(Config::default(), 5001, [1; 32]);
         let mut endpoint = endpoint.expect("an endpoint");
@@ -306,7 +306,7 @@ mod tests {
             index: 0,
             value: 7.0,
         };
-        // The second endpoint's first association starts before the first endpoint's.
+        // An association of the second endpoint starts first.
         let order = [(1, 0), (0, 1), (0, 0), (0, 8), (1, 3), (0, 0)];
         for (at, (endpoint, id)) in (0..).zip(order) {
             kept.take((endpoint, ids[id]), sample(at));

@@ -17,18 +17,19 @@ use crate::failure::Failure;
 /// Time for which a client waits for answers after the end of the input.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Connects, or waits for a peer, and copies both ways until both are done.
+/// Connects, or waits for a peer, and copies in both directions until both have ended.
 pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let (printer, written) = Printer::stderr();
     let result = talk(arguments, &printer).await;
     drop(printer);
-    // An active reader has received all lines; a blocked one must not delay the exit.
+    // Limited in time: a reader that is active has received all lines by then, and a blocked one
+    // must not delay the exit.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     result
 }
 
 async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
-    // Without a standard error, remarks are discarded.
+    // Remarks are discarded if standard error is closed.
     let say = |line: String| drop(log.line(line));
     let certificates = &arguments.wire.certificates;
     certificates.check_message_size(arguments.message_size)?;
@@ -78,8 +79,8 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         () = interrupts.next() => Err(Failure::Interrupted),
     };
     if result.is_err() {
-        // Notifies the peer, unless the peer already knows, so that the peer does not wait for its
-        // timers.
+        // Aborts, so that the peer need not wait for its timers. Has no effect if the association
+        // has ended.
         association.association().abort("the other end left");
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, association.association().closed()).await;
     }
@@ -88,10 +89,10 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     result
 }
 
-/// Copies both ways.
+/// Copies in both directions.
 async fn copy(association: &Connection, arguments: Cat) -> Result<(), Failure> {
     let sender = association.clone();
-    // A listener cannot know how long the peer will send.
+    // With --listen there is no default, because a server cannot know how long the peer will send.
     let usual = arguments.listen.is_none().then_some(WAIT);
     let wait = arguments
         .wait
@@ -101,7 +102,7 @@ async fn copy(association: &Connection, arguments: Cat) -> Result<(), Failure> {
     let sending: JoinHandle<Result<(), Failure>> = tokio::spawn(async move {
         copy_in(&sender, &arguments).await?;
         let Some(wait) = wait else { return Ok(()) };
-        // Answers may still be in flight; each restarts the wait.
+        // Waits for answers that may still be in flight; each one restarts the wait.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
         sender.start_shutdown();
         Ok(())
@@ -112,17 +113,18 @@ async fn copy(association: &Connection, arguments: Cat) -> Result<(), Failure> {
     let received = tokio::select! {
         received = &mut receiving => received,
         sent = &mut sending => {
-            // An error of reading or sending ends everything; otherwise received data is awaited.
+            // An error of reading or sending ends the command. At the end of the input, received
+            // data is still copied.
             sent?;
             return receiving.await;
         }
     };
-    // The peer has closed: the remaining input has no destination.
+    // The peer has closed, so the remaining input cannot be sent.
     stop.abort();
     received
 }
 
-/// Sends the input, a message for each line or piece.
+/// Sends the input: each line or each read becomes one message.
 async fn copy_in(association: &Connection, arguments: &Cat) -> Result<(), Failure> {
     let options = SendOptions::default()
         .with_ppid(arguments.ppid)
@@ -154,14 +156,15 @@ async fn copy_in(association: &Connection, arguments: &Cat) -> Result<(), Failur
     }
 }
 
-/// The data of one read; empty at the end.
+/// The data of one read from the input; empty at the end.
 async fn piece(input: &mut (impl AsyncRead + Unpin), most: usize) -> std::io::Result<BytesMut> {
     let mut message = BytesMut::with_capacity(most);
     input.take(most as u64).read_buf(&mut message).await?;
     Ok(message)
 }
 
-/// A line with its end, or as much of it as fits a message; empty at the end.
+/// A line of the input with its line break, or its first part if it exceeds the maximum message
+/// size; empty at the end.
 async fn line(
     input: &mut (impl AsyncBufReadExt + Unpin),
     most: usize,
@@ -174,7 +177,7 @@ async fn line(
     Ok(BytesMut::from(&message[..]))
 }
 
-/// Prints received data, until the association ends.
+/// Writes received data to standard output, until the association ends.
 async fn copy_out(
     association: &Connection,
     heard: &tokio::sync::mpsc::Sender<()>,
@@ -186,7 +189,7 @@ async fn copy_out(
             Ok(None) => return Ok(()),
             Err(lost) => return Err(Failure::Net(lost)),
         };
-        // One pending notification is enough.
+        // If the channel is full, a notification is pending already, which suffices.
         let _ = heard.try_send(());
         output.write_all(&message.bytes).await?;
         output.flush().await?;

@@ -14,11 +14,11 @@ use clap::{Args, ValueEnum};
 use crate::absent::rfc6083::Settings;
 use crate::failure::Failure;
 
-/// Maximum size of a file of certificates, bytes.
+/// Maximum size of a file with certificates, bytes.
 #[cfg(feature = "tls")]
 const MAX: u64 = 1 << 20;
 
-// Options of a command that authenticates by certificates.
+// Options of commands that authenticate by certificates.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Certificates {
     /// Certificate of this end, with those of its intermediate authorities, in PEM format. Both
@@ -63,22 +63,22 @@ pub enum Protocol {
     Rfc6083,
 }
 
-/// Settings of that protocol.
+/// Settings of the protocol that protects associations.
 #[cfg_attr(not(feature = "tls"), allow(dead_code))]
 pub enum Protection {
     DtlsChunk(KeyMethods),
     Rfc6083(Arc<Settings>),
 }
 
-/// Maximum size of a message in RFC 6083.
+/// Maximum size of a message with RFC 6083.
 const MAX_RECORD: Size = Size(MAX_CONTENT as u64);
 
-/// SHA-256 of a certificate.
+/// SHA-256 fingerprint of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// Parses 64 hexadecimal digits, between which colons may stand, as `openssl x509 -fingerprint`
-/// writes them.
+/// Parses a fingerprint of 64 hexadecimal digits, optionally with colons as
+/// `openssl x509 -fingerprint` prints them.
 fn fingerprint(text: &str) -> Result<Fingerprint, String> {
     let failed = || format!("found {text:?}; write 64 hexadecimal digits");
     let digits: String = text.chars().filter(|it| *it != ':').collect();
@@ -94,12 +94,12 @@ fn fingerprint(text: &str) -> Result<Fingerprint, String> {
 }
 
 impl Certificates {
-    /// Returns true if the association is protected by RFC 6083.
+    /// Returns true if RFC 6083 is the selected protocol.
     pub fn is_rfc6083(&self) -> bool {
         self.security == Some(Protocol::Rfc6083)
     }
 
-    /// Refuses messages that are too long for RFC 6083.
+    /// Refuses a message size that exceeds the maximum of RFC 6083.
     pub fn check_message_size(&self, size: Size) -> Result<(), Failure> {
         match self.is_rfc6083() && size.0 > MAX_RECORD.0 {
             true => Err(Failure::Usage(format!(
@@ -109,7 +109,7 @@ impl Certificates {
         }
     }
 
-    /// The protection of these options; `None` if there are none.
+    /// The protection that these options select; `None` without such options.
     #[cfg(not(feature = "tls"))]
     pub fn protection(&self) -> Result<Option<Protection>, Failure> {
         match self.tls_cert {
@@ -118,7 +118,7 @@ impl Certificates {
         }
     }
 
-    /// The protection of these options; `None` if there are none.
+    /// The protection that these options select; `None` without such options.
     #[cfg(feature = "tls")]
     pub fn protection(&self) -> Result<Option<Protection>, Failure> {
         use anabranch_net::sctp::dtls::tls::{self, Credentials, Trust};

@@ -1,4 +1,4 @@
-//! Associations that a command starts.
+//! Associations that a command starts, with repeated attempts.
 
 use std::time::Duration;
 
@@ -9,22 +9,23 @@ use super::bind::Bound;
 use super::connection::Connection;
 use crate::failure::Failure;
 
-/// Number of SCTP ports to try if other hosts with this address use the same ones.
+/// Maximum number of SCTP ports to try, because other hosts with the same address (behind a NAT)
+/// may use a port.
 const MAX_PORTS: usize = 32;
 
-/// Time for which a peer's UDP port may be closed, because a server that a script starts just
-/// before its client does not listen immediately.
+/// Time for which connecting to a closed UDP port is repeated, because a script may start a server
+/// just before its client.
 const STARTING: Duration = Duration::from_secs(3);
-/// Interval of attempts at a closed port.
+/// Interval of attempts while the peer's port is closed.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Code of the cause of a peer that requires AUTH (RFC 4895).
+/// Cause code of the ABORT of a peer that requires AUTH (RFC 4895).
 const MISSING_MANDATORY_PARAMETER: u16 = 2;
-/// Code of the cause of a peer that requires the DTLS chunk.
+/// Cause code of the ABORT of a peer that requires the DTLS chunk.
 const MISSING_DTLS_CHUNK_SUPPORT: u16 = 100;
 
-/// Starts an association with the peer that `host` named, within `limit`, with the handshake of
-/// RFC 6083 if the options demand that.
+/// Starts an association with the peer `host` within `limit`, and performs the handshake of RFC
+/// 6083 if the options require it.
 pub async fn connect(
     bound: &mut Bound,
     number: usize,
@@ -46,7 +47,8 @@ pub async fn connect(
                     refused: false,
                 });
             }
-            // Another host with this address has the port.
+            // Another host with this address uses the SCTP port, so the next attempt uses another
+            // one.
             Err(error)
                 if error.is_port_collision() && ports < MAX_PORTS && bound.is_drawn(number) =>
             {
@@ -73,10 +75,10 @@ pub async fn connect(
     }
 }
 
-/// A failed attempt.
+/// Error of a failed attempt.
 pub struct ConnectFailure {
     pub failure: Failure,
-    /// The peer refused it: others may be accepted.
+    /// True if the peer refused this association; it may accept others.
     pub refused: bool,
 }
 
@@ -86,7 +88,7 @@ impl From<ConnectFailure> for Failure {
     }
 }
 
-/// A hint for the user if no server answered.
+/// A hint for the user, for errors without an answer of a server.
 fn is_a_server_there(endpoint: &Endpoint) -> String {
     let place = match endpoint.udp_port() {
         0 => "with --carrier ip",

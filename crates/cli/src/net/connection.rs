@@ -25,9 +25,9 @@ pub struct Connection {
 #[derive(Clone)]
 struct Secure {
     association: Arc<SecureAssociation>,
-    /// This end has started the shutdown.
+    /// True after this end has started the shutdown.
     closing: Arc<AtomicBool>,
-    /// Bytes that this end sent in the handshake.
+    /// Number of bytes that this end sent in the handshake.
     handshake: u64,
 }
 
@@ -39,7 +39,7 @@ pub enum SendFailure {
     Other(String),
 }
 
-/// A received message, or a part of one.
+/// A received message, or a part of a message.
 pub struct Part {
     pub ppid: u32,
     pub begins: bool,
@@ -70,7 +70,8 @@ impl From<Message> for Part {
 }
 
 impl Connection {
-    /// Performs the handshake of RFC 6083 as the client, within `limit`, if there are settings.
+    /// Performs the handshake of RFC 6083 as the client within `limit`; without settings there is
+    /// no handshake.
     pub async fn client(
         association: Association,
         settings: Option<Arc<Settings>>,
@@ -86,7 +87,8 @@ impl Connection {
         }
     }
 
-    /// The same as the server.
+    /// Performs the handshake of RFC 6083 as the server within `limit`; without settings there is
+    /// no handshake.
     pub async fn server(
         association: Association,
         settings: Option<Arc<Settings>>,
@@ -121,12 +123,13 @@ impl Connection {
         })
     }
 
-    /// The association, for calls that DTLS does not change: not sending, receiving or shutdown.
+    /// The association itself, for calls that DTLS does not affect: all except sending, receiving
+    /// and shutdown.
     pub fn association(&self) -> &Association {
         &self.association
     }
 
-    /// The identity that the peer proved.
+    /// The identity that the peer has proved.
     pub fn peer_identity(&self) -> Option<PeerIdentity> {
         match &self.secure {
             Some(secure) => Some(secure.association.peer_identity().clone()),
@@ -134,8 +137,8 @@ impl Connection {
         }
     }
 
-    /// Bytes of user data among `sent`, bytes that the association counts, if each message but the
-    /// last has `message` bytes.
+    /// Number of bytes of user data in the `sent` bytes that the association has counted, if each
+    /// message except the last has `message` bytes.
     pub fn user_bytes(&self, sent: u64, message: u64) -> u64 {
         let Some(secure) = &self.secure else {
             return sent;
@@ -165,14 +168,15 @@ impl Connection {
             Err(SecureError::Send(error)) => Err(failure(error)),
             Err(_) if secure.closing.load(Ordering::Relaxed) => Err(SendFailure::Closing),
             Err(error) => {
-                // Without an abort the reader of the count would wait for the missing messages.
+                // Aborts, because the receiver would wait forever for the messages that were not
+                // sent.
                 self.association.abort(error.to_string());
                 Err(SendFailure::Other(error.to_string()))
             }
         }
     }
 
-    /// Like [`Association::recv`]. The peer's close_notify is answered by a shutdown.
+    /// Like [`Association::recv`]. After the peer's close_notify, this end shuts down too.
     pub async fn recv(&self) -> Result<Option<Message>, String> {
         let Some(secure) = &self.secure else {
             return match self.association.recv().await {
@@ -187,13 +191,14 @@ impl Connection {
                 let ended = secure.association.shutdown().await;
                 ended.map(|()| None).map_err(|it| it.to_string())
             }
-            // The peer's answer to this end's close_notify need not arrive.
+            // After this end's close_notify, the association may end before the peer's answer
+            // arrives.
             Err(SecureError::Truncated) if secure.closing.load(Ordering::Relaxed) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Like [`Association::recv_part`]; with RFC 6083 each part is a message.
+    /// Like [`Association::recv_part`]; with RFC 6083 each part is a whole message.
     pub async fn recv_part(&self) -> Result<Option<Part>, String> {
         if self.secure.is_some() {
             return Ok(self.recv().await?.map(Part::from));
@@ -211,13 +216,13 @@ impl Connection {
         let secure = Arc::clone(&secure.association);
         tokio::spawn(async move {
             if let Err(error) = secure.shutdown().await {
-                // Otherwise readers would wait for an end.
+                // Aborts, because readers would wait forever for the end of the association.
                 secure.association().abort(error.to_string());
             }
         });
     }
 
-    /// Like [`Association::shutdown_with_timeout`]; returns the reason of the end.
+    /// Like [`Association::shutdown_with_timeout`]; returns why the association ended.
     pub async fn shutdown_with_timeout(&self, limit: Duration) -> CloseReason {
         let Some(secure) = &self.secure else {
             self.association.start_shutdown(Some(limit));

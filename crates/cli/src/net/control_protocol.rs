@@ -1,73 +1,74 @@
-//! The control protocol between `perf` and `serve`, next to the data: short texts in messages of
-//! their own.
+//! The control protocol between `perf` and `serve`: short texts, which are sent as separate
+//! messages among the data.
 //!
-//! Each is `anabranch WORD 1 key=value ...`, where 1 is the version. Unknown keys are skipped.
+//! Format of a text: `anabranch WORD 1 key=value ...`, in which 1 is the version. Unknown keys are
+//! ignored.
 
-/// Payload protocol identifier of these messages, which is not registered.
+/// Payload protocol identifier of control messages, which is not registered.
 pub const PPID: u32 = 0x616e_6172;
 
-/// Maximum length of a text, bytes: all are shorter, and the limit bounds the search for each
-/// number in it.
+/// Maximum length of a text, bytes. All texts are shorter; the limit bounds the time to parse a
+/// message.
 const MAX_TEXT: usize = 512;
 
-/// Parameters of a source.
+/// Parameters of data that a source should send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Size of a message, bytes.
     pub message: u64,
-    /// Total bytes; `None`: until the peer closes.
+    /// Total bytes to send; `None`: until the peer closes.
     pub bytes: Option<u64>,
-    /// Unordered delivery.
+    /// Whether messages are sent unordered.
     pub unordered: bool,
-    /// Bit/s; `None`: no limit.
+    /// Target rate, bit/s; `None`: no limit.
     pub rate: Option<u64>,
 }
 
-/// Counts of a receiver.
+/// Receive statistics: messages, bytes, and duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     pub messages: u64,
     pub bytes: u64,
-    /// From the first byte to the last.
+    /// Time from the first byte to the last.
     pub nanoseconds: u64,
 }
 
-/// Counts of a sender, and the final state of its path.
+/// Transmit statistics, and the final state of the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub messages: u64,
     pub bytes: u64,
-    /// Retransmitted chunks.
+    /// Number of retransmitted chunks.
     pub retransmitted: u64,
-    /// Expiries of T3-rtx.
+    /// Number of expiries of T3-rtx.
     pub timeouts: u64,
-    /// Bytes.
+    /// Congestion window, bytes.
     pub cwnd: u64,
-    /// Nanoseconds; `None`: never measured.
+    /// Smoothed round-trip time, nanoseconds; `None`: not measured.
     pub srtt: Option<u64>,
 }
 
-/// A text between `perf` and `serve`.
+/// A control message between `perf` and `serve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlMessage {
-    /// The first text of a client: the server should send.
+    /// First message of a client: requests that the server sends data.
     Source(Job),
-    /// From the client to a source: stop sending, and report the counts.
+    /// From the client to a source: requests that it stops sending, and reports its statistics.
     Stop,
-    /// From the client to a sink, after its data: the number of messages that were sent; when they
-    /// have arrived, the sink should report its counts.
+    /// From the client to a sink, after its data: the number of messages that were sent. When they
+    /// have arrived, the sink should report its statistics.
     Count {
         /// Number of messages.
         messages: u64,
     },
-    /// The sink's answer.
+    /// Answer of a sink: its statistics.
     Received(Received),
-    /// The last text of the source.
+    /// Last message of a source: its statistics.
     Sent(Sent),
 }
 
 impl ControlMessage {
-    /// The text form.
+    /// Formats the message as text.
     pub fn write(self) -> String {
         match self {
             ControlMessage::Source(job) => format!(
@@ -95,9 +96,9 @@ impl ControlMessage {
         }
     }
 
-    /// Parses a text; `None` if it is not one.
+    /// Parses a message; `None` if it is not a control message.
     pub fn read(text: &[u8]) -> Option<Self> {
-        // Checked for every arriving message: most are no text, and as long as messages are.
+        // The prefix is checked first, because most arriving messages are data and may be large.
         let text = text.strip_prefix(b"anabranch ")?;
         if text.len() > MAX_TEXT {
             return None;

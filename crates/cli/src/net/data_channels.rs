@@ -1,5 +1,5 @@
-//! `anabranch serve data-channels`: a page, offers and answers over HTTP, and channels that echo
-//! everything.
+//! `anabranch serve data-channels`: a test page, offers and answers over HTTP, and data channels
+//! that echo every message.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::failure::Failure;
 const PAGE: &str = include_str!("data_channels.html");
 /// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
-/// When this side receives a message with this text, it closes the channel.
+/// Text of a message upon which this side closes the channel.
 const CLOSE: &str = "/close";
-/// Maximum number of characters of a label that are printed, because the peer chooses up to 65,535
-/// bytes of it, and one line is printed per channel.
+/// Maximum number of characters of a label that are printed. The peer may choose 65,535 bytes, and
+/// one line is printed per channel.
 const MAX_LABEL: usize = 80;
 
 /// State shared by all requests.
@@ -42,7 +42,7 @@ struct Server {
     room: Arc<Semaphore>,
 }
 
-/// Runs a server.
+/// Runs the server until it is interrupted.
 pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let failed = |error| Failure::Net(format!("cannot listen at {}: {error}", arguments.http));
@@ -77,7 +77,7 @@ struct OfferQuery {
     open: u16,
 }
 
-/// A refusal, with its reason.
+/// Refusal of an offer: HTTP status and reason.
 struct Refusal(StatusCode, String);
 
 impl IntoResponse for Refusal {
@@ -96,14 +96,14 @@ impl From<BindError> for Refusal {
     }
 }
 
-/// Returns true if the browser reports that the requesting page belongs to another server. That
-/// page could not read the answer, and each offer occupies a connection until it times out.
+/// Returns true if the browser reports that the request comes from a page of another server. Such a
+/// page could not read the answer, and each offer would occupy a connection until it times out.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
-/// Handles an offer: creates the connection, and answers.
+/// Handles an offer: creates the connection, and returns the answer.
 async fn accept(
     State(server): State<Server>,
     Query(asked): Query<OfferQuery>,
@@ -128,7 +128,7 @@ async fn accept(
     Ok(([(CONTENT_TYPE, "application/sdp")], answer).into_response())
 }
 
-/// The log; a server continues even without a reader.
+/// Printer of log lines. Errors are ignored, because a server should continue without a reader.
 #[derive(Clone)]
 struct Log(Printer);
 
@@ -144,8 +144,8 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
         match peer.open(ChannelOptions::new(format!("from the server {number}"))) {
             Ok(channel) => drop(tokio::spawn(echo(log.clone(), channel))),
             Err(error) => {
-                // The remaining channels cannot be opened, either. A line for each channel could
-                // result in 65,535 lines.
+                // The remaining channels cannot be opened either. One line reports all of them,
+                // because there may be 65,535.
                 let left = open - number;
                 log.say(format_args!(
                     "not opened: {}: {error}",
@@ -175,7 +175,7 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
     }
 }
 
-/// A label in its printed form.
+/// A label as it is printed: escaped and truncated.
 fn shown(label: &str) -> String {
     match label.char_indices().nth(MAX_LABEL) {
         None => format!("{label:?}"),

@@ -1,4 +1,4 @@
-//! `anabranch emulate`: the simulator's links in real time.
+//! `anabranch emulate`: emulates the simulator's links in real time.
 
 #[cfg(target_os = "linux")]
 mod tun;
@@ -45,7 +45,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
             )));
         }
     };
-    // Built once to find the errors that the spec's own checks do not find.
+    // A first build finds the errors that the checks of the spec do not find.
     let path = build(&spec, ends.as_ref(), arguments.seed)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     check(&path).map_err(|why| Failure::Usage(format!("{}: {why}", file.display())))?;
@@ -72,7 +72,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let started = Emulator::start(config, move || {
         build(&spec, ends.as_ref(), seed).map_err(|error| match error {
             WorldError::Build(error) => error,
-            // Found above.
+            // Not reached, because the first build above reports other errors.
             _ => BuildError::UnknownNode(0),
         })
     });
@@ -93,12 +93,13 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     watch(&arguments, &printer, || line(&emulator.report())).await?;
     printer.line(line(&emulator.stop()))?;
     drop(printer);
-    // An active reader has received all lines; a blocked one must not delay the exit.
+    // Limited in time: a reader that is active has received all lines by then, and a blocked one
+    // must not delay the exit.
     let _ = tokio::time::timeout(super::SHUTDOWN_TIMEOUT, written.wait()).await;
     Ok(())
 }
 
-/// Prints reports until it is interrupted or its time is over.
+/// Prints reports until the command is interrupted or its time is over.
 async fn watch(
     arguments: &Emulate,
     printer: &Printer,
@@ -146,7 +147,7 @@ fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, Wor
     Ok(Path { world, near, far })
 }
 
-/// Refuses ends through which no packet can enter or leave.
+/// Refuses end nodes through which no packet can enter or leave.
 fn check(path: &Path) -> Result<(), String> {
     let topology = path.world.topology();
     if path.near == path.far {
@@ -180,7 +181,7 @@ fn line(report: &Report) -> String {
     )
 }
 
-/// Accuracy of the timing.
+/// Formats the accuracy of the timing.
 fn timing(timing: &Timing) -> String {
     let us = |nanos: u64| nanos as f64 / 1e3;
     format!(
@@ -191,7 +192,7 @@ fn timing(timing: &Timing) -> String {
     )
 }
 
-/// Drops by reason, as text.
+/// Formats the number of drops by reason.
 pub(super) fn drops(dropped: &DropCounts) -> String {
     let counted = DropReason::ALL
         .iter()

@@ -30,16 +30,16 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::stderr::note;
 
-/// Size of the UDP header, bytes. The IP packets of the specs do not have this header.
+/// Size of the UDP header, bytes. It is deducted, because the packets in specs have no UDP header.
 const UDP_HEADER: usize = 8;
 /// The server's SCTP port.
 const PORT: u16 = 52_000;
 
-/// Simulates some experiments, and runs others on real sockets.
+/// Runner that simulates some experiments, and runs the others on real sockets.
 pub struct MixedRunner<'a> {
-    /// Runs the simulations.
+    /// Runner of the simulations.
     pub simulator: Simulator,
-    /// The experiments on real sockets.
+    /// Identifiers of the experiments on real sockets.
     pub live: &'a [String],
 }
 
@@ -74,7 +74,7 @@ impl Runner for MixedRunner<'_> {
     }
 }
 
-/// Refuses experiments that do not exist, or that cannot be run on real sockets.
+/// Refuses experiments that do not exist or cannot be run on real sockets.
 pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     for id in wanted {
         let known: Vec<&str> = plan.experiments.iter().map(|it| it.id.as_str()).collect();
@@ -93,7 +93,7 @@ pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The flow of a spec, if it has one and real sockets can carry it.
+/// The only flow of a spec, if it is one that real sockets can carry.
 fn flow(spec: &Spec) -> Result<&Flow, String> {
     let [flow] = &spec.flows[..] else {
         let found = spec.flows.len();
@@ -115,7 +115,7 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
     Ok(flow)
 }
 
-/// Runs a unit in real time.
+/// Runs one replication in real time.
 fn observe(unit: &Unit<'_>, seed: u64) -> Result<Vec<Observed>, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -148,7 +148,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
         let observer = Recorder {
             kept: Arc::clone(&kept),
             probes,
-            // The endpoint's clock starts at its binding.
+            // The endpoint's clock starts when it is bound.
             begin: origin.elapsed().as_nanos() as Nanos,
         };
         Endpoint::bind_with(
@@ -175,7 +175,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
         taking.await.map_err(|error| error.to_string())?
     };
     let failed = match tokio::time::timeout_at(end, work).await {
-        // The regular end: the time is over.
+        // The duration is over, which is the regular end.
         Err(_) => None,
         Ok(Ok(())) => None,
         Ok(Err(reason)) => Some(reason),
@@ -195,13 +195,13 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
     ));
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let mut observed = std::mem::take(&mut *kept);
-    // Two endpoints recorded, each in its own order.
+    // Sorted by time, because the two endpoints have recorded separately.
     observed.samples.sort_by_key(|sample| sample.at);
     observed.failed = failed;
     Ok(observed)
 }
 
-/// The flow's configuration, with packets of the spec's size inside UDP.
+/// The flow's SCTP settings, with packets of the spec's size including UDP.
 fn transport(flow: &Flow) -> SctpConfig {
     let mut config = sctp::config(&flow.transport);
     config.mtu += UDP_HEADER;
@@ -216,7 +216,7 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
     let build = move || match world::network(&spec, &kinds, Some([&from, &end]), seed) {
         Ok((world, [near, far])) => Ok(Path { world, near, far }),
         Err(WorldError::Build(error)) => Err(error),
-        // The spec's checks found the nodes.
+        // Not reached, because the checks of the spec have found the nodes.
         Err(_) => Err(BuildError::UnknownNode(0)),
     };
     Emulator::start(config, build).map_err(|error| error.to_string())
@@ -225,14 +225,14 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
 /// Sends the workload; returns when all of it has arrived.
 async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> Result<(), String> {
     let rng = anabranch_sim::Seed::default().stream("workload");
-    // The only flow.
+    // The spec has only one flow.
     let packet = point.resolved.transports[0].packet();
     let made = point.kinds.workload(&flow.workload, rng, packet);
     let mut bulk = made.map_err(|refusal| refusal.to_string())?;
     let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions::default().with_unordered(unordered);
-    // A bulk workload has no rate: it offers data whenever it is polled.
+    // Without a rate, a bulk workload offers data whenever it is polled.
     while let Offer::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);
         let sent = association.send(piece, options.with_stream(None)).await;
@@ -244,7 +244,7 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
         .map_err(|lost| lost.to_string())
 }
 
-/// Records the samples of both ends.
+/// Observer that records the samples of both ends.
 struct Recorder {
     kept: Arc<Mutex<Observed>>,
     probes: ProbeSet,

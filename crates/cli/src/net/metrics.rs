@@ -1,4 +1,4 @@
-//! `serve --metrics`: metrics of a server, for Prometheus.
+//! `serve --metrics`: metrics of a server in the format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ use tokio::net::TcpListener;
 
 use crate::failure::Failure;
 
-/// A counter of associations: its name, its description, and its field.
+/// A counter: its name, description, and field of the association statistics.
 type Counter = (
     &'static str,
     &'static str,
     fn(&AssociationStatistics) -> u64,
 );
 
-/// Summed over associations, including ended ones.
+/// Counters that are summed over all associations, including ended ones.
 const COUNTERS: &[Counter] = &[
     (
         "sctp_data_chunks_sent_total",
@@ -97,10 +97,10 @@ const COUNTERS: &[Counter] = &[
     ),
 ];
 
-/// A gauge: its name, description, unit, and value over the open associations.
+/// A gauge: its name, description, unit, and value for the open associations.
 type Gauge = (&'static str, &'static str, Unit, fn(&[Status]) -> f64);
 
-/// Every gauge except the paths by state.
+/// All gauges, except the number of paths by state.
 const GAUGES: &[Gauge] = &[
     (
         "sctp_associations",
@@ -153,7 +153,7 @@ fn sum(open: &[Status], of: fn(&Status) -> u64) -> f64 {
     open.iter().map(of).sum::<u64>() as f64
 }
 
-/// Sources of the metrics. Clones are handles of the same state.
+/// Sources of the metrics. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Metrics(Arc<Mutex<MetricsState>>);
 
@@ -168,7 +168,7 @@ struct MetricsState {
 }
 
 impl Metrics {
-    /// Opens the listener, and starts to answer on it. Returns its address.
+    /// Starts an HTTP server for the metrics. Returns its address.
     pub async fn serve(
         &self,
         at: SocketAddr,
@@ -186,7 +186,7 @@ impl Metrics {
         Ok(address)
     }
 
-    /// Adds a new association; returns its number.
+    /// Adds an established association; returns its number.
     pub fn begin(&self, association: &Association) -> u64 {
         let mut kept = self.lock();
         kept.begun += 1;
@@ -196,7 +196,7 @@ impl Metrics {
         number
     }
 
-    /// Removes an ended association; `failed`: it did not end gracefully.
+    /// Removes an association that has ended; `failed`: it did not end gracefully.
     pub fn end(&self, number: u64, failed: bool) {
         let mut kept = self.lock();
         let status = kept.open.remove(&number).and_then(|it| it.status());
@@ -262,8 +262,8 @@ fn paths(open: &[Status]) {
     }
 }
 
-/// Counters of the sockets, which the endpoints of a thread share, one port each, and the drops of
-/// each endpoint.
+/// Formats counters of the sockets, which all endpoints of a thread share, and the drops of each
+/// endpoint.
 fn sockets(endpoints: &[Endpoint], ports: usize) {
     let all: Vec<_> = endpoints.iter().map(Endpoint::statistics).collect();
     let received: u64 = all.iter().map(|it| it.packets_received).sum();

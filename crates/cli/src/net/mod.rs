@@ -47,18 +47,19 @@ use address::{ScopedAddr, one_zone};
 use arguments::{NetCommand, OtherService, Pmtu};
 use connecting::connect;
 
-/// Size of the largest message that these commands send, or assemble to echo or print it, bytes.
+/// Maximum size of a message that these commands send, or that they assemble to echo or print it,
+/// bytes.
 const MAX_MESSAGE: u64 = 16 << 20;
 
-/// Time for which a command that ends waits until peers are notified and its lines are read.
+/// Time limit at the end of a command for notifying peers and for printing the last lines.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longer than any wait.
+/// A duration longer than any wait.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 86_400);
-/// Interval of checks for acknowledgements.
+/// Interval at which acknowledgements are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Executes another program, if this process was started for this purpose ([`shell`]).
+/// Executes another program, if this process was started by [`shell`] for that purpose.
 pub fn become_one() -> Option<std::process::ExitCode> {
     #[cfg(target_os = "linux")]
     return shell::become_one();
@@ -85,9 +86,9 @@ pub fn run(command: NetCommand) -> Result<(), Failure> {
     }
 }
 
-/// Runs `work` as a task of a runtime, because a task shares its thread with the task that owns the
-/// sockets. The future of `block_on` runs on a separate thread, and passing messages between
-/// threads doubles the time.
+/// Runs `work` as a task of a runtime, because a task can share its thread with the task that owns
+/// the sockets. The future of `block_on` runs on a separate thread, and passing messages between
+/// threads takes twice the time.
 fn in_runtime<T: Send + 'static>(
     work: impl Future<Output = Result<T, Failure>> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -97,24 +98,25 @@ fn in_runtime<T: Send + 'static>(
     })
 }
 
-/// Runs `work` on the caller's thread, next to a runtime.
+/// Runs `work` on the caller's thread while a runtime exists.
 fn on_this_thread<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Net(format!("cannot start the runtime: {error}")))?;
     let result = runtime.block_on(work);
-    // Associations that are still closing after an error are not reported.
+    // Does not wait for associations that are still closing after an error.
     runtime.shutdown_background();
     result
 }
 
-/// Parses a value with its unit; the space between is optional.
+/// Parses a quantity with its unit; the space between number and unit is optional.
 fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
 
-/// Parses a size with its unit, or in iperf3's form: bytes without one, or K, M, G, T of 1024 each.
+/// Parses a size with its unit or in iperf3's notation: bytes without a unit, or K, M, G, T with
+/// factors of 1024.
 fn size(text: &str) -> Result<Size, String> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let step: f64 = match &text[digits.len()..] {
@@ -133,7 +135,8 @@ fn size(text: &str) -> Result<Size, String> {
     }
 }
 
-/// Parses a rate with its unit, or in iperf3's form: bit/s without one, or K, M, G of 1000 each.
+/// Parses a rate with its unit or in iperf3's notation: bit/s without a unit, or K, M, G with
+/// factors of 1000.
 fn bitrate(text: &str) -> Result<Rate, String> {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -167,7 +170,7 @@ fn message_size(text: &str) -> Result<Size, String> {
     }
 }
 
-/// Parses the size of packets.
+/// Parses the packet size of --pmtu.
 fn pmtu(text: &str) -> Result<Pmtu, String> {
     if text == "auto" {
         return Ok(Pmtu::Auto);
@@ -183,8 +186,8 @@ fn pmtu(text: &str) -> Result<Pmtu, String> {
     }
 }
 
-/// Resolves the peer that `host` and further addresses name, at the port `usual` unless `host`
-/// names another; also returns one of its addresses with a zone, if there is one.
+/// Resolves `host` and further addresses to a peer. Its port is `usual` unless `host` contains one.
+/// Also returns one of its addresses that has a zone, if any.
 async fn peer(
     host: &str,
     usual: u16,
@@ -192,7 +195,7 @@ async fn peer(
 ) -> Result<(Peer, Option<ScopedAddr>), Failure> {
     let bare = |text: &str| text.split('%').next().unwrap_or_default().to_owned();
     let named = |text: &str| {
-        // A plain IPv6 address contains colons too.
+        // Checks for an IPv6 address first, because it contains colons too.
         let port = text
             .rsplit_once(':')
             .filter(|_| bare(text).parse::<IpAddr>().is_err() && !text.ends_with(']'));
@@ -240,13 +243,13 @@ async fn peer(
             .map(|it| it.address)
             .filter(|it| *it != first.address),
     );
-    // An address that has a zone, or needs a zone.
+    // An address that has a zone, or else one that needs a zone.
     let zoned = all().find(|it| it.zone.is_some());
     let zoned = zoned.or_else(|| all().find(ScopedAddr::is_link_local));
     Ok((Peer::new(addresses, port), zoned))
 }
 
-/// The duration of a limit; 0 stands for none.
+/// The duration of a timeout; 0 means no timeout.
 fn limit(span: Span) -> Duration {
     match span {
         Span(0) => FAR_FUTURE,
@@ -254,7 +257,7 @@ fn limit(span: Span) -> Duration {
     }
 }
 
-/// Names in brackets after a word, if there are any.
+/// The names in brackets, to follow a word; empty if there are none.
 fn in_brackets(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -262,7 +265,7 @@ fn in_brackets(names: &[&str]) -> String {
     }
 }
 
-/// Waits until everything queued is acknowledged, or the association has ended.
+/// Waits until all queued data is acknowledged, or the association has ended.
 async fn all_acknowledged(association: &Association) {
     let acknowledged = async {
         let waits = |it: Status| it.unackdata > 0 || it.penddata > 0;
@@ -276,10 +279,10 @@ async fn all_acknowledged(association: &Association) {
     }
 }
 
-/// Ctrl-C and SIGTERM. From its creation on no signal is missed, and no signal ends the process by
-/// itself.
+/// Handler of SIGINT and SIGTERM. From its creation on, every signal is reported and none ends the
+/// process directly.
 struct Interrupts {
-    /// `None`: the system permits no handler, and a signal ends the process.
+    /// `None` if the system permits no handler; a signal then ends the process.
     signals: Option<[Signal; 2]>,
 }
 

@@ -1,4 +1,4 @@
-//! `anabranch perf`: measures the throughput of associations, by intervals.
+//! `anabranch perf`: measures the throughput of associations in intervals.
 
 mod associations;
 mod counters;
@@ -27,7 +27,7 @@ use cpu_time::CpuTimer;
 use report::{Peers, Report};
 use session::{Plan, SessionEnd};
 
-/// Interval of the checks for idle associations.
+/// Interval at which associations are checked for idleness.
 const WATCH: Duration = Duration::from_millis(100);
 
 /// Runs a measurement.
@@ -63,7 +63,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     let (failed, interrupted) = attended.await?;
     let failed = failed.or(missing);
     let last = flows.lines();
-    // If data arrived since the last line, the intervals must include it.
+    // Prints another interval if data has arrived since the last line.
     if last.seconds() > 0.05 || !last.is_empty() {
         report.lines(&last)?;
     }
@@ -79,17 +79,17 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     }
 }
 
-/// State at the start of a measurement.
+/// Result of starting the associations of a measurement.
 struct Opened {
     bound: Bound,
-    /// The established associations, with the plan of each.
+    /// The established associations, each with its plan.
     begun: Vec<(Plan, Connection)>,
-    /// The reason why others are missing.
+    /// Why some associations could not be established.
     missing: Option<String>,
 }
 
-/// Binds the endpoints, and starts the associations. A refusal of one association does not affect
-/// the others.
+/// Binds the endpoints, and starts the associations. If the peer refuses one association, the
+/// others are still used.
 async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     let certificates = &arguments.wire.certificates;
     certificates.check_message_size(arguments.message_size)?;
@@ -103,7 +103,8 @@ async fn open(arguments: &Perf) -> Result<Opened, Failure> {
     for (number, plan) in plans.into_iter().enumerate() {
         match connect(&mut bound, number, &arguments.host, &peer, timeout).await {
             Ok(association) => begun.push((plan, association)),
-            // Without an answer to the first, the others would each wait as long in vain.
+            // Stops if the first association gets no answer, because each of the others would wait
+            // as long.
             Err(error) if begun.is_empty() && !error.refused => return Err(error.into()),
             Err(error) => {
                 let goes_on = error.refused;
@@ -145,7 +146,7 @@ fn peers(associations: &[Connection]) -> Peers {
     }
 }
 
-/// Waits until the report is read, or for a short time after an interrupt.
+/// Waits until all lines are printed; after an interrupt only for a short time.
 async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) {
     let bound = if interrupted {
         SHUTDOWN_TIMEOUT
@@ -158,8 +159,8 @@ async fn read(written: Written, interrupted: bool, interrupts: &mut Interrupts) 
     }
 }
 
-/// Writes lines until every association has ended; returns the reason why an association failed,
-/// and whether there was an interrupt.
+/// Prints lines until every association has ended. Returns why an association failed, and whether
+/// there was an interrupt.
 async fn attend(
     arguments: &Perf,
     endpoints: &[Endpoint],
@@ -193,8 +194,8 @@ async fn attend(
                     association.association().abort("nothing arrived any more");
                 }
             }
-            // The first interrupt has the effect of the end of the time; the second interrupt ends
-            // the command immediately.
+            // The first interrupt ends the measurement as the end of its time would; the second
+            // ends the command immediately.
             () = interrupts.next() => {
                 if interrupted {
                     endpoints.iter().for_each(|endpoint| endpoint.abort("interrupted"));
@@ -212,11 +213,12 @@ fn every(period: Duration) -> tokio::time::Interval {
     ticks
 }
 
-/// The failure of an association; `None`: it succeeded.
+/// Why an association failed; `None` if it succeeded.
 fn why(end: &SessionEnd) -> Option<String> {
     match &end.reason {
         CloseReason::Shutdown => None,
-        // The time was over, and the data in flight was abandoned.
+        // The association was aborted at the end of the time, because data in flight was not
+        // acknowledged in time.
         _ if end.cut && end.progressed => None,
         _ if end.cut => Some("the peer does not answer any more".to_owned()),
         reason => Some(AssociationError(reason.clone()).to_string()),

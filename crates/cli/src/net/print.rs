@@ -1,5 +1,5 @@
-//! Lines to standard output or standard error by a separate thread, because a write blocks for any
-//! time if the reader is slow, and neither the protocol nor a signal should wait for that.
+//! Printing of lines by a separate thread. A write blocks while the reader is slow, and neither the
+//! protocol nor the handling of signals should wait for that.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use std::thread;
 use anabranch_settings::counted;
 use tokio::sync::oneshot;
 
-/// Maximum number of waiting lines. Further lines are counted, and their number is printed when
-/// there is space again.
+/// Maximum number of queued lines. Further lines are dropped and counted, and their number is
+/// printed when there is space again.
 pub const MAX_WAITING: usize = 1_024;
 
-/// A destination of lines. Clones are handles of the same destination.
+/// A printer of lines to one output. Clones use the same thread.
 #[derive(Clone, Debug)]
 pub struct Printer {
     lines: SyncSender<String>,
@@ -23,9 +23,9 @@ pub struct Printer {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Lines dropped for lack of room.
+    /// Number of lines that were dropped because the queue was full.
     dropped: AtomicU64,
-    /// The write error after which no further line is written.
+    /// The first write error; after it no line is written.
     error: Mutex<Option<io::ErrorKind>>,
 }
 
@@ -35,12 +35,12 @@ impl Shared {
     }
 }
 
-/// Completes when every line is written.
+/// Future that completes when every line is written.
 #[derive(Debug)]
 pub struct Written(oneshot::Receiver<()>);
 
 impl Written {
-    /// Waits until all handles are dropped and every line is written, or cannot be.
+    /// Waits until all handles are dropped and every line is written, or cannot be written.
     pub async fn wait(self) {
         // An error means that the thread has ended, so no further line will be written.
         let _ = self.0.await;
@@ -63,19 +63,19 @@ impl Printer {
         let (done, written) = oneshot::channel();
         let shared = Arc::new(Shared::default());
         let writing = Arc::clone(&shared);
-        // If its lines are never accepted, it is abandoned: the process ends all the same.
+        // The thread is not joined: if its output never accepts the lines, the process ends anyway.
         thread::spawn(move || {
             write_all(&waiting, out, &writing);
-            // The receiver may have been dropped.
+            // Fails if the receiver was dropped.
             let _ = done.send(());
         });
         (Self { lines, shared }, Written(written))
     }
 
-    /// Prints a line, without waiting. If too many wait, it is dropped and counted.
+    /// Queues a line without waiting. If the queue is full, the line is dropped and counted.
     ///
     /// # Errors
-    /// No further line is written, because an earlier write failed.
+    /// An earlier write failed, so no further line is written.
     pub fn line(&self, line: impl Into<String>) -> io::Result<()> {
         if let Some(kind) = *self.shared.error() {
             return Err(kind.into());
@@ -95,7 +95,7 @@ impl Printer {
     }
 }
 
-/// The text in place of lines that were dropped.
+/// The text that replaces lines that were dropped.
 fn remark(dropped: u64) -> String {
     let dropped = counted(dropped, "line");
     format!("({dropped} dropped: the output was not read)")
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that reads on request.
+    /// An output that accepts data only on request.
     struct Slow {
         turns: mpsc::Receiver<()>,
         heard: mpsc::Sender<String>,
@@ -160,7 +160,7 @@ mod tests {
         for number in 0..many {
             printer.line(format!("line {number}")).expect("not broken");
         }
-        // The reader continues to read until the end.
+        // From now on the output accepts everything.
         for _ in 0..8 * many {
             turn.send(()).expect("the thread lives");
         }
@@ -168,8 +168,8 @@ mod tests {
         let said: String = heard.iter().collect();
         let kept = said.lines().filter(|it| it.starts_with("line")).count();
         let remarks: Vec<usize> = said.lines().filter_map(dropped_by).collect();
-        // The thread buffers one line. If the writer took that line early, a slot became free for
-        // the first note.
+        // The thread holds one line outside the queue. If it took that line early, a slot of the
+        // queue became free before the first remark.
         let places = kept + remarks.len() - 1;
         assert!(
             (MAX_WAITING..=MAX_WAITING + 1).contains(&places),
@@ -179,7 +179,7 @@ mod tests {
         assert!(said.lines().last().and_then(dropped_by).is_some());
     }
 
-    /// The number in a remark.
+    /// The number of dropped lines in a remark.
     fn dropped_by(line: &str) -> Option<usize> {
         let number = line.strip_prefix('(')?.split(' ').next()?.parse().ok()?;
         (line == remark(number as u64)).then_some(number)

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Spaces messages so that their bytes have a given average rate, like iperf3: delayed messages are
-/// sent immediately.
+/// Limits messages to an average rate, like iperf3: after a delay, overdue messages are sent
+/// immediately.
 #[derive(Debug)]
 pub struct RateLimiter {
-    /// Bit/s; `None`: no limit.
+    /// Rate, bit/s; `None`: no limit.
     rate: Option<u64>,
     begin: Instant,
     bytes: u64,
 }
 
 impl RateLimiter {
-    /// Starts now.
+    /// Creates a limiter that starts now.
     pub fn new(rate: Option<u64>) -> Self {
         Self {
             rate,
@@ -24,7 +24,7 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until the next message, of `size` bytes, is due.
+    /// Waits until the next message of `size` bytes may be sent.
     pub async fn due(&mut self, size: u64) {
         if let Some(after) = self.next(size)
             && self.begin.elapsed() < after
@@ -33,7 +33,7 @@ impl RateLimiter {
         }
     }
 
-    /// Time from the start until the next message, of `size` bytes, is due; `None`: immediately.
+    /// Time from the start until the next message of `size` bytes may be sent; `None`: immediately.
     fn next(&mut self, size: u64) -> Option<Duration> {
         let due = after(self.bytes, self.rate?);
         self.bytes += size;
@@ -41,7 +41,7 @@ impl RateLimiter {
     }
 }
 
-/// Duration of this number of bytes at a rate.
+/// Time that this number of bytes takes at a rate.
 fn after(bytes: u64, rate: u64) -> Duration {
     let nanoseconds = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX / 4))

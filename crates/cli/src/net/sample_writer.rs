@@ -1,5 +1,5 @@
-//! `samples.csv` of a trace: samples are written while they are recorded, in case the process is
-//! killed before it can write its results directory.
+//! `samples.csv` of a trace: samples are written while they are recorded, because the process may
+//! be killed before it writes its results directory.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -10,22 +10,23 @@ use std::time::Duration;
 
 use anabranch_transport::Sample;
 
-/// Interval of writes: the maximum loss of a killed process.
+/// Interval of writes, and therefore the maximum loss if the process is killed.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// A sample, and the number of its association in the order of their starts.
+/// A sample with the number of its association, in the order of their starts.
 pub type Numbered = (u32, Sample);
 
 /// The file, and the thread that writes it.
 pub struct SampleWriter {
     path: PathBuf,
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl SampleWriter {
-    /// Creates `samples.csv` in `directory`, and appends the samples of `take` from time to time.
+    /// Creates `samples.csv` in `directory`. A thread periodically appends the samples that `take`
+    /// returns.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -42,8 +43,8 @@ impl SampleWriter {
             let mut written = Ok(());
             loop {
                 let over = ends.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout);
-                // With a full disk, samples are discarded all the same, because there is no other
-                // consumer.
+                // After a write error samples are still taken and discarded, because otherwise they
+                // would accumulate in memory.
                 let samples = take();
                 written = written.and_then(|()| write(&mut file, &samples));
                 if over {
@@ -58,17 +59,17 @@ impl SampleWriter {
         })
     }
 
-    /// Ends the thread, after everything is written.
+    /// Ends the thread after all samples are written.
     pub fn end(&mut self) -> io::Result<()> {
         drop(self.end.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            // A panic was already reported.
+            // The thread panicked, which was reported already.
             _ => Ok(()),
         }
     }
 
-    /// Removes the file: its content is in the results directory now.
+    /// Removes the file, because the results directory contains its samples now.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }

@@ -19,7 +19,7 @@ use super::worker_threads::WorkerThreads;
 use super::{Interrupts, SHUTDOWN_TIMEOUT, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
-/// Exchanged data, without the control messages of `perf` and `serve`.
+/// Transfer statistics of an association, without control messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     messages: u64,
@@ -33,10 +33,10 @@ impl Count {
     }
 }
 
-/// Default message size of a source.
+/// Default message size of the service source.
 const MESSAGE: Size = Size(1 << 10);
 
-/// Refuses options about sending, if the service does not send data.
+/// Refuses options about sending if the service does not send.
 fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
     let of_source = [
         ("--message-size", arguments.message_size.is_some()),
@@ -57,7 +57,7 @@ fn check(service: Service, arguments: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// Runs a server.
+/// Runs the server until it is interrupted.
 pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     check(service, &arguments)?;
     if let Some(size) = arguments.message_size {
@@ -76,7 +76,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     let most = Some(arguments.max_associations);
     let bound = arguments.wire.bind_for(ports, None, crew, most)?;
     let (printer, written) = Printer::stdout();
-    // A script that waits for this line may continue.
+    // Printed once the server listens, so that a script can wait for this line.
     printer.line(if arguments.json {
         bound.place_json().to_string()
     } else {
@@ -141,7 +141,8 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     }
     end(&bound).await;
     drop(printer);
-    // An active reader has received all lines; a blocked one must not delay the exit.
+    // Limited in time: a reader that is active has received all lines by then, and a blocked one
+    // must not delay the exit.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     let receives = !matches!(service, Service::Source);
     bound
@@ -149,7 +150,7 @@ pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
         .finish(&bound.sctp.transport, receives, failed)
 }
 
-/// Serves metrics if requested, and prints their address.
+/// Starts the metrics server if requested, and prints its address.
 async fn start_metrics(
     arguments: &Serve,
     bound: &Bound,
@@ -170,10 +171,10 @@ async fn start_metrics(
     Ok(Some(metrics))
 }
 
-/// An accepted association, with the number of its endpoint and its port.
+/// An accepted association, with the number and port of its endpoint.
 type Accepted = ((usize, u16), Association);
 
-/// The associations that any of the endpoints accepts.
+/// Channel of the associations that any endpoint accepts.
 fn accept(bound: &Bound) -> tokio::sync::mpsc::Receiver<Accepted> {
     let (sender, accepted) = tokio::sync::mpsc::channel(1);
     for (index, endpoint) in bound.endpoints.iter().enumerate() {
@@ -200,24 +201,25 @@ async fn end(bound: &Bound) {
             endpoint.wait_idle().await;
         }
     };
-    // A system that accepts no packets must not delay the exit.
+    // Limited in time, because the system may not accept the packets.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, gone).await;
 }
 
-/// Output about an association.
+/// Prints the output about one association.
 struct Log {
     from: String,
-    /// The SCTP port of its endpoint; `several`: there are others.
+    /// The SCTP port of its endpoint; `several` is true if the server has other ports.
     port: u16,
     several: bool,
     json: bool,
     printer: Printer,
-    /// Notified if a sink is requested to send.
+    /// Set when a sink is requested to send.
     sends: SendMarker,
 }
 
 impl Log {
-    /// Prints lines, or an object; a server continues even without a reader.
+    /// Prints the lines, or one JSON object. Errors are ignored, because a server should continue
+    /// without a reader.
     fn say(&self, event: &str, more: Value, lines: &[String]) {
         if self.json {
             let mut object = json!({ "event": event, "peer": self.from, "port": self.port });
@@ -237,7 +239,7 @@ impl Log {
     }
 }
 
-/// Serves one association, and prints its outcome; returns the reason if it did not end gracefully.
+/// Serves one association, and prints its outcome. Returns the reason if it did not end gracefully.
 async fn attend(
     log: Log,
     association: Connection,
@@ -285,14 +287,14 @@ async fn attend(
     lost
 }
 
-/// A control message of the client, next to its data.
+/// Parses a message as a control message of the client.
 fn text_of(part: &Part) -> Option<ControlMessage> {
     let whole = part.ppid == PPID && part.begins && part.ends;
     whole.then(|| ControlMessage::read(&part.bytes)).flatten()
 }
 
-/// Receives data, and reports the counts to the client; sends instead, if the first message
-/// requests that.
+/// Runs the service sink: receives data, and reports statistics to the client. If the first message
+/// requests it, sends data instead.
 async fn sink(
     association: &Connection,
     sends: &SendMarker,
@@ -332,7 +334,7 @@ async fn sink(
 /// Sends a control message to the client.
 async fn say(association: &Connection, text: ControlMessage) {
     let options = SendOptions::default().with_ppid(PPID).reliable();
-    // Fails if the client is closing, which needs no answer then.
+    // Fails if the client is closing, and then needs no answer.
     let _ = association
         .send(text.write(), options.with_immediate(true))
         .await;
@@ -340,8 +342,8 @@ async fn say(association: &Connection, text: ControlMessage) {
 
 /// Sends every message back on its stream.
 async fn echo(association: &Connection, count: &mut Count) -> Result<(), String> {
-    // The client requested as many, but may accept fewer: then the streams are used modulo their
-    // number.
+    // The client requested this number of streams but may accept fewer; stream numbers are then
+    // taken modulo the number.
     let outwards = association
         .association()
         .status()
@@ -352,7 +354,7 @@ async fn echo(association: &Connection, count: &mut Count) -> Result<(), String>
             .with_ppid(message.ppid)
             .with_unordered(message.unordered);
         let stream = message.stream % outwards.max(1);
-        // The client may be closing.
+        // Fails if the client is closing.
         if association
             .send(message.bytes, options.with_stream(Some(stream)))
             .await
@@ -361,12 +363,13 @@ async fn echo(association: &Connection, count: &mut Count) -> Result<(), String>
             break;
         }
     }
-    // Messages that arrive while the client is closing are discarded.
+    // Reads and discards messages that arrive while the client is closing.
     while association.recv_part().await?.is_some() {}
     Ok(())
 }
 
-/// Sends after the client's first message: as that requests, if it is a request.
+/// Runs the service source: sends after the client's first message, with the parameters of that
+/// message if it is a request.
 async fn source(
     association: &Connection,
     job: Job,
@@ -381,14 +384,14 @@ async fn source(
                 Some(ControlMessage::Source(asked)) => asked,
                 _ => job,
             },
-            // Closed before a request.
+            // The client has closed without a request.
             None => return Ok(()),
         }
     };
     send(association, job, count).await
 }
 
-/// Sends the job's messages, until the client stops it, and closes.
+/// Sends the messages of a job until the client stops it, and closes.
 async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(), String> {
     let stopped = tokio::select! {
         biased;
@@ -396,13 +399,13 @@ async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(
         fed = feed(association, job, count) => fed,
     };
     match stopped {
-        // The counters must include the whole job.
+        // Waits for the acknowledgements, so that the statistics include the whole job.
         Stopped::No => all_acknowledged(association.association()).await,
-        // The client does not need the remaining data, so unsent messages are dropped.
+        // Cancels unsent messages, because the client does not need the remaining data.
         Stopped::Told | Stopped::Closed => {
             let withdrawn = association.association().cancel_unsent() as u64;
             count.messages -= withdrawn;
-            // Only the last message of a job is shorter than the others.
+            // Only the last message of a job is shorter.
             let most = job.bytes.unwrap_or(u64::MAX);
             count.bytes = most.min(count.messages * job.message);
         }
@@ -420,7 +423,7 @@ async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(
         say(association, ControlMessage::Sent(sent)).await;
     }
     association.start_shutdown();
-    // Further messages of a client must not keep the association open.
+    // Reads and discards further messages, because unread data would keep the association open.
     while association.recv_part().await?.is_some() {}
     match association.association().closed().await {
         CloseReason::Shutdown => Ok(()),
@@ -428,14 +431,14 @@ async fn send(association: &Connection, job: Job, count: &mut Count) -> Result<(
     }
 }
 
-/// Whether, and how, the client has stopped the job.
+/// How the client stopped a job, if it did.
 enum Stopped {
     No,
     Told,
     Closed,
 }
 
-/// Waits until the client stops the job.
+/// Waits until the client stops the job or closes.
 async fn stop(association: &Connection) -> Result<Stopped, String> {
     while let Some(part) = association.recv_part().await? {
         if text_of(&part) == Some(ControlMessage::Stop) {
@@ -445,7 +448,7 @@ async fn stop(association: &Connection) -> Result<Stopped, String> {
     Ok(Stopped::Closed)
 }
 
-/// Sends the job's messages, until the association accepts no more.
+/// Sends the messages of a job until the association accepts no more.
 async fn feed(association: &Connection, job: Job, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions::default().with_unordered(job.unordered);

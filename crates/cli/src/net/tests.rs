@@ -1,4 +1,4 @@
-//! Tests of values of the command line.
+//! Tests of parsing values on the command line.
 
 use super::*;
 

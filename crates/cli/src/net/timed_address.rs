@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use anabranch_scenario::quantity::Span;
 
-/// An address and the time of its change.
+/// An address of the host, and the time at which it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedAddress {
     pub address: IpAddr,
-    /// Time since the establishment of the association.
+    /// Time after the establishment of the association.
     pub at: Span,
 }
 
@@ -28,7 +28,7 @@ impl FromStr for TimedAddress {
     }
 }
 
-/// Parses a time; a plain number is seconds.
+/// Parses a time, which may be 0; a number without a unit is in seconds.
 pub(super) fn seconds_or_none(text: &str) -> Result<Span, String> {
     let bare = text.trim().parse::<f64>().is_ok();
     let span: Span = if bare {

@@ -1,5 +1,5 @@
-//! The results directory of a run on real sockets: the same files as for a simulation, so that the
-//! same commands read it.
+//! The results directory of a run on real sockets. It has the same files as that of a simulation,
+//! so that the same commands read it.
 
 use std::path::Path;
 
@@ -19,10 +19,10 @@ use anabranch_transport::{Nanos, Probe};
 use crate::failure::Failure;
 use crate::overwrite_note::print_overwrite_note;
 
-/// The name of the spec of a trace.
+/// The name of the spec in a trace.
 const NAME: &str = "trace";
 
-/// Checks the directory before the command starts.
+/// Checks the results directory before the command starts.
 pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)
@@ -31,7 +31,7 @@ pub fn check(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the directory of one association.
+/// Writes the results directory of one association.
 pub fn write(
     directory: &Path,
     transport: &Transport,
@@ -65,7 +65,7 @@ fn shift(observed: &mut Observed, start: Nanos) {
     }
 }
 
-/// A spec that describes the recording. Its link stands for an unknown network.
+/// A spec that describes the recording, with a placeholder link, because the network is unknown.
 fn spec(transport: &Transport, observed: &Observed) -> Document {
     const FLOW: &str = "association";
     let last = observed.samples.last().map_or(0, |sample| sample.at);
@@ -94,7 +94,7 @@ fn spec(transport: &Transport, observed: &Observed) -> Document {
         .push("node", named("there"))
         .push("link", link)
         .push("flow", flow);
-    // A sender alone does not know the delivery times.
+    // Goodput requires delivery times, which the sender alone does not know.
     let goodput = (!observed.deliveries.is_empty()).then_some("goodput");
     for metric in goodput.into_iter().chain(["retransmissions", "timeouts"]) {
         let measure = Table::new().with("metric", metric).with("flow", FLOW);

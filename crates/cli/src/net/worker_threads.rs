@@ -10,18 +10,19 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 
-/// All of them, until this is dropped. Empty: everything runs on the caller's runtime.
+/// The worker threads of a server, which end when this is dropped. Empty if all work runs on the
+/// caller's runtime.
 #[derive(Default)]
 pub struct WorkerThreads(Vec<Worker>);
 
 struct Worker {
     runtime: Handle,
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     _stays: Sender<()>,
 }
 
 impl WorkerThreads {
-    /// Starts `threads` threads; for one, uses the caller's.
+    /// Starts `threads` threads; a single one uses the caller's runtime instead.
     pub fn start(threads: u16) -> Result<Self, Failure> {
         let own = if threads > 1 { threads } else { 0 };
         let members: Result<_, _> = (0..own).map(|_| Worker::start()).collect();
@@ -30,7 +31,7 @@ impl WorkerThreads {
         })?))
     }
 
-    /// Number of serving threads.
+    /// Number of threads that serve.
     pub fn len(&self) -> usize {
         self.0.len().max(1)
     }
@@ -48,7 +49,7 @@ impl WorkerThreads {
         shards.into_iter().zip(&self.0).map(start).collect()
     }
 
-    /// Runs a task on the thread with that number.
+    /// Runs a task on the thread with this number.
     pub fn spawn<T: Send + 'static>(
         &self,
         number: usize,
@@ -69,7 +70,7 @@ impl Worker {
         std::thread::Builder::new()
             .name("shard".to_owned())
             .spawn(move || {
-                // The future ends when the sender is dropped.
+                // Runs until the sender is dropped.
                 let _ = runtime.block_on(stayed);
             })?;
         Ok(Self {

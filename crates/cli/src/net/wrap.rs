@@ -22,14 +22,14 @@ use crate::renamed;
 use crate::stderr::note;
 use serving::{Serving, raise_limit};
 
-/// The library that the program loads before libc.
+/// File name of the library that the dynamic linker loads before libc.
 const LIBRARY: &str = "libanabranch_preload.so";
-/// The replacement of Linux's library for SCTP, under its own name; in the same directory.
+/// File name of the replacement of Linux's libsctp, in the same directory.
 const LIBSCTP: &str = "libsctp.so.1";
-/// The environment variable with the path of the library.
+/// Environment variable with the path of the library.
 const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
 
-/// Runs the program, and its SCTP host until it ends.
+/// Runs the program, and an SCTP host until it ends.
 pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
     let port = arguments.udp_port.or(arguments.peer_udp_port);
     if let (true, Some(port)) = (arguments.is_ip(), port) {
@@ -49,7 +49,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             "found no command; write one behind --".to_owned(),
         ));
     };
-    // An unknown flag begins the command.
+    // An unknown option was parsed as the program.
     if let Some(hint) = renamed::flag("wrap", &program.to_string_lossy()) {
         return Err(Failure::Usage(hint));
     }
@@ -63,14 +63,14 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
         true => command.env_remove(WATCH_VARIABLE),
         false => command.env(WATCH_VARIABLE, "1"),
     };
-    // A signal may arrive as soon as the program runs.
+    // Created before the program starts, because a signal may arrive immediately afterwards.
     let mut interrupts = Interrupts::new();
     let mut child = command
         .spawn()
         .map_err(|error| Failure::Usage(format!("cannot run {}: {error}", program.display())))?;
     raise_limit();
     let mut failed = None;
-    // The host must exist until the program ends.
+    // Serves until the program ends, because its sockets are in the host.
     let status = loop {
         tokio::select! {
             status = child.wait() => break status,
@@ -82,7 +82,7 @@ pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
             }
         }
     };
-    // The program's last messages may still be in flight.
+    // Waits, because the last messages of the program may still be in flight.
     serving.finish(&mut interrupts).await;
     let status = status.map_err(|error| Failure::Net(format!("cannot wait: {error}")))?;
     ended_as(status)?;
@@ -102,7 +102,8 @@ fn config(arguments: &Wrap) -> Config {
     })
 }
 
-/// The program's exit status is the command's; for a signal 128 plus its number, as in shells.
+/// The exit status of this command: that of the program, or 128 plus the number of the signal that
+/// ended it, as in shells.
 fn ended_as(status: ExitStatus) -> Result<(), Failure> {
     let code = status
         .code()
@@ -118,8 +119,8 @@ fn ended_as(status: ExitStatus) -> Result<(), Failure> {
 fn preload(library: PathBuf) -> OsString {
     let libsctp = library.with_file_name(LIBSCTP);
     let mut preload = library.into_os_string();
-    // Programs that are linked with that library, or open it, then get the library of this project.
-    // If it is missing, they get the system's.
+    // A program that uses libsctp then loads the replacement. If the replacement is missing, the
+    // program loads the library of the system.
     if libsctp.is_file() {
         preload.push(":");
         preload.push(libsctp);
@@ -131,20 +132,20 @@ fn preload(library: PathBuf) -> OsString {
     preload
 }
 
-/// Passes a signal to the program. A terminal sends its interrupt to both.
+/// Passes a signal on to the program, unless it is an interrupt that the terminal has sent to both.
 fn pass_on(child: &Child, signal: Signal) {
     if signal == Signal::SIGINT && io::stdin().is_terminal() {
         return;
     }
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(id) = id {
-        // The process may have ended at this moment.
+        // Fails if the process has just ended.
         let _ = kill(Pid::from_raw(id), signal);
     }
 }
 
-/// The path of the library: in the environment variable, next to this program, in `lib` next to its
-/// directory (packages), or in `lib` in it (archives).
+/// Finds the library: in the environment variable, in the directory of this program, in `lib` next
+/// to that directory (packages), or in `lib` in that directory (archives).
 fn library() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
         let path = PathBuf::from(path);
@@ -176,10 +177,10 @@ fn library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Refuses a program that loads no libraries, because its calls could not be intercepted.
+/// Refuses a statically linked program, because its calls cannot be intercepted.
 fn check(program: &OsStr) -> Result<(), Failure> {
     let Some(path) = find(program) else {
-        // `spawn` reports the error.
+        // A program that is not found is reported by `spawn`.
         return Ok(());
     };
     let Ok(bytes) = fs::read(&path) else {
@@ -190,12 +191,13 @@ fn check(program: &OsStr) -> Result<(), Failure> {
             "{} is linked statically; only calls of programs that load the C library can be caught",
             path.display()
         ))),
-        // The interpreter of a script is not checked; most are dynamic.
+        // A script is accepted without checking its interpreter, because most are dynamically
+        // linked.
         Some(true) | None => Ok(()),
     }
 }
 
-/// The file of a program name.
+/// Searches the file of a program.
 fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
@@ -207,8 +209,8 @@ fn find(program: &OsStr) -> Option<PathBuf> {
         .find(|it| it.is_file())
 }
 
-/// Returns true if a 64-bit ELF file names an interpreter, which loads libraries (PT_INTERP);
-/// `None`: it is no such file.
+/// Returns true if a 64-bit ELF file has an interpreter (PT_INTERP), which loads libraries; `None`
+/// if it is no such file.
 fn is_dynamic(bytes: &[u8]) -> Option<bool> {
     const PT_INTERP: u32 = 3;
     if bytes.get(..6)? != b"\x7fELF\x02\x01" {
@@ -230,7 +232,7 @@ fn is_dynamic(bytes: &[u8]) -> Option<bool> {
 mod tests {
     use super::is_dynamic;
 
-    /// An ELF file with one program header of this type.
+    /// An ELF file with one program header of the type `kind`.
     fn elf(kind: u32) -> Vec<u8> {
         let mut out = vec![0; 64 + 56];
         out[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,26 +1,26 @@
-//! A map of a constellation at the start (equirectangular, SVG): satellites, the links between them
-//! with the number of paths that use them, and the places.
+//! A map of a constellation at one time (equirectangular, SVG): satellites, the links between them
+//! with the number of shortest paths over each, and the places.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anabranch_orbit::{Constellation, Place, Shells, Snapshot};
 
-/// Pixels per degree.
+/// Scale of the map, pixels per degree.
 const SCALE: f64 = 4.0;
 
-/// Position of a ground point on the map.
+/// Position of a place on the map.
 fn point(latitude: f64, longitude: f64) -> [f64; 2] {
     [(longitude + 180.0) * SCALE, (90.0 - latitude) * SCALE]
 }
 
-/// Position of the point below a satellite.
+/// Position on the map of the point below a satellite.
 fn below([x, y, z]: [f64; 3]) -> [f64; 2] {
     let latitude = z.atan2((x * x + y * y).sqrt());
     point(latitude.to_degrees(), y.atan2(x).to_degrees())
 }
 
-/// A line on the map; two lines if it crosses the edge.
+/// A line on the map, split in two if it crosses the edge.
 fn line(text: &mut String, [from, to]: [[f64; 2]; 2], style: &str) {
     let width = 360.0 * SCALE;
     let over = to[0] - from[0];
@@ -44,7 +44,8 @@ fn line(text: &mut String, [from, to]: [[f64; 2]; 2], style: &str) {
     }
 }
 
-/// The map at a time in seconds after the epoch, with the paths of all pairs of the places.
+/// Draws the map at a time in seconds after the epoch, with the paths between all pairs of the
+/// places.
 pub fn svg(constellation: &Constellation, places: &[Place], at: f64) -> String {
     let shells = Shells::new(vec![constellation.clone()]);
     let mut positions = Vec::new();
@@ -94,7 +95,7 @@ pub fn svg(constellation: &Constellation, places: &[Place], at: f64) -> String {
         let style = match used.get(&ends) {
             None => "stroke=\"#ddd\" stroke-width=\"0.5\"".to_owned(),
             Some(count) => {
-                // From yellow to red.
+                // Colour from yellow (few paths) to red (many).
                 let green = 190 - 190 * count / most;
                 format!("stroke=\"rgb(220,{green},0)\" stroke-width=\"2\"")
             }
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
     use anabranch_orbit::shell;
 
-    /// The first satellite of a shell is over 0° N 0° E at the epoch: the middle of the map.
+    /// At the epoch the first satellite of a shell is above 0° N 0° E, in the middle of the map.
     #[test]
     fn satellites_and_places_are_where_they_are() {
         let sky = shell("kuiper-1").expect("a preset").sky();
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(text.matches("r=\"1.2\"").count(), 34 * 34);
     }
 
-    /// From 170° E to 170° W is 20°, not 340.
+    /// A line from 170° E to 170° W spans 20°, and not 340°.
     #[test]
     fn a_line_goes_over_the_edge() {
         let mut text = String::new();

@@ -13,7 +13,7 @@ use crate::failure::{Failure, unread};
 /// Maximum number of pairs.
 const MAX_PAIRS: usize = 1_000_000;
 
-/// Titles of the columns of a file.
+/// Column titles of the table.
 const TITLES: [&str; 9] = [
     "from",
     "to",
@@ -26,7 +26,7 @@ const TITLES: [&str; 9] = [
     "steps_without_path",
 ];
 
-/// Range of a path's properties over time.
+/// Properties of the path between two places, with their range over time.
 #[derive(Clone, Debug)]
 struct Pair {
     ends: [usize; 2],
@@ -123,7 +123,7 @@ fn follow(arguments: &SatellitePath, constellation: Constellation, places: &[Pla
     pairs
 }
 
-/// The columns of the CSV file, for a Parquet file.
+/// The columns of the table, for a Parquet file.
 fn columns(pairs: &[Pair], names: &[String], places: &[Place]) -> Vec<(&'static str, Column)> {
     let ends = |end: usize| {
         let all = pairs.iter().map(|pair| names[pair.ends[end]].clone());
@@ -178,7 +178,7 @@ fn csv(pairs: &[Pair], names: &[String], places: &[Place]) -> String {
     text
 }
 
-/// The value below which this share of the sorted values is.
+/// The quantile of sorted values: the value below which a fraction `share` of them is.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let place = share * values.len().saturating_sub(1) as f64;
     values.get(place.round() as usize).copied().unwrap_or(0.0)

@@ -1,10 +1,11 @@
-//! Paths over real satellites.
+//! Paths over satellites from orbital elements.
 
 use std::fs;
 
 use super::anabranch;
 
-/// The space station in September 2008, as two lines and as a message, and a broken entry.
+/// The International Space Station in September 2008, as two-line elements and as an OMM, and an
+/// invalid entry.
 #[test]
 fn elements_are_reported_with_their_dates_and_old_ones_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -79,8 +80,8 @@ fn elements_are_reported_with_their_dates_and_old_ones_are_refused() {
     assert!(out.contains("10s from 2h after the epoch"), "{out}");
 }
 
-/// A file in the format of Hypatia's satgenpy: it starts with the counts of planes and of
-/// satellites in each.
+/// A file in the format of Hypatia's satgenpy, which starts with the number of planes and the
+/// number of satellites in each.
 #[test]
 fn counts_of_planes_and_satellites_are_compared_with_the_satellites() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Help, completions, man pages and the version.
+//! Tests of help, completions, man pages and the version.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Former names of flags and commands: each leads to the present one, which exists.
+//! Former names of flags and commands: each error names a replacement that exists.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn each_former_flag_or_command_leads_to_one_that_exists() {
             }
             Family::Flag(commands) => {
                 for command in commands {
-                    // The services of a server share their flags.
+                    // All services of a server have the same flags.
                     let words: &[&str] = match *command {
                         "serve" => &["serve", "source"],
                         other => &[other],

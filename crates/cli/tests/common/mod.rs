@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The command in a directory, without colours.
+/// The command `anabranch` in a directory, without colours.
 pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command
@@ -13,7 +13,7 @@ pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Output of a command.
+/// Output of a command as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

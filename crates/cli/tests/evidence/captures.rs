@@ -1,5 +1,5 @@
-//! Captures as analysed by tshark: no bad checksum, nothing malformed, and only the remarks that
-//! losses cause.
+//! Captures as tshark analyses them: no wrong checksum, no malformed packet, and only the remarks
+//! that losses cause.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::{succeeds, text, with};
 
-/// Several transports over a lossy link, with transfers that end, so that every kind of closing
-/// occurs.
+/// Several transports over a lossy link. The transfers end, so that connections are closed in every
+/// way.
 const SPEC: &str = r#"
 anabranch = 1
 name = "capture"
@@ -79,9 +79,9 @@ workload = { kind = "cbr", rate = "50 kbit/s", message = "300 B" }
 transport = { protocol = "udp" }
 "#;
 
-/// Remarks of tshark that are allowed on a capture with losses, by their first words:
-/// acknowledgements and retransmissions that losses cause, and the starts and ends of connections,
-/// which it calls chats.
+/// Remarks of tshark that are allowed in a capture with losses, by their first words: about
+/// acknowledgements and retransmissions after losses, and about starts and ends of connections,
+/// which tshark calls chats.
 const EXPECTED: &[&str] = &[
     "Connection establish request",
     "Connection establish acknowledge",
@@ -97,22 +97,23 @@ const EXPECTED: &[&str] = &[
     "ACKed segment that wasn't captured",
     "TCP window specified by the receiver is now completely full",
     "TCP window update",
-    // An acknowledgement that its sender's FIN has overtaken starts one below the next number.
+    // An acknowledgement that arrives after its sender's FIN has a sequence number one below the
+    // expected one.
     "TCP keep-alive segment",
     "ACK to a TCP keep-alive segment",
-    // The reply to an acknowledgement from TIME-WAIT that finds its peer closed (RFC 9293
-    // §3.10.7.1).
+    // Reply to an acknowledgement from TIME-WAIT after the peer has closed (RFC 9293 §3.10.7.1).
     "Connection reset (RST)",
     "More than 100 TSNs were gap-acknowledged in this SACK.",
     "Retransmitted TSN",
 ];
 
-/// One packet: number, protocol, checksum verdicts (1 is good), malformed, remarks.
+/// A packet as tshark prints it: number, protocol, checksum verdicts (1 is good), malformed,
+/// remarks.
 struct Frame {
     line: String,
     protocol: String,
     checksums: [String; 4],
-    /// Bytes with the IP header.
+    /// Size including the IP header, bytes.
     length: usize,
     malformed: bool,
     remarks: Vec<String>,
@@ -167,22 +168,22 @@ fn tshark(file: &Path) -> Vec<Frame> {
     text(&output.stdout).lines().map(frame).collect()
 }
 
-/// Findings in a capture.
+/// Statistics of a capture.
 #[derive(Default)]
 struct Seen {
-    /// Packets by protocol.
+    /// Number of packets by protocol.
     protocols: BTreeMap<String, usize>,
-    /// The largest of each, bytes with the IP header.
+    /// Size of the largest packet by protocol, including the IP header, bytes.
     largest: BTreeMap<String, usize>,
-    /// Remarks.
+    /// Number of remarks by text.
     remarks: BTreeMap<String, usize>,
-    /// Packets with a bad checksum.
+    /// Number of packets with a wrong checksum.
     bad: usize,
 }
 
-/// Runs the spec with a capture and checks every packet.
+/// Runs the spec with a capture, and checks every packet.
 fn check(set: &[&str], allow_bad: bool) -> Seen {
-    // IPv6 has no header checksum.
+    // IPv4 has two checksums per packet, and IPv6 only one, because its header has none.
     let judged = if set.contains(&"ip=ipv6") { 1 } else { 2 };
     let directory = with("capture.toml", SPEC);
     let mut arguments = vec!["run", "capture.toml", "--capture", "wire=wire.pcapng"];
@@ -238,7 +239,7 @@ fn a_capture_of_lossy_transfers_is_clean() {
         "{protocols:?}"
     );
     let seen = |remark: &str| remarks.get(remark).copied().unwrap_or(0);
-    // Each of the two connections closes from both ends, whatever is lost.
+    // Each of the two connections is closed from both ends, regardless of losses.
     assert!(seen("Connection finish") >= 4, "{remarks:?}");
     assert!(
         seen("Retransmitted TSN") > 0 && seen("Duplicate ACK") > 0,
@@ -246,8 +247,7 @@ fn a_capture_of_lossy_transfers_is_clean() {
     );
 }
 
-/// The same packets over IPv6: 40 bytes of header, and no larger packets if the protocol fills
-/// packets.
+/// Over IPv6 the headers have 40 bytes; packets are no larger if the protocol fills them.
 #[test]
 fn a_capture_over_ipv6_is_clean() {
     let four = check(&[], false);

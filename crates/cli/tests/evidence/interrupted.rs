@@ -1,4 +1,4 @@
-//! Interrupted runs: no finished run is lost, and the same command continues.
+//! Interrupted runs: finished runs are kept, and the same command continues.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -7,14 +7,14 @@ use std::process::{Command, Output, Stdio};
 
 use crate::{SWEEP, anabranch, assert_same, command, results, succeeds, text, with};
 
-/// A sweep that is long enough to be interrupted.
+/// A spec with enough runs to be interrupted.
 fn long() -> String {
     SWEEP
         .replace("replications = 4", "replications = 12")
         .replace("duration = \"20 s\"", "duration = \"200 s\"")
 }
 
-/// The content of the journal: its head, and a line for each run.
+/// The content of the journal: its header, and a line for each run.
 fn journal(directory: &Path) -> String {
     fs::read_to_string(directory.join("runs/1.journal")).unwrap_or_default()
 }
@@ -24,12 +24,12 @@ fn finished(directory: &Path) -> usize {
     whole.saturating_sub(1)
 }
 
-/// Number of runs of the sweep.
+/// Number of runs of the spec.
 const RUNS: usize = 37;
 
-/// Starts a sweep and sends it a signal when this number of its runs is finished. On a busy machine
-/// it may end before the check: then it is repeated, in another directory. Returns the directory in
-/// which it was interrupted, and its output.
+/// Starts a sweep, and sends it a signal when this number of its runs is finished. On a busy
+/// machine the sweep may end before the check; then it is repeated in another directory. Returns
+/// the directory and the output of the interrupted sweep.
 fn caught(
     here: &Path,
     least: usize,
@@ -97,7 +97,8 @@ fn an_interrupted_run_says_what_is_kept_and_ends_by_the_signal() {
     let directory = with("long.toml", &long());
     let here = directory.path();
     let (out, output) = caught(here, 1, "INT", |out| {
-        // The environment of the tests may ignore it.
+        // Sets the default action of the signal, because the environment of the tests may ignore
+        // it.
         let mut command = Command::new("env");
         command
             .current_dir(here)
@@ -114,13 +115,13 @@ fn an_interrupted_run_says_what_is_kept_and_ends_by_the_signal() {
     );
 }
 
-/// A file with a size limit has the same effect on the program as a full disk: a write fails.
+/// A limit on the size of files has the same effect as a full disk: a write fails.
 #[test]
 fn a_disk_that_is_full_in_the_middle_loses_nothing_that_was_finished() {
     let directory = with("sweep.toml", SWEEP);
     let here = directory.path();
     succeeds(here, &["run", "sweep.toml", "--out", "whole"]);
-    // Records of runs are small; samples, and the files that contain them, are larger than 4 KiB.
+    // Records of runs fit into 4 KiB; samples and the files that contain them do not.
     let script = "ulimit -f 4; trap '' XFSZ; exec \"$0\" run sweep.toml --jobs 1 --out full";
     let output = Command::new("bash")
         .current_dir(here)

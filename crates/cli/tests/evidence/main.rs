@@ -1,5 +1,5 @@
-//! Promises of the command, tested from outside: wrong specs, interrupted runs, full disks,
-//! captures that other programs can open, a spec of a user.
+//! Promises of the command, tested from outside: invalid specs, interrupted runs, full disks,
+//! captures that other programs can read, and a spec of a user.
 
 mod captures;
 #[path = "../common/mod.rs"]
@@ -49,7 +49,7 @@ fn with(name: &str, contents: &str) -> TempDir {
     directory
 }
 
-/// Every file under a directory by its path, with its bytes.
+/// Content of all files in a directory, by path.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -71,7 +71,7 @@ fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// The files for readers; `runs/` is internal.
+/// The result files, without `runs/`, which is internal.
 fn results(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = files(directory);
     all.retain(|name, _| !name.starts_with("runs/"));
@@ -89,7 +89,7 @@ fn assert_same(one: &BTreeMap<String, Vec<u8>>, other: &BTreeMap<String, Vec<u8>
     }
 }
 
-/// TCP and SCTP over one lossy link, with a sweep, a table, and a recorded window.
+/// TCP and SCTP over a lossy link, with a sweep, a table, and a recorded window.
 const SWEEP: &str = r#"
 anabranch = 1
 name = "sweep"

@@ -1,4 +1,4 @@
-//! Tests that the options do what `--help` promises.
+//! Tests that the options do as `--help` promises.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn a_paper_is_the_same_twice_with_one_job_and_with_two() {
     assert_same(&one, &results(&here.join("two")));
 }
 
-/// Rows of a table's CSV: series, x, replications.
+/// Rows of a table in CSV: series, x, replications.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     text.lines()
@@ -186,7 +186,7 @@ fn show_shows_what_was_run_and_nothing_moves() {
     assert_same(&before, &results(&here.join("results")));
 }
 
-/// A spec without a table gets one of all its measures.
+/// A spec without a table gets a table with all its metrics.
 #[test]
 fn a_spec_without_tables_shows_its_measures() {
     let spec = &SWEEP[..SWEEP.find("[[table]]").expect("a table")];
@@ -203,7 +203,7 @@ fn a_spec_without_tables_shows_its_measures() {
     assert!(directory.path().join("results/tables/rates.csv").exists());
 }
 
-/// A flow that ends early is reported: here the peer cannot be reached.
+/// A flow that ends early is reported. In this spec the peer cannot be reached.
 #[test]
 fn a_flow_that_failed_is_reported() {
     let spec = SWEEP

@@ -1,4 +1,4 @@
-//! The introductory example: a spec of a user needs no code.
+//! The introductory example: users can write a spec without code.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn the_example_runs_and_says_what_its_comments_promise() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own.toml");
     fs::copy(&example, here.join("own.toml")).expect("a copy");
     let said = succeeds(here, &["run", "own.toml", "--quick"]);
-    // 4 delays twice, and one recorded run.
+    // Four delays with two replications each, and one recorded run.
     assert!(
         said.starts_with("9 runs\n") && said.contains("own/report.html"),
         "{said}"
@@ -45,7 +45,8 @@ fn the_example_runs_and_says_what_its_comments_promise() {
             "no more than the link carries"
         );
         let delay = value("video", x, "mean_one_way_delay");
-        // At least 1 ms, 5 ms and 1 ms of propagation, and 1000 bytes at 10, 5 and 100 Mbit/s.
+        // The minimum is the propagation delay (1 ms, 5 ms and 1 ms) plus the transmission of 1000
+        // bytes at 10, 5 and 100 Mbit/s.
         assert!(
             (0.0094..0.2).contains(&delay),
             "the video at {x}: {delay} s"

@@ -1,4 +1,4 @@
-//! The command that a report names for repeating its runs works: in the results directory, without
+//! The command that a report prints for repeating its runs works in the results directory, without
 //! the files next to the spec.
 
 use std::fs;
@@ -11,7 +11,7 @@ const REFERENCE: &str = "[reference]\npublished = \"printed.csv\"\n[parameters]\
 const PRINTED: &str =
     "where,series,x_name,x,metric,value,unit\ngoodput,tcp,rate,1 Mbit/s,goodput,0.81,Mbit/s\n";
 
-/// Runs the command that a report names, by a shell, in a directory.
+/// Runs the command that a report prints, in a shell, in a directory.
 fn repeated(results: &Path) -> Output {
     let page = fs::read_to_string(results.join("report.html")).expect("a page");
     let (_, rest) = page
@@ -36,7 +36,7 @@ fn repeated(results: &Path) -> Output {
 
 #[test]
 fn the_command_of_a_report_makes_the_same_runs() {
-    // A paper outside of the catalog, with a file of printed values, and one of losses over time.
+    // A paper outside of the catalog, with a file of printed values and a file of losses over time.
     let spec = SWEEP
         .replace("[parameters]\n", REFERENCE)
         .replace(
@@ -78,7 +78,7 @@ fn the_command_of_a_report_makes_the_same_runs() {
     }
 }
 
-/// Results of a program with additional kinds can be shown by a program without them.
+/// Results of a program with additional kinds can be shown by a program that lacks them.
 #[test]
 fn results_of_unknown_kinds_are_shown() {
     let here = with("sweep.toml", SWEEP);
@@ -94,7 +94,7 @@ fn results_of_unknown_kinds_are_shown() {
     assert_ne!(manifest, other);
     fs::write(&path, other).expect("a manifest");
     assert_eq!(succeeds(here, &["show", "out"]), shown);
-    // Errors of syntax are still reported.
+    // Syntax errors are still reported.
     fs::write(&path, manifest.replace("[world]", "[wrold]")).expect("a manifest");
     let refused = anabranch(here, &["show", "out"]);
     assert!(

@@ -1,9 +1,9 @@
-//! The part of JSON Schema that the spec's schema uses, to validate real specs.
+//! A validator for the part of JSON Schema that the schema of specs uses.
 
 use regex_lite::Regex;
 use serde_json::Value;
 
-/// Keywords without an effect on validity.
+/// Keywords that have no effect on validity.
 const SILENT: &[&str] = &[
     "$schema",
     "$defs",
@@ -15,7 +15,8 @@ const SILENT: &[&str] = &[
     "examples",
 ];
 
-/// All violations of `root` in `value`; a keyword that this checker does not implement is one too.
+/// All violations of the schema `root` in `value`. A keyword that this validator does not implement
+/// counts as a violation.
 pub fn faults(root: &Value, value: &Value) -> Vec<String> {
     check(root, root, value, "")
 }

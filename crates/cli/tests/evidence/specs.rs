@@ -1,5 +1,5 @@
-//! Wrong specs: exit status 2; file, line, key, the value found, the values allowed; nothing is
-//! written.
+//! Invalid specs: exit status 2, and an error with file, line, key, the value found and the values
+//! allowed. No file is written.
 
 use crate::schema::faults;
 use crate::{SWEEP, anabranch, succeeds, text, with};
@@ -25,11 +25,11 @@ fn refused(from: &str, to: &str) -> String {
     said
 }
 
-/// Each error, and the words that its message must contain in addition to file and line.
+/// Each error in a spec, with the words that its message must contain in addition to file and line.
 #[test]
 fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
     let cases: &[(&str, &str, &[&str])] = &[
-        // Errors of every part of a spec: key, unit, sign, position, count, sweep.
+        // Errors in every part of a spec: key, unit, sign, position, count, sweep.
         (
             "delay = \"20 ms\"",
             "dealy = \"20 ms\"",
@@ -74,7 +74,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "parameter = \"link.wire.raet\"",
             &["`link.wire.raet`", "did you mean `rate`?"],
         ),
-        // Mistakes of beginners.
+        // Mistakes that beginners make.
         (
             "between = [\"source\", \"sink\"]",
             "between = [\"source\", \"sink\", \"sink\"]",
@@ -248,8 +248,8 @@ fn a_reader_who_has_gone_changes_no_exit_status() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// The schema accepts the same specs as the program: every paper, the example, the spec of these
-/// tests.
+/// The schema accepts the same specs as the program: every paper, the example, and the spec of
+/// these tests.
 #[test]
 fn the_schema_validates_the_specs_in_the_repository() {
     let directory = with("sweep.toml", SWEEP);

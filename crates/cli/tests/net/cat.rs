@@ -1,4 +1,4 @@
-//! `cat`, and interruptions of commands.
+//! Tests of `cat`, and of interrupting commands.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Stdio};
 
 use crate::common::{anabranch, number_after, server, signal, text};
 
-/// A client of an echo server that has got back a first byte, and its open input.
+/// A client of an echo server that has received a first byte, and its open standard input.
 fn client_of_echo(here: &Path, port: &str) -> (Child, ChildStdin) {
     let mut cat = anabranch(here, &["cat", "127.0.0.1", "--peer-udp-port", port])
         .stdin(Stdio::piped())
@@ -110,8 +110,8 @@ fn cat_pipes_through_an_echo() {
         .collect();
     let mut input = cat.stdin.take().expect("piped");
     input.write_all(said.as_bytes()).expect("it reads");
-    // The input ends after everything has been echoed: `cat` then waits a while for answers, but
-    // none is late.
+    // The input ends after everything was echoed. `cat` then still waits some time for answers, but
+    // none is missing.
     let mut heard = vec![0; said.len()];
     let output = cat.stdout.as_mut().expect("piped");
     output.read_exact(&mut heard).expect("all comes back");
@@ -168,7 +168,8 @@ fn messages_carry_the_identifier_that_was_asked_for() {
         ])
         .output()
         .expect("tshark is installed by scripts/setup");
-    // Both directions, unchanged. A busy machine may retransmit either.
+    // Messages in both directions arrive unchanged. Duplicates are removed, because a busy machine
+    // may retransmit.
     let said = text(&tshark.stdout);
     let messages: BTreeSet<&str> = said.lines().collect();
     assert_eq!(messages.len(), 2, "{said}{}", text(&tshark.stderr));

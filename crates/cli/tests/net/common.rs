@@ -1,4 +1,4 @@
-//! Commands that run concurrently with a test, and their output.
+//! Commands that run concurrently with a test.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn number_after(line: &str, word: &str) -> String {
     number
 }
 
-/// A command that runs concurrently with the test, and is ended with it.
+/// A command that runs concurrently with the test, and is killed at its end.
 pub struct Beside {
     pub child: Child,
     output: BufReader<ChildStdout>,
@@ -58,14 +58,14 @@ impl Beside {
         number_after(&self.first, word)
     }
 
-    /// Waits for its next line.
+    /// Waits for the next line of the command.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
         line
     }
 
-    /// Waits for its end, and returns its output after the first line.
+    /// Waits for the end of the command, and returns its output after the first line.
     pub fn end(mut self) -> (i32, String) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
@@ -76,14 +76,14 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // The process has ended already if the test succeeded.
+        // Errors are ignored, because the process has ended already if the test succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Little data in flight, so that it is acknowledged soon after the end of a measurement's time,
-/// even on a busy machine: `perf` waits two seconds for it.
+/// Limits data in flight, so that it is acknowledged soon after the end of a measurement even on a
+/// busy machine: `perf` waits two seconds for it.
 pub const SMALL: [&str; 2] = ["--set", "receive_buffer=64 KiB"];
 
 pub fn server(directory: &Path, service: &str, more: &[&str]) -> Beside {

@@ -1,4 +1,4 @@
-//! Real sockets over paths of the simulator.
+//! Real sockets over emulated paths.
 
 use std::fs;
 
@@ -54,9 +54,9 @@ queue = "100 packets"
     assert_eq!(sink.end().0, 0);
 }
 
-/// A short GEO path without loss: slow start into the receive window, by the clock of the path.
-/// Real sockets have the same goodput, minus the lateness of the machine; never more, because that
-/// would indicate a wrong delay, rate or packet size.
+/// A short GEO path without loss: slow start into the receive window, limited by the round-trip
+/// time. Real sockets should have the same goodput or a little less, because the machine is late at
+/// times. More would indicate a wrong delay, rate or packet size.
 #[test]
 fn a_run_on_real_sockets_does_what_the_simulation_says() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! The ends of `perf`: the time is over, an interrupt, a peer that does not answer.
+//! How `perf` ends: after its time, by an interrupt, or because the peer does not answer.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Beside, SMALL, anabranch, json, run, server, signal, text};
 
-/// A path so slow that the content of a send buffer takes minutes.
+/// A path so slow that sending a full send buffer takes minutes.
 const SLOW: &str = r#"
 anabranch = 1
 [[node]]
@@ -24,8 +24,7 @@ delay = "20 ms"
 queue = "10 packets"
 "#;
 
-/// 4 MiB would be acknowledged after 168 s. Messages that are unsent at the end of the time are
-/// cancelled.
+/// Sending 4 MiB would take 168 s. Messages that are unsent at the end of the time are cancelled.
 #[test]
 fn messages_unsent_at_the_end_of_the_time_are_cancelled() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -60,7 +59,7 @@ fn one_signal_ends_a_measurement_with_its_report() {
             .expect("the command starts");
         let mut output = BufReader::new(perf.stdout.take().expect("piped"));
         let mut line = String::new();
-        // The heading, and an interval.
+        // Reads the heading and one interval.
         for _ in 0..3 {
             output.read_line(&mut line).expect("a line");
         }
@@ -81,14 +80,16 @@ fn one_signal_ends_a_measurement_with_its_report() {
     }
 }
 
-/// The UDP port of a killed server is closed, which Linux reports by ICMP; a stopped one is silent.
+/// The UDP port of a killed server is closed, which Linux reports by ICMP. A stopped server is
+/// silent.
 #[test]
 fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let here = directory.path();
     let silent = ("0.5", "nothing arrived for 0.5 s (--idle-timeout)");
     let closed = (
-        // Data may be retransmitted before the port is found closed.
+        // A long idle timeout, because data may be retransmitted for some time before the port is
+        // found closed.
         "60",
         "the association ended: the peer's address or UDP port takes no SCTP (ICMP: unreachable)",
     );
@@ -123,8 +124,8 @@ fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
     }
 }
 
-/// Linux reports by ICMP that a UDP port is closed: a server may start soon, so the attempt waits
-/// for a short time.
+/// Linux reports a closed UDP port by ICMP. The attempt is repeated for a short time, because a
+/// server may be about to start.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_attempt_at_a_closed_port_waits_for_a_server_to_start() {
@@ -170,7 +171,7 @@ fn an_attempt_ends_when_the_command_line_says() {
     }
 }
 
-/// The samples until the end of the process are kept, whatever ends it.
+/// Samples are kept up to the end of the process, however it ends.
 #[test]
 fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -203,8 +204,8 @@ fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
     assert!(!probe.is_empty());
 }
 
-/// Any file serves as the library here, because libraries that cannot be loaded are skipped with a
-/// message.
+/// Any file can serve as the library, because the dynamic linker skips libraries that it cannot
+/// load, with a message.
 #[test]
 fn wrap_passes_the_signal_on_that_it_got() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -218,8 +219,8 @@ fn wrap_passes_the_signal_on_that_it_got() {
             "0",
             "--no-seccomp",
             "--",
-            // A shell cannot trap a signal that was ignored when it was started, like that of a
-            // script's `&` commands.
+            // The shell needs the default action, because it cannot trap a signal that was ignored
+            // when it was started, as for `&` commands of a script.
             "env",
             "--default-signal=INT,TERM",
             "sh",

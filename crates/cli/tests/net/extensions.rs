@@ -1,4 +1,4 @@
-//! Extensions by the names of their settings.
+//! Extensions that are enabled by `--set`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::common::{Beside, SMALL, anabranch, json, run, server, text};
 
-/// These arguments should be a usage error with these words.
+/// Asserts that these arguments are a usage error whose message contains these words.
 fn assert_refused(here: &Path, arguments: &[&str], words: &str) {
     let output = run(here, arguments);
     let said = text(&output.stderr);
@@ -18,7 +18,7 @@ fn assert_refused(here: &Path, arguments: &[&str], words: &str) {
     assert!(said.contains(words), "{arguments:?}: {said}");
 }
 
-/// These arguments should fail at the peer that runs, with these words.
+/// Asserts that these arguments fail with an error that contains these words.
 fn assert_failed(here: &Path, arguments: &[&str], words: &str) {
     let output = run(here, arguments);
     let said = text(&output.stderr) + &text(&output.stdout);
@@ -26,13 +26,13 @@ fn assert_failed(here: &Path, arguments: &[&str], words: &str) {
     assert!(said.contains(words), "{arguments:?}: {said}");
 }
 
-/// A server that does not end with its first association.
+/// A sink that does not exit after its first association.
 fn lasting_sink(here: &Path, more: &[&str]) -> Beside {
     let arguments = [&["serve", "sink", "--udp-port", "0"], more].concat();
     Beside::start(here, &arguments)
 }
 
-/// A short measurement whose server has this UDP port.
+/// A short measurement with the server at this UDP port.
 fn perf_at(port: &str) -> [&str; 7] {
     [
         "perf",
@@ -45,8 +45,8 @@ fn perf_at(port: &str) -> [&str; 7] {
     ]
 }
 
-/// Both ends offer four extensions, with a key from a file: all are used and listed, and the data
-/// is authenticated by the key.
+/// Both ends offer four extensions, with a key from a file. All are used and listed, and the key
+/// authenticates the data.
 #[test]
 fn negotiated_extensions_are_listed_by_the_names_of_the_settings() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -78,7 +78,8 @@ fn negotiated_extensions_are_listed_by_the_names_of_the_settings() {
     assert_eq!(sink.end().0, 0);
 }
 
-/// All packets are encrypted with a secret of both ends, which refuse a peer with another or none.
+/// All packets are encrypted with a secret that both ends have. A peer with another secret, or
+/// none, is refused.
 #[test]
 fn a_preshared_secret_encrypts() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -111,7 +112,8 @@ fn a_preshared_secret_encrypts() {
     }
 }
 
-/// A certificate of `issuer` with a key and this name, in the files `NAME.pem` and `NAME.key`.
+/// Creates a certificate with this name, issued by `issuer`, and its key, in the files `NAME.pem`
+/// and `NAME.key`.
 fn certify(here: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     let uri = format!("spiffe://example.org/{name}");
@@ -122,7 +124,8 @@ fn certify(here: &Path, issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) 
     fs::write(here.join(format!("{name}.key")), key.serialize_pem()).expect("a file");
 }
 
-/// Certificates of these names, and the options for each, which trust their authority.
+/// Creates certificates with these names; returns the options for each, which trust their
+/// authority.
 fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[&'static str; 6]; N] {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -143,10 +146,11 @@ fn certificates<const N: usize>(here: &Path, names: [&'static str; N]) -> [[&'st
     })
 }
 
-/// DTLS 1.2 over SCTP.
+/// Options that select DTLS 1.2 over SCTP.
 const RFC6083: [&str; 2] = ["--security", "rfc6083"];
 
-/// Both ends authenticate by certificates, and refuse a peer with another name or none.
+/// Both ends authenticate by certificates, and refuse a peer with another name or without a
+/// certificate.
 #[test]
 fn certificates_authenticate_both_ends() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -202,7 +206,7 @@ fn certificates_authenticate_both_ends() {
     }
 }
 
-/// RFC 6083 encrypts messages in both directions; only user data is counted.
+/// RFC 6083 encrypts messages in both directions, and only user data is counted.
 #[test]
 fn rfc_6083_protects_both_directions() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -253,11 +257,11 @@ fn rfc_6083_protects_both_directions() {
     assert_eq!(echo.end().0, 0);
     let capture = fs::read(here.join("echo.pcapng")).expect("a capture");
     let has = |word: &[u8]| capture.windows(word.len()).any(|it| it == word);
-    // Certificates are in the clear in DTLS 1.2.
+    // DTLS 1.2 sends certificates unencrypted.
     assert!(has(b"spiffe://example.org/gnb") && !has(b"hidden"));
 }
 
-/// Ends with different protocols, and options without an effect, are refused with a reason.
+/// Ends with different protocols, and options without effect, are refused with a reason.
 #[test]
 fn rfc_6083_is_refused_with_another_protocol() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -311,7 +315,8 @@ fn rfc_6083_is_refused_with_another_protocol() {
     assert_refused(here, &[&perf_at("9")[..], &RFC6083].concat(), "--tls-cert");
 }
 
-/// Abandoned messages are counted as such, and the other end still reports the received ones.
+/// Abandoned messages are counted separately, and the other end still reports the messages that it
+/// received.
 #[test]
 fn messages_that_are_abandoned_are_not_counted_as_sent() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -338,7 +343,7 @@ fn messages_that_are_abandoned_are_not_counted_as_sent() {
     assert!(received >= end["sum_sent"]["messages"].as_u64(), "{end}");
 }
 
-/// All paths at once: each of them carried data.
+/// With concurrent multipath transfer each path carries data.
 #[test]
 fn both_paths_carry_data_at_once() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -383,7 +388,7 @@ const CHANGES: [&str; 4] = [
     "address_changes=true",
 ];
 
-/// The server requests in the handshake that data is sent to its second address.
+/// The server requests in its INIT ACK that data is sent to its second address.
 #[test]
 fn data_goes_to_the_address_that_a_server_prefers() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -420,9 +425,8 @@ fn preferences_that_cannot_be_are_reported_before_anything_is_sent() {
     }
 }
 
-/// `cat` moves to another address, and continues from there: nothing is sent before it has moved.
-/// No other test uses these addresses, so that a UDP port that was free at one is free at the
-/// other.
+/// `cat` changes its address and continues from the new one; it sends no data before the change. No
+/// other test uses these addresses, so a UDP port that is free at one is free at the other.
 #[test]
 fn a_client_moves_to_another_address() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Commands on real sockets, on the loopback interface: two processes, their output and their
+//! Commands on real sockets over the loopback interface: two processes, their output and their
 //! files.
 
 mod cat;

@@ -1,4 +1,4 @@
-//! Wrong command lines.
+//! Tests of wrong command lines.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Output of `perf`.
+//! Tests of the output of `perf`.
 
 use std::fs;
 use std::process::Command;
@@ -41,7 +41,7 @@ fn perf_counts_what_the_sink_got() {
     let document = json(&perf);
     assert_eq!(document["end"]["sum_sent"]["bytes"], 3_000_000);
     assert_eq!(document["end"]["sum_sent"]["messages"], 600);
-    // The receiver's count, by its own time; it has no congestion window to report.
+    // The receiver counts by its own clock, and has no congestion window to report.
     let received = &document["end"]["sum_received"];
     assert_eq!(received["bytes"], 3_000_000);
     assert_eq!(received["messages"], 600);
@@ -60,7 +60,7 @@ fn perf_counts_what_the_sink_got() {
         said.contains("600 messages") && said.contains("closed gracefully"),
         "{said}"
     );
-    // The traced output is a results directory.
+    // The trace is a results directory.
     let shown = run(here, &["show", "traced"]);
     let shown = text(&shown.stdout);
     assert!(
@@ -68,8 +68,8 @@ fn perf_counts_what_the_sink_got() {
         "{shown}"
     );
     assert!(here.join("traced/figures/a_rwnd.svg").exists());
-    // A sender does not know the delivery times of its data, and the sink's final report is no
-    // data. The figures extend to the end, even if a window was constant long before.
+    // A sender does not know when its data was delivered, and the sink's final report is not data.
+    // The figures extend to the end of the run, even if a window was constant long before.
     let shown = run(here, &["show", "sent"]);
     let shown = text(&shown.stdout);
     assert!(
@@ -116,7 +116,7 @@ fn perf_the_other_way_and_for_a_time() {
     ));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     assert_eq!(document["end"]["sum_received"]["messages"], 1_000);
-    // The server's counts are its own, and the window is the server's.
+    // The statistics and the window are those of the server.
     let sent = &document["end"]["sum_sent"];
     assert_eq!(
         (&sent["bytes"], &sent["messages"]),
@@ -136,10 +136,10 @@ fn perf_the_other_way_and_for_a_time() {
         said.contains("Interval") && said.contains("acknowledged"),
         "{said}"
     );
-    // Each interval ends at the start of the next; their number depends on the machine.
+    // Each interval starts at the end of the previous one. Their number depends on the machine.
     let between: Vec<&str> = said
         .lines()
-        // The receiver's counts are by its own time.
+        // Without the receiver's statistics, which use its own clock.
         .filter(|line| !line.ends_with("received"))
         .filter_map(|line| line.split_whitespace().next()?.split_once('-'))
         .filter(|(from, to)| from.parse::<f64>().is_ok() && to.parse::<f64>().is_ok())
@@ -160,8 +160,8 @@ fn perf_the_other_way_and_for_a_time() {
     assert!(end.parse::<f64>().is_ok_and(|end| end >= 0.5), "{said}");
 }
 
-/// Conventions of iperf3: sizes without units and by K, several associations, from either side, no
-/// intermediate lines.
+/// Conventions of iperf3: sizes without a unit or with K, several associations, both directions,
+/// and a summary only.
 #[test]
 fn perf_has_the_habits_of_iperf3() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -199,7 +199,7 @@ fn perf_has_the_habits_of_iperf3() {
         assert_eq!(end["streams"].as_array().map(Vec::len), Some(3));
         assert_eq!(document["intervals"].as_array().map(Vec::len), Some(1));
     }
-    // The text form: each association, and the sum.
+    // The text output has a line for each association, and one for the sum.
     let said = run(
         here,
         &[
@@ -217,7 +217,7 @@ fn perf_has_the_habits_of_iperf3() {
     for word in ["[ ID]", "[  1]", "[  2]", "[SUM]", "100.00 KiB"] {
         assert!(said.contains(word), "{said}");
     }
-    // An unused port is refused at once.
+    // Connecting to an unused SCTP port is refused immediately.
     let refused = run(here, &["perf", "127.0.0.1:7003", "--peer-udp-port", &port]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -227,7 +227,7 @@ fn perf_has_the_habits_of_iperf3() {
     );
 }
 
-/// A file that accepts no data has the effect of a full disk.
+/// A file that accepts no data has the same effect as a full disk.
 #[test]
 fn a_capture_on_a_full_disk_fails_after_the_figures() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -277,8 +277,8 @@ fn both_directions_at_once_and_at_a_rate() {
     let streams = end["streams"].as_array().expect("a list");
     let senders: Vec<&Value> = streams.iter().map(|it| &it["sender"]).collect();
     assert_eq!(senders, [true, true, false, false]);
-    // Of 50 messages at 1 Mbit/s the last is due after 49 x 8 ms; there is no upper limit on a busy
-    // machine.
+    // At 1 Mbit/s the last of 50 messages may be sent after 49 x 8 ms. There is no upper limit,
+    // because the machine may be busy.
     let seconds = end["sum_sent"]["seconds"].as_f64().expect("a number");
     assert!(seconds >= 0.39, "{seconds}");
     let path = &streams[0]["paths"][0];
@@ -297,7 +297,8 @@ fn both_directions_at_once_and_at_a_rate() {
     );
     assert_eq!(document["start"]["test_start"]["target_bitrate"], 1_000_000);
 
-    // The server reports each association in separate objects: its establishment, and its outcome.
+    // For each association the server prints one object when it is established, and one for its
+    // outcome.
     let events: Vec<Value> = (0..8)
         .map(|_| serde_json::from_str(&sink.line()).expect("an object"))
         .collect();
@@ -323,7 +324,7 @@ fn both_directions_at_once_and_at_a_rate() {
     }
 }
 
-/// A sink that is requested to send knows its own window, and does not count the client's control
+/// A sink that is requested to send traces its own window, and does not count the client's control
 /// messages as data.
 #[test]
 fn a_sink_that_is_asked_to_send_traces_what_it_sends() {

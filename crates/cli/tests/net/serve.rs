@@ -1,4 +1,4 @@
-//! `serve`: without a reader of its output, and the streams of its echo.
+//! Tests of `serve`: output that is not read, threads, metrics, and the streams of its echo.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -11,7 +11,7 @@ use crate::common::{Beside, anabranch, number_after, run, signal, text};
 /// Capacity of a pipe, bytes (pipe(7)).
 const PIPE: usize = 65_536;
 
-/// A full pipe, like that of a stopped reader: the protocol continues, and a signal ends the
+/// With a full pipe, as after its reader has stopped, the protocol continues, and a signal ends the
 /// server.
 #[test]
 fn a_server_serves_and_ends_although_its_output_is_not_read() {
@@ -19,7 +19,7 @@ fn a_server_serves_and_ends_although_its_output_is_not_read() {
     let here = directory.path();
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let mut server = anabranch(here, &["serve", "sink", "--udp-port", "0"])
-        // Fewer than associations: each prints a line before it reads.
+        // Fewer threads than associations, each of which prints a line before it reads.
         .env("TOKIO_WORKER_THREADS", "2")
         .stdout(Stdio::from(writer.try_clone().expect("a pipe")))
         .spawn()
@@ -39,7 +39,7 @@ fn a_server_serves_and_ends_although_its_output_is_not_read() {
     drop(reader);
 }
 
-/// A client that requests many streams gets its answers on the streams of its messages.
+/// A client that requests many streams gets each answer on the stream of its message.
 #[test]
 fn an_echo_comes_back_on_its_stream() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -83,7 +83,7 @@ fn value(page: &str, name: &str) -> f64 {
     text.parse().expect("a number")
 }
 
-/// Clients see one server, whose metrics cover all its threads, and which ends as a whole.
+/// Clients see one server. Its metrics include all threads, and it ends as a whole.
 #[test]
 fn threads_are_one_server() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -133,7 +133,7 @@ fn threads_are_one_server() {
     assert!(text(&refused.stderr).contains("directly over IP"));
 }
 
-/// The metrics: totals over open and ended associations, and drops.
+/// The metrics contain totals over open and ended associations, and drops.
 #[test]
 fn metrics_count_open_and_ended_associations() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -159,7 +159,7 @@ fn metrics_count_open_and_ended_associations() {
         let output = run(here, &perf);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    // The line of the second end is printed when it is counted, or shortly before.
+    // The line about the second end is printed when the end is counted, or shortly before.
     let bytes = |page: &str| value(page, "sctp_data_bytes_received_total");
     let ended = |page: &str| value(page, "sctp_associations") == 0.0 && bytes(page) >= 2_097_152.0;
     let mut page = scrape(&at);
@@ -168,7 +168,7 @@ fn metrics_count_open_and_ended_associations() {
     }
     assert_eq!(value(&page, "sctp_associations_begun_total"), 2.0);
     assert_eq!(value(&page, "sctp_associations_failed_total"), 0.0);
-    // A datagram that is no SCTP packet.
+    // Sends a datagram that is not an SCTP packet.
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let to = format!("127.0.0.1:{port}");
     socket.send_to(b"hello", to).expect("loopback");
@@ -179,13 +179,13 @@ fn metrics_count_open_and_ended_associations() {
     assert_eq!(value(&page, discards), 1.0);
 }
 
-/// An offer of data channels.
+/// An SDP offer for data channels.
 const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n\
     c=IN IP4 0.0.0.0\r\na=mid:0\r\na=setup:actpass\r\na=sctp-port:5000\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789012345678901\r\n\
     a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
 
-/// A page of another server cannot occupy the connections of a server of data channels, and no
-/// offer fills its log.
+/// A page of another server cannot use connections of this server, and an offer cannot fill its
+/// log.
 #[test]
 fn offers_take_little_of_a_server_of_data_channels() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -230,7 +230,7 @@ fn offers_take_little_of_a_server_of_data_channels() {
     assert!(!rest.contains("not opened"), "{rest}");
 }
 
-/// An association beyond the server's limit is refused, and is served once another has ended.
+/// An association beyond the limit is refused, and is accepted after another one has ended.
 #[test]
 fn a_port_has_so_many_associations_as_are_allowed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -256,13 +256,13 @@ fn a_port_has_so_many_associations_as_are_allowed() {
         let other = connect().await.expect("the second");
         assert!(connect().await.is_err());
         first.shutdown().await.expect("graceful");
-        // The server's side ends a moment later.
+        // Repeated, because the server's end of the association ends a moment later.
         while connect().await.is_err() {}
         drop(other);
     });
 }
 
-/// The log is on standard error, if enabled; an invalid filter is an error.
+/// Log entries are printed on standard error if enabled; an invalid filter is an error.
 #[test]
 fn rust_log_says_what_associations_do() {
     let directory = tempfile::tempdir().expect("a directory");

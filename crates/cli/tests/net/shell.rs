@@ -1,5 +1,5 @@
-//! `shell`: programs in namespaces on simulated links. Counts, order and bytes are compared, never
-//! times.
+//! Tests of `shell`: programs in namespaces on simulated links. Counts, order and bytes are
+//! compared, but never times.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -45,7 +45,8 @@ delay = '1 ms'
 mtu = '$mtu'
 ";
 
-/// A folder with the spec; `None`, after printing the reason: there are no namespaces here.
+/// A folder with the spec. `None`, after printing the reason, if namespaces cannot be created on
+/// this machine.
 fn folder() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().expect("a directory");
     fs::write(folder.path().join("link.toml"), LINK).expect("a file");
@@ -59,13 +60,14 @@ fn folder() -> Option<tempfile::TempDir> {
     Some(folder)
 }
 
-/// The report of a run.
+/// The report of a run, parsed.
 fn report(folder: &Path) -> Value {
     let text = fs::read(folder.join("report.json")).expect("a report");
     serde_json::from_slice(&text).expect("JSON")
 }
 
-/// Runs a shell script at the phone, with further options; returns its output, and the report.
+/// Runs a shell script at the node `phone`, with further options. Returns its output and the
+/// report.
 fn shell(folder: &Path, more: &[&str], script: &str) -> (String, Value) {
     let mut arguments = vec!["shell", "link.toml", "--report", "report.json"];
     arguments.extend_from_slice(more);
@@ -85,7 +87,7 @@ fn pings_are_answered_but_those_that_the_list_takes() {
         let (said, report) = shell(folder.path(), &lost, &script);
         assert!(said.contains("5 packets transmitted, 3 received"), "{said}");
         for (number, answered) in [(1, true), (2, false), (3, true), (4, false), (5, true)] {
-            // One router on the way back.
+            // The answer passes one router, which decrements the TTL.
             let wanted = format!("icmp_seq={number} ttl=63");
             assert_eq!(said.contains(&wanted), answered, "{said}");
         }
@@ -172,8 +174,8 @@ fn a_queue_marks_packets_of_real_programs() {
     let slow = "link.radio.rate=40 kbit/s";
     let capture = "server@wire=wire.pcapng";
     let more = ["--set", red, "--set", slow, "--capture", capture];
-    // Three at once: the radio takes 200 ms for each. On a busy machine the third may be sent after
-    // that, but hardly four times in a row.
+    // Three packets at once, and the radio takes 200 ms for each. On a busy machine the third may
+    // be sent later than that, but hardly four times in a row.
     let script =
         "for n in 1 2 3 4; do ping -4 -Q 2 -s 1000 -l 3 -W 30 -c 3 server | grep transmitted; done";
     let (said, _) = shell(folder.path(), &more, script);
@@ -213,7 +215,7 @@ fn every_host_has_its_commands_and_all_end_with_the_one_that_counts() {
         "--run",
         "phone=echo $$ > phone.pid; exit 3",
     ];
-    // The end of the one that exits is known when its process id does not exist any more.
+    // The exit of a process is detected by its process id, which no longer exists.
     let script = "until test -s orphan.pid && test -s phone.pid; do sleep 0.02; done
 while kill -0 $(cat phone.pid) 2> /dev/null; do sleep 0.02; done
 ping -4 -W 30 -c 1 phone; ping -W 30 -c 1 tower; exit 7";
@@ -272,7 +274,7 @@ fn a_signal_ends_all_and_leaves_nothing() {
     for pid in pids {
         assert!(!Path::new("/proc").join(pid).exists(), "{pid} is left");
     }
-    // No process is in its namespace, and no file of its names is left.
+    // No process is left in its namespace, and no file with its names.
     let own = fs::read_link("/proc/self/ns/net").expect("a link");
     assert_ne!(own.to_string_lossy(), *namespace[0]);
     let prefix = format!("anabranch-hosts-{}-", child.id());
@@ -286,8 +288,8 @@ fn a_signal_ends_all_and_leaves_nothing() {
 #[test]
 fn an_unending_sender_is_bounded_by_the_queue() {
     let Some(folder) = folder() else { return };
-    // 2,000 datagrams as fast as possible, to a program that reads them; the queue of the 8 Mbit/s
-    // link has room for ten.
+    // Sends 2,000 datagrams as fast as possible to a program that reads them; the queue of the 8
+    // Mbit/s link holds ten.
     let script = "head -c 2000000 /dev/zero | socat -u -b 1000 - UDP:server:9; ping -W 1 -c 1 server || true";
     let reader = "server=socat -u UDP-RECV:9 /dev/null";
     let more = [
@@ -381,13 +383,13 @@ fn children_of_the_shell_command_end_when_it_is_killed() {
     assert_eq!(line, "up\n");
     child.kill().expect("it runs");
     child.wait().expect("it ends");
-    // The pipe is closed when its last owner has ended; without the command they would end after
-    // five minutes.
+    // The pipe is closed when the last process that has it ends. If the children were not ended
+    // with the command, that would take five minutes.
     let (sender, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut rest = String::new();
         let read = std::io::Read::read_to_string(&mut output, &mut rest);
-        // The receiver is gone if it took too long.
+        // Fails if the test has timed out.
         let _ = sender.send(read.map(|_| rest));
     });
     let rest = ended.recv_timeout(std::time::Duration::from_secs(120));

@@ -1,8 +1,8 @@
-//! Tests of the command line's settings.
+//! Tests of the settings that result from the command line.
 
 use super::*;
 
-/// One port for each association: consecutive ports, or the same number of random ports.
+/// Each association has its own port: consecutive ports, or random ones.
 #[test]
 fn own_ports_follow_the_first() {
     let ports = |first, count| own_ports(first, count).map_err(|error| error.to_string());
@@ -18,7 +18,7 @@ struct Line {
     wire: NetOptions,
 }
 
-/// Packets are filled by default, unless an option disables that or chunks are not bundled.
+/// Packets are filled by default, unless an option disables it or chunks are not bundled.
 #[test]
 fn packets_are_filled_unless_the_line_says_otherwise() {
     for (set, filled) in [
@@ -33,8 +33,8 @@ fn packets_are_filled_unless_the_line_says_otherwise() {
     }
 }
 
-/// A key of `--set` is not overwritten by the default of an option, and is refused together with an
-/// option that sets the same.
+/// The default of an option does not replace a setting of `--set`, and an option is refused if
+/// `--set` sets the same setting.
 #[test]
 fn a_key_of_set_is_kept_where_an_option_has_the_same() {
     let line = |words: &[&str]| {

@@ -1,4 +1,5 @@
-//! `anabranch emulate --tun`: any IP packets, between TUN devices that the user configures.
+//! `anabranch emulate --tun`: emulates links for all IP packets between TUN devices, which the user
+//! configures.
 
 use std::io;
 
@@ -38,7 +39,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let emulator = TunEmulator::start(hosts, move || {
         let built = build(&spec, None, seed).map_err(|error| match error {
             WorldError::Build(error) => error,
-            // Found above.
+            // Not reached, because the first build above reports other errors.
             _ => BuildError::UnknownNode(0),
         });
         built.map(|path| path.world)
@@ -50,12 +51,13 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     watch(&arguments, &printer, || line(&emulator.report())).await?;
     printer.line(line(&emulator.stop().0))?;
     drop(printer);
-    // An active reader has received all lines; a blocked one must not delay the exit.
+    // Limited in time: a reader that is active has received all lines by then, and a blocked one
+    // must not delay the exit.
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, written.wait()).await;
     Ok(())
 }
 
-/// The host that `NODE=DEVICE` names, with its device.
+/// Parses `NODE=DEVICE`; returns the host with its device.
 fn host(topology: &Topology, text: &str) -> Result<Host, Failure> {
     let Some((name, device)) = text.split_once('=') else {
         return Err(Failure::Usage(format!(

@@ -15,25 +15,25 @@ use super::session::{self, Plan, SessionEnd};
 use crate::net::connection::Connection;
 use crate::net::control_protocol::{Received, Sent};
 
-/// An association, and its progress at the last line.
+/// An association, with its progress at the last printed line.
 struct Flow {
     association: Connection,
     plan: Plan,
     counted: Arc<SharedCounters>,
     last: Progress,
-    /// Paths at that time.
+    /// The paths at the last printed line.
     paths: Vec<PathStatus>,
-    /// The received amount after the last arrival, and the time of that.
+    /// Number of received or acknowledged bytes, and the time of their last increase.
     arrived: (u64, Instant),
     end: Option<SessionEnd>,
 }
 
-/// Progress of an association that sends messages of `message` bytes, of which the peer has
-/// acknowledged `acknowledged` bytes.
+/// Progress of a sender with messages of `message` bytes, of which the peer has acknowledged
+/// `acknowledged` bytes.
 fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged: u64) -> Progress {
     let sender = &status.counters.sender;
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
-    // A control message follows the data.
+    // Limited to the size of the data, because a control message follows it.
     let bytes = acknowledged.min(fed);
     let abandoned = sender.abandoned_unsent + sender.abandoned_sent;
     let messages = if bytes == fed && abandoned == 0 {
@@ -52,7 +52,8 @@ fn sending(status: &Status, counted: &SharedCounters, message: u64, acknowledged
     }
 }
 
-/// Progress of a receiving association. Windows and times are known only to the sender.
+/// Progress of a receiver. Windows and round-trip times are missing, because only the sender knows
+/// them.
 fn receiving(counted: &SharedCounters) -> Progress {
     Progress {
         bytes: counted.bytes.load(Ordering::Relaxed),
@@ -92,7 +93,7 @@ impl Flow {
         }
     }
 
-    /// Progress in an interval.
+    /// The line of a report for an interval.
     fn line(&self, from: f64, to: f64, done: Progress) -> Line {
         Line {
             from,
@@ -103,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// Counts of the other end.
+    /// The line with the statistics that the other end has reported.
     fn there(&self, to: f64) -> Option<Line> {
         let end = self.end.as_ref()?;
         Some(match self.plan.reverse {
@@ -116,7 +117,7 @@ impl Flow {
         })
     }
 
-    /// Returns true if no data arrived for `limit`.
+    /// Returns true if no data has arrived for `limit`.
     fn is_idle_for(&mut self, limit: Duration) -> bool {
         let arrived = self.progress().map_or(0, |progress| progress.bytes);
         let now = Instant::now();
@@ -131,13 +132,13 @@ impl Flow {
 pub struct Associations {
     all: Vec<Flow>,
     begin: Instant,
-    /// End of the last line, seconds.
+    /// End of the last printed interval, seconds.
     last: f64,
     stop: watch::Sender<bool>,
 }
 
 impl Associations {
-    /// Starts now.
+    /// Creates the state; the measurement starts now.
     pub fn begin(plans: Vec<Plan>, associations: Vec<Connection>) -> Self {
         let begin = Instant::now();
         let flow = |(plan, association): (Plan, Connection)| Flow {
@@ -160,7 +161,7 @@ impl Associations {
         }
     }
 
-    /// Starts the work of every association. Each task ends with its association.
+    /// Starts a task for each association, which ends with its association.
     pub fn work(&self) -> JoinSet<(usize, SessionEnd)> {
         let mut tasks = JoinSet::new();
         for (index, flow) in self.all.iter().enumerate() {
@@ -176,7 +177,7 @@ impl Associations {
         tasks
     }
 
-    /// Ends the measurement, like the end of its time.
+    /// Ends the measurement as the end of its time would.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -186,18 +187,19 @@ impl Associations {
         self.all[index].end = Some(end);
     }
 
-    /// Returns true if everything has arrived that will.
+    /// Returns true if all data of every association has arrived, and none is to follow.
     pub fn are_done(&self) -> bool {
         self.all.iter().all(|flow| flow.counted.done().is_some())
     }
 
-    /// Open associations over which no data arrived for `limit`.
+    /// Open associations over which no data has arrived for `limit`.
     pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Connection> {
         let open = self.all.iter_mut().filter(|flow| flow.end.is_none());
         open.filter_map(move |flow| flow.is_idle_for(limit).then_some(&flow.association))
     }
 
-    /// Ends an interval: now, or when the last of the data arrived.
+    /// Ends an interval at the present time, or when the last data arrived if everything has
+    /// arrived.
     pub fn lines(&mut self) -> Lines {
         let now = self.begin.elapsed().as_secs_f64();
         let done = self.all.iter().map(|flow| flow.counted.done());
@@ -212,13 +214,13 @@ impl Associations {
         Lines::of(self.all.iter_mut().map(line).collect())
     }
 
-    /// Totals from the start to the last line, and the counts of the other end.
+    /// Totals from the start to the last line, and the statistics of the other end.
     pub fn summary(&self) -> Summary {
         let line = |flow: &Flow| flow.line(0.0, self.last, flow.last);
         let there = self.all.iter().map(|flow| flow.there(self.last));
         Summary {
             here: Lines::of(self.all.iter().map(line).collect()),
-            // If some peers reported no counts, there is no sum.
+            // There is no sum if some peers reported no statistics.
             there: there.collect::<Option<Vec<Line>>>().map(Lines::of),
         }
     }
@@ -264,7 +266,7 @@ mod tests {
         })
     }
 
-    /// An aborted association has no data in flight, although not all data was acknowledged.
+    /// After an abort no data is in flight, although not all of it was acknowledged.
     #[test]
     fn a_message_counts_as_acknowledged_once_all_of_it_is() {
         let counted = SharedCounters::new();
@@ -275,7 +277,8 @@ mod tests {
                 (acknowledged, messages)
             );
         }
-        // The last message may be shorter; later messages do not count as data.
+        // The last message may be shorter. Messages after it are control messages, which are not
+        // counted.
         counted.fed_bytes.store(2_500, Ordering::Relaxed);
         counted.fed_messages.store(3, Ordering::Relaxed);
         for (acknowledged, bytes, messages) in

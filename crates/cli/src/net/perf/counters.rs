@@ -1,23 +1,23 @@
-//! Counters that the tasks of an association share with the report.
+//! Counters that the tasks of an association update and the report reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of the tasks of an association.
 #[derive(Debug)]
 pub struct SharedCounters {
-    /// Received data.
+    /// Number of received bytes and messages.
     pub bytes: AtomicU64,
     pub messages: AtomicU64,
-    /// Arrival of the last of it, nanoseconds since the start.
+    /// Time at which the last data arrived, nanoseconds since the start.
     pub last: AtomicU64,
-    /// Total of sent data, known after the last message.
+    /// Number of bytes and messages that were sent, set after the last message.
     pub fed_bytes: AtomicU64,
     pub fed_messages: AtomicU64,
-    /// Time at which everything had arrived, nanoseconds since the start.
+    /// Time at which all data had arrived, nanoseconds since the start.
     pub done: AtomicU64,
 }
 
-/// Stands for a number that is not known yet.
+/// Value of a counter that is not known yet.
 pub const UNKNOWN: u64 = u64::MAX;
 
 impl SharedCounters {

@@ -5,21 +5,21 @@ use tokio::time::Instant;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-/// Processor time since a start.
+/// Measures processor time since its creation.
 pub struct CpuTimer {
     begin: Instant,
-    /// User and system, seconds.
+    /// User and system time at the start, seconds.
     before: [f64; 2],
 }
 
-/// Percentage of one processor's time: more than 100 if several were used.
+/// Processor time in percent of one processor; more than 100 if several were used.
 pub struct CpuUsage {
     pub user: f64,
     pub system: f64,
 }
 
 impl CpuTimer {
-    /// Starts now.
+    /// Starts the measurement.
     pub fn begin() -> Self {
         Self {
             begin: Instant::now(),
@@ -27,7 +27,7 @@ impl CpuTimer {
         }
     }
 
-    /// Processor time used so far.
+    /// Processor time that was used since the start.
     pub fn used(&self) -> CpuUsage {
         let wall = self.begin.elapsed().as_secs_f64().max(1e-9);
         let [user, system] = spent();

@@ -1,4 +1,4 @@
-//! The paths of an association in a report.
+//! Formats the paths of an association for a report.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::scale::{BYTES, scaled};
 
-/// The current state of a path.
+/// The state of a path as JSON.
 pub(super) fn path_json(path: &PathStatus) -> Value {
     json!({
         "address": path.address.to_string(),

@@ -1,4 +1,4 @@
-//! Output of `perf`: lines during the measurement and a summary, or one document in iperf3's
+//! Output of `perf`: lines during the measurement and a summary, or one JSON document in iperf3's
 //! format.
 
 use std::io;
@@ -18,22 +18,23 @@ use crate::net::print::Printer;
 /// Progress of an association.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Bytes that reached the other end: acknowledged, or received here.
+    /// Bytes that have reached the receiver: acknowledged if this end sends, received if it
+    /// receives.
     pub bytes: u64,
     pub messages: u64,
-    /// Retransmitted chunks, expiries of T3-rtx, and the path in use: known to the sender, but not
-    /// to a receiver.
+    /// Retransmitted chunks, and expiries of T3-rtx; `None` if this end is the receiver, which
+    /// cannot know them.
     pub retransmitted: Option<u64>,
     pub timeouts: Option<u64>,
-    /// Messages that the sender abandoned.
+    /// Number of messages that the sender abandoned.
     pub abandoned: Option<u64>,
-    /// Bytes.
+    /// Congestion window, bytes.
     pub cwnd: Option<u64>,
-    /// Seconds.
+    /// Smoothed round-trip time, seconds.
     pub srtt: Option<f64>,
 }
 
-/// Combines both values by `with`, or returns the only value that is present.
+/// Combines two values by `with`; if only one is present, returns it.
 fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T> {
     match (one, two) {
         (Some(one), Some(two)) => Some(with(one, two)),
@@ -42,7 +43,7 @@ fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T
 }
 
 impl Progress {
-    /// Progress since `last`. No value decreases.
+    /// Difference to the earlier progress `last`. Counters never decrease.
     pub fn since(self, last: &Self) -> Self {
         let less = |now: u64, last: u64| now.saturating_sub(last);
         Self {
@@ -55,8 +56,8 @@ impl Progress {
         }
     }
 
-    /// The sum of both; of the round-trip times the longer. Saturating, because the other end may
-    /// report any numbers.
+    /// The sum of two associations, with the longer of their round-trip times. Saturating, because
+    /// the other end may report any numbers.
     fn and(self, other: Self) -> Self {
         let sum = u64::saturating_add;
         Self {
@@ -78,21 +79,21 @@ pub enum Direction {
     Receives,
 }
 
-/// Progress in an interval; windows and times at its end.
+/// Progress in an interval; windows and round-trip times are those at its end.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Seconds since the start.
+    /// Start and end of the interval, seconds since the start of the measurement.
     pub from: f64,
     pub to: f64,
     pub done: Progress,
     pub direction: Direction,
-    /// The paths of the association; none for a sum.
+    /// The paths of the association; empty for a sum.
     pub paths: Vec<PathStatus>,
 }
 
 impl Line {
-    /// `None` if the interval has no length: a receiver measures from the first message to the
-    /// last, and there may be only one.
+    /// Rate, bit/s. `None` if the interval has length 0, as in a report of a receiver that got only
+    /// one message.
     fn bits_per_second(&self) -> Option<f64> {
         let seconds = self.to - self.from;
         (seconds > 0.0).then(|| self.done.bytes as f64 * 8.0 / seconds)
@@ -117,7 +118,7 @@ impl Line {
     }
 }
 
-/// One interval of several associations, and the sum of each direction.
+/// The lines of all associations for one interval, and the sum of each direction.
 #[derive(Clone, Debug)]
 pub struct Lines {
     each: Vec<Line>,
@@ -125,7 +126,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of one interval.
+    /// Creates the sums from the lines of one interval.
     pub fn of(each: Vec<Line>) -> Self {
         let sum = |direction| {
             let mut lines = each.iter().filter(|line| line.direction == direction);
@@ -146,7 +147,7 @@ impl Lines {
         }
     }
 
-    /// All associations of a direction together.
+    /// The sum of all associations in a direction.
     pub fn sum(&self, direction: Direction) -> Option<&Line> {
         self.sums.iter().find(|sum| sum.direction == direction)
     }
@@ -156,13 +157,13 @@ impl Lines {
         self.sums.iter().all(|sum| sum.done.bytes == 0)
     }
 
-    /// Duration, seconds.
+    /// Duration of the interval, seconds.
     pub fn seconds(&self) -> f64 {
         let all = self.sums.iter().map(|sum| sum.to - sum.from);
         all.fold(0.0, f64::max)
     }
 
-    /// The lines of the associations; with their paths if requested.
+    /// The lines of the associations as JSON, with their paths if requested.
     fn streams(&self, per_path: bool) -> Value {
         let stream = |line: &Line| {
             let mut json = line.json();
@@ -182,8 +183,8 @@ impl Lines {
         json
     }
 
-    /// The text form: a line for each association and, if there are several, one for the sum of a
-    /// direction.
+    /// The lines as text: one for each association, and one for the sum of each direction if there
+    /// are several.
     fn text(&self, per_path: bool, remark: impl Fn(Direction) -> String) -> String {
         let mut lines = Vec::new();
         for (index, line) in self.each.iter().enumerate() {
@@ -193,7 +194,7 @@ impl Lines {
                 lines.extend(line.paths.iter().map(path_text));
             }
         }
-        // One association is its own sum.
+        // A single association has no separate sum.
         for sum in self
             .sums
             .iter()
@@ -205,7 +206,7 @@ impl Lines {
         lines.join("\n")
     }
 
-    /// The start of a line: empty if there is only one association.
+    /// The name at the start of a line; empty if there is only one association.
     fn name(&self, name: &str, direction: Direction) -> String {
         let way = match (self.sums.len() > 1, direction) {
             (false, _) => "",
@@ -221,25 +222,25 @@ impl Lines {
 
 /// Results of a whole measurement.
 pub struct Summary {
-    /// Counts of this end: acknowledged data as the sender, received data as the receiver.
+    /// Statistics of this end: acknowledged data as the sender, received data as the receiver.
     pub here: Lines,
-    /// Counts of the other end for all associations, if it reported them.
+    /// Statistics that the other end reported, if it did so for all associations.
     pub there: Option<Lines>,
 }
 
-/// Common properties of all associations of a measurement.
+/// Properties that all associations of a measurement have in common.
 pub struct Peers {
     /// The peer's addresses.
     pub paths: Vec<String>,
-    /// Outbound streams.
+    /// Number of outbound streams.
     pub streams: u16,
-    /// Size of the largest SCTP packet on the primary path, bytes.
+    /// Maximum size of an SCTP packet on the primary path, bytes.
     pub mtu: usize,
-    /// Extensions of RFC 9260 in use, by the names of settings.
+    /// Negotiated extensions, by the names of their settings.
     pub extensions: Vec<&'static str>,
 }
 
-/// Writes lines, or collects a document.
+/// Prints lines, or collects them for one JSON document.
 pub struct Report {
     json: bool,
     per_path: bool,
@@ -272,7 +273,7 @@ impl Report {
         Ok(())
     }
 
-    /// Prints the summary; `failed` is the reason why not everything succeeded.
+    /// Prints the summary; `failed` is the reason if some association failed.
     pub fn end(
         self,
         summary: &Summary,
@@ -303,10 +304,11 @@ impl Report {
 }
 
 impl Summary {
-    /// iperf3's form: the sender's and the receiver's counts. `null`: the other end reported none.
+    /// The summary in iperf3's format: statistics of the sender and of the receiver. `null` if the
+    /// other end has reported none.
     fn json(&self) -> Value {
         let mut end = json!({ "streams": self.here.streams(true) });
-        // The first direction; then the other, if both were measured.
+        // The first direction, and the second one if both were measured.
         for (here, suffix) in self.here.sums.iter().zip(["", "_bidir_reverse"]) {
             let there = self.there.as_ref().and_then(|it| it.sum(here.direction));
             let there = there.map_or(Value::Null, Line::json);
@@ -411,7 +413,7 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
     )
 }
 
-/// The text of a line; `-` stands for a value that is not known at this end.
+/// The text of a line; `-` is printed for values that this end does not know.
 fn text(line: &Line) -> String {
     let done = &line.done;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -462,8 +464,8 @@ mod tests {
         );
     }
 
-    /// A receiver's own window and round-trip times belong to a path without data, and are not
-    /// shown as the sender's.
+    /// A receiver does not show its own window and round-trip time, because they belong to a path
+    /// without data.
     #[test]
     fn unknown_values_are_a_dash_or_null() {
         let received = line(0.0, 1.0, 100, None);
@@ -479,7 +481,8 @@ mod tests {
         }
     }
 
-    /// The receiver's count is its own count, and is missing if it reported none.
+    /// The receiver's statistics are those that it has reported; they are missing if it reported
+    /// none.
     #[test]
     fn the_summary_has_the_count_of_either_end() {
         let with = |direction, to, bytes| Line {

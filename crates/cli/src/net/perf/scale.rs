@@ -1,4 +1,4 @@
-//! Numbers with a suitable unit.
+//! Formats numbers with a suitable unit.
 
 /// Units of rates.
 pub(super) const BITS: [&str; 4] = ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];

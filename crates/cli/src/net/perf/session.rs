@@ -1,4 +1,5 @@
-//! The work over one association: sends, or requests data from the server, and ends in time.
+//! The work over one association of a measurement: sends data, or requests data from the server,
+//! and ends in time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,24 +17,24 @@ use crate::net::control_protocol::{ControlMessage, Job, PPID, Received, Sent};
 use crate::net::rate_limiter::RateLimiter;
 use crate::net::{SHUTDOWN_TIMEOUT, all_acknowledged};
 
-/// Time for the other end to report its counts, and then to close: a packet may be lost twice (1 s
-/// and 2 s), and has to arrive.
+/// Time limit for the other end to report its statistics, and then to close. A packet may be lost
+/// twice (1 s and 2 s).
 const ANSWER: Duration = Duration::from_secs(5);
-/// Messages sent without waiting between two checks of the time.
+/// Number of messages that are sent between two checks of the time, while sending does not wait.
 const MESSAGES_PER_CHECK: u64 = 16;
 
-/// Parameters of a measurement.
+/// Parameters of the work over one association.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub job: Job,
-    /// Duration; `None`: until the job's bytes have arrived.
+    /// Duration; `None`: until all bytes of the job have arrived.
     pub time: Option<Duration>,
-    /// The server sends.
+    /// True if the server sends.
     pub reverse: bool,
 }
 
 impl Plan {
-    /// The plan that the command line requests.
+    /// The plan of the command line, for one direction.
     fn of(arguments: &Perf) -> Self {
         let time = Duration::from_nanos(arguments.duration.0);
         Self {
@@ -48,8 +49,8 @@ impl Plan {
         }
     }
 
-    /// A plan for each association: all in one direction, or with `--bidir` the same number in
-    /// either direction.
+    /// The plans of all associations: all in one direction, or with `--bidir` the given number in
+    /// each direction.
     pub fn each(arguments: &Perf) -> Vec<Self> {
         let count = u64::from(arguments.parallel);
         let plan = Self::of(arguments);
@@ -64,7 +65,7 @@ impl Plan {
         }
     }
 
-    /// The share of association `index` of `count`: the bytes are divided among all.
+    /// The plan of association `index` of `count`, with its share of the bytes.
     fn share(self, index: u64, count: u64) -> Self {
         let share = |bytes: u64| bytes / count + u64::from(index < bytes % count);
         Self {
@@ -77,27 +78,27 @@ impl Plan {
     }
 }
 
-/// The outcome.
+/// Outcome of the work over one association.
 #[derive(Debug)]
 pub struct SessionEnd {
     pub reason: CloseReason,
-    /// This end aborted the association, because the data in flight at the end of the time did not
-    /// arrive in time.
+    /// True if this end aborted the association, because data in flight at the end of the time was
+    /// not acknowledged soon enough.
     pub cut: bool,
-    /// Data arrived after the end of the time.
+    /// True if data still arrived after the end of the time.
     pub progressed: bool,
-    /// Counts or results of the other end.
+    /// Statistics that the other end has reported.
     pub received: Option<Received>,
     pub sent: Option<Sent>,
 }
 
-/// The work over one association.
+/// State of the task of one association.
 pub struct Session {
     pub association: Connection,
     pub counted: Arc<SharedCounters>,
     pub plan: Plan,
     pub begin: Instant,
-    /// Requests the end, as if the time were over.
+    /// Set when the measurement should end before its time is over.
     pub stop: watch::Receiver<bool>,
 }
 
@@ -113,7 +114,7 @@ impl Session {
         ));
         if self.plan.reverse {
             let (reason, cut, progressed) = self.request_data().await;
-            // Data that arrived before the end is counted.
+            // Waits for the task that counts, so that all received data is counted.
             let _ = taking.await;
             let last = self.counted.last.load(Ordering::Relaxed);
             self.counted.done.store(last, Ordering::Relaxed);
@@ -133,12 +134,12 @@ impl Session {
         }
     }
 
-    /// Sends until the time is over, or the job's bytes are sent, or the association accepts no
-    /// more; then closes it.
+    /// Sends until the time is over, until all bytes of the job are sent, or until the association
+    /// accepts no more; then closes it.
     async fn send(self, mut told: watch::Receiver<Option<ControlMessage>>) -> SessionEnd {
         let (fed, stopped) = self.send_messages().await;
-        // Unsent messages at the end of the time would keep the association open until a full
-        // buffer is sent.
+        // Unsent messages are cancelled at the end of the time, because sending a full buffer could
+        // take very long.
         let withdrawn = match stopped {
             true => self.association.association().cancel_unsent() as u64,
             false => 0,
@@ -158,8 +159,8 @@ impl Session {
         let late = self.grace_expired(stopped);
         tokio::pin!(late);
         let drained = async {
-            // If messages may be abandoned, the number of arrived messages is unknown; all arrived
-            // messages were sent before the last acknowledged or abandoned message.
+            // With partial reliability the number of messages that will arrive is unknown.
+            // Therefore the request follows after all messages were acknowledged or abandoned.
             let gives_up = self
                 .association
                 .association()
@@ -171,7 +172,7 @@ impl Session {
             let messages = if gives_up { 0 } else { messages };
             let text = ControlMessage::Count { messages }.write();
             let options = SendOptions::default().with_ppid(PPID).reliable();
-            // Fails only if the association has ended, which is reported otherwise.
+            // Fails only if the association has ended, which is reported elsewhere.
             let _ = self
                 .association
                 .send(text, options.with_immediate(true))
@@ -213,13 +214,14 @@ impl Session {
         end
     }
 
-    /// Records that all data has arrived by now.
+    /// Records the present time as the time at which all data had arrived.
     fn done(&self) {
         let done = self.begin.elapsed().as_nanos() as u64;
         self.counted.done.store(done, Ordering::Relaxed);
     }
 
-    /// Returns the number of messages that were sent, and true if the time was over.
+    /// Sends the messages of the job. Returns their number, and true if the time was over before
+    /// the end.
     async fn send_messages(&self) -> (u64, bool) {
         let job = self.plan.job;
         let payload = Bytes::from(vec![0; job.message as usize]);
@@ -231,7 +233,8 @@ impl Session {
         let mut pace = RateLimiter::new(job.rate);
         let mut messages = 0_u64;
         while left > 0 {
-            // While sending waits, `over` is polled too.
+            // The time is checked after every few messages; while sending waits, `over` is polled
+            // as well.
             let looks = messages.is_multiple_of(MESSAGES_PER_CHECK);
             let is_over = || until.is_some_and(|until| Instant::now() >= until);
             if looks && (*self.stop.borrow() || is_over()) {
@@ -259,11 +262,11 @@ impl Session {
         (messages, false)
     }
 
-    /// Waits until the time is over, or its end is requested.
+    /// Waits until the time is over, or until the end of the measurement is requested.
     async fn time_over(&self) {
         let mut stop = self.stop.clone();
         let stopped = async {
-            // An error means that no request can follow.
+            // If the sender is dropped, no request can follow.
             if stop.wait_for(|&stop| stop).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -277,7 +280,7 @@ impl Session {
         }
     }
 
-    /// Waits until the time has been over for the limit.
+    /// Waits until the time limit after the end of the measurement has expired.
     async fn grace_expired(&self, over: bool) {
         if !over {
             self.time_over().await;
@@ -285,16 +288,16 @@ impl Session {
         tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
     }
 
-    /// Requests data from the server, and notifies it when the time is over. Returns the reason of
-    /// the end, whether the association was aborted, and whether data arrived after the end of the
-    /// time.
+    /// Requests data from the server, and stops it when the time is over. Returns why the
+    /// association ended, whether this end aborted it, and whether data arrived after the end of
+    /// the time.
     async fn request_data(&self) -> (CloseReason, bool, bool) {
         let options = SendOptions::default().with_ppid(PPID).reliable();
         let say = |text: ControlMessage| {
             self.association
                 .send(text.write(), options.with_immediate(true))
         };
-        // Fails only if the association has ended, which is reported otherwise.
+        // Fails only if the association has ended, which is reported elsewhere.
         let _ = say(ControlMessage::Source(self.plan.job)).await;
         tokio::select! {
             biased;
@@ -317,8 +320,8 @@ impl Session {
     }
 }
 
-/// Receives data, and counts it. Data that was not requested may arrive all the same, and must not
-/// delay the end.
+/// Receives data, and counts it. This is needed even if this end sends, because unread data of the
+/// peer must not delay the end.
 async fn take(
     association: Connection,
     counted: Arc<SharedCounters>,

@@ -1,4 +1,4 @@
-//! `anabranch shell`: any program on simulated links, in network namespaces.
+//! `anabranch shell`: runs programs on simulated links, in network namespaces.
 
 mod parent_death;
 mod plan;
@@ -20,12 +20,12 @@ pub use parent_death::become_one;
 use plan::Plan;
 use processes::{BackgroundCommand, Processes};
 
-/// Time limit for a program to start listening.
+/// Maximum time until a program of --wait-for listens.
 const LISTENING: Duration = Duration::from_secs(30);
-/// Interval between two checks for it.
+/// Interval at which it is checked whether the program listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs all commands; returns the status of the main command.
+/// Runs all commands. Fails with the exit status of the main command.
 pub fn shell(arguments: Shell) -> Result<(), Failure> {
     let plan = Plan::new(&arguments)?;
     if arguments.dry_run {
@@ -55,7 +55,7 @@ pub fn shell(arguments: Shell) -> Result<(), Failure> {
     }
 }
 
-/// A namespace could not be created: no command was run.
+/// The error if a namespace cannot be created; no command was run.
 fn wrong(error: NamespaceError) -> Failure {
     Failure::Net(error.to_string())
 }
@@ -70,7 +70,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Starts all commands, and waits for the main command; returns its status.
+    /// Starts all commands, and waits for the main command. Returns its exit status.
     async fn run(&mut self, hosts: Vec<Host>, captures: plan::Captures) -> Result<u8, Failure> {
         let mut signals = Signals::new()?;
         for run in self.plan.runs() {
@@ -96,7 +96,7 @@ impl Running<'_> {
                 signal = signals.next() => {
                     command.signal(match signal {
                         Signal::SIGINT => Signal::SIGINT,
-                        // The command received a signal before.
+                        // Escalates, because the command has received a signal before.
                         _ if asked => Signal::SIGKILL,
                         _ => Signal::SIGTERM,
                     });
@@ -129,14 +129,14 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Prints that a command failed; successful ones end without a message.
+/// Prints the failure of a background command. Nothing is printed about successful ones.
 fn say(ended: &BackgroundCommand) {
     if let Some(how) = ended.failure() {
         note(format_args!("anabranch: {} {how}", ended.what));
     }
 }
 
-/// Waits until all programs that the main command needs are listening.
+/// Waits until the programs of --wait-for listen.
 async fn listening(plan: &Plan, namespaces: &[Namespace]) -> Result<(), Failure> {
     for &(host, port) in plan.waits() {
         let listens = async {
@@ -159,7 +159,7 @@ struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// The terminal has sent the interrupt to the command, too.
+    /// True if a terminal sends its interrupt to the command too.
     terminal: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Commands that end with their parent process, even if that is killed and cannot end them.
+//! Commands that end together with their parent process, even if the parent is killed.
 //!
-//! PR_SET_PDEATHSIG applies to the calling process and survives `exec`, but child processes do not
-//! inherit it. Therefore the command is started through this program, which calls PR_SET_PDEATHSIG
-//! and then executes the command.
+//! PR_SET_PDEATHSIG applies to the calling process and remains set after `exec`, but child
+//! processes do not inherit it. Therefore the command is started through this program, which calls
+//! PR_SET_PDEATHSIG and then executes the command.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,10 +19,10 @@ use nix::unistd::getppid;
 
 use crate::stderr::note;
 
-/// The first argument that makes this program execute another.
+/// First argument with which this program executes another one.
 const MARK: &str = "--tied-to";
 
-/// A command that ends with this process.
+/// Creates a command that ends when this process ends.
 ///
 /// # Errors
 /// The program does not exist.
@@ -39,7 +39,7 @@ pub fn command(program: &OsStr) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Returns true if a file has that name, by the search rules of `execvp`.
+/// Returns true if the program exists, by the search rules of `execvp`.
 fn is_there(program: &OsStr) -> bool {
     let can_run = |path: &Path| {
         let found = fs::metadata(path);
@@ -53,7 +53,8 @@ fn is_there(program: &OsStr) -> bool {
     env::split_paths(&folders).any(|it| can_run(&it.join(path)))
 }
 
-/// Executes a command, if this program was started for that; returns the exit status if it fails.
+/// Executes a command if this program was started for that purpose. Returns only if the command
+/// cannot be executed.
 pub fn become_one() -> Option<ExitCode> {
     let mut words = env::args_os().skip(1);
     if words.next()? != MARK {
@@ -69,10 +70,10 @@ fn tied(parent: Option<OsString>, words: &[OsString]) -> ExitCode {
     let [program, rest @ ..] = words else {
         return ExitCode::from(2);
     };
-    // If that fails, the command survives a killed parent.
+    // If this fails, the command does not end when its parent is killed.
     let _ = prctl::set_pdeathsig(Signal::SIGKILL);
     if parent != Some(getppid().as_raw()) {
-        // The parent has ended already.
+        // The parent ended before the call.
         return ExitCode::from(137);
     }
     let error = Command::new(program).args(rest).exec();

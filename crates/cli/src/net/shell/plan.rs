@@ -1,4 +1,5 @@
-//! The plan of `shell`, made from the command line and checked before any namespace is created.
+//! The plan of `shell`: hosts, commands and captures. It is checked before any namespace is
+//! created.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -16,24 +17,25 @@ use crate::failure::Failure;
 use crate::net::arguments::Shell;
 use crate::net::emulate::network;
 
-/// The largest packet if no link specifies one.
+/// Maximum packet size if no link specifies one, bytes.
 const USUAL_MTU: usize = 1500;
 
-/// Captures to start: the interface and its file.
+/// Captures to start: node, link, and file.
 pub type Captures = Vec<(NodeId, LinkId, File)>;
 
-/// A command in addition to the main command.
+/// A background command of --run.
 pub struct Run {
-    /// Number of its host.
+    /// Number of the host on which it runs.
     pub host: usize,
     pub command: String,
 }
 
-/// The commands, and their hosts.
+/// The commands and the hosts on which they run.
 pub struct Plan {
     spec: Spec,
     seed: u64,
-    /// A first world, for its names; the emulator builds another.
+    /// A world built from the spec, used only for names and addresses; the emulator builds another
+    /// one.
     world: World,
     hosts: Vec<NodeId>,
     at: usize,
@@ -106,7 +108,7 @@ impl Plan {
         self.topology().addresses(node, Family::V4).next().is_some()
     }
 
-    /// The number of the host at a node; adds it if it is new.
+    /// The number of the host at a node; adds the host if it is new.
     fn host_at(&mut self, node: NodeId) -> usize {
         let place = self.hosts.iter().position(|&it| it == node);
         place.unwrap_or_else(|| {
@@ -115,7 +117,7 @@ impl Plan {
         })
     }
 
-    /// Like the method above, by the name of the node.
+    /// Like `host_at`, for the name of a node.
     fn named_host(&mut self, argument: &str, name: &str) -> Result<usize, Failure> {
         let node = self.named(argument, name)?;
         if !self.is_linked(node) {
@@ -165,7 +167,7 @@ impl Plan {
         Ok((at, id, file.to_owned()))
     }
 
-    /// Numbers of the hosts.
+    /// Range of the numbers of hosts.
     pub fn hosts(&self) -> std::ops::Range<usize> {
         0..self.hosts.len()
     }
@@ -180,7 +182,7 @@ impl Plan {
         self.topology().node_name(self.hosts[host])
     }
 
-    /// The host of the main command.
+    /// Number of the host of the main command.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -190,7 +192,7 @@ impl Plan {
         &self.command
     }
 
-    /// The commands of `--run`.
+    /// The background commands.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
@@ -216,7 +218,7 @@ impl Plan {
         }
     }
 
-    /// All interfaces: node, link, addresses.
+    /// All interfaces of the network: node, link, and addresses.
     fn interfaces(&self) -> impl Iterator<Item = (NodeId, LinkId, [IpAddr; 2])> + '_ {
         let topology = self.topology();
         topology.nodes().flat_map(move |node| {
@@ -228,7 +230,7 @@ impl Plan {
         })
     }
 
-    /// Lines for `/etc/hosts`.
+    /// The content of `/etc/hosts`.
     fn names(&self) -> String {
         let mut out = String::new();
         for (node, link, addresses) in self.interfaces() {
@@ -265,7 +267,7 @@ impl Plan {
         self.captures.iter().map(open).collect()
     }
 
-    /// Builder of the emulator's world.
+    /// A function that builds the emulator's world.
     pub fn builder(
         &self,
         captures: Captures,
@@ -275,7 +277,7 @@ impl Plan {
             let built = world::network(&spec, &Standard::default(), None, Seed::new(seed, 0));
             let (mut world, _) = built.map_err(|error| match error {
                 WorldError::Build(error) => error,
-                // The address was found when the plan was made.
+                // Not reached, because the plan has found all nodes already.
                 _ => BuildError::UnknownNode(0),
             })?;
             for (node, link, file) in captures {

@@ -1,4 +1,4 @@
-//! The processes of the command line, and their descendants: all processes end with this process.
+//! The processes of the command line and their descendants, all of which end with this process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,26 +16,26 @@ use tokio::sync::{mpsc, oneshot};
 use super::parent_death;
 use crate::failure::Failure;
 
-/// Time for which the other commands may continue after the end of the main command, before they
-/// get a signal.
+/// Time for which background commands may continue after the end of the main command, before they
+/// get SIGTERM.
 const LINGER: Duration = Duration::from_millis(200);
-/// Time limit for a command to end after the signal.
+/// Time limit for commands to end after SIGTERM.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Interval between two checks for that.
+/// Interval at which it is checked whether processes have ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Checks for processes that do not end although they were killed.
+/// Maximum number of checks for processes that were killed.
 const MAX_CHECKS: u32 = 200;
 
-/// A command in addition to the main command.
+/// A background command of --run.
 pub struct BackgroundCommand {
-    /// Node and command.
+    /// Node and command, for messages.
     pub what: String,
     child: Child,
     status: Option<ExitStatus>,
 }
 
 impl BackgroundCommand {
-    /// Failure; `None`: it runs, or ended successfully.
+    /// Why the command failed; `None` if it still runs or has succeeded.
     pub fn failure(&self) -> Option<String> {
         let status = self.status.filter(|it| !it.success())?;
         Some(match (status.code(), status.signal()) {
@@ -46,31 +46,31 @@ impl BackgroundCommand {
     }
 }
 
-/// The main command.
+/// The running main command.
 pub struct MainCommand {
     child: Child,
     ended: oneshot::Receiver<()>,
 }
 
 impl MainCommand {
-    /// Waits until it ends; returns its exit status as a shell would.
+    /// Waits until the command ends; returns its exit status as a shell would.
     pub async fn ended(&mut self) -> u8 {
-        // The waiting thread sends no other messages.
+        // The thread that waits sends only one message.
         let _ = (&mut self.ended).await;
         let status = self.child.wait().ok();
         let code = status.and_then(|it| it.code().or(it.signal().map(|signal| 128 + signal)));
         code.and_then(|it| u8::try_from(it).ok()).unwrap_or(1)
     }
 
-    /// Sends a signal to the process. The process was not reaped yet, so that its process id cannot
-    /// have been reused.
+    /// Sends a signal to the command. Its process id cannot have been reused, because the process
+    /// was not reaped.
     pub fn signal(&self, signal: Signal) {
-        // The child may have ended at this moment.
+        // Fails if the process has just ended.
         let _ = kill(pid(&self.child), signal);
     }
 }
 
-/// All commands except the main command.
+/// The background commands.
 pub struct Processes {
     started: Vec<BackgroundCommand>,
     ended: mpsc::UnboundedReceiver<usize>,
@@ -80,7 +80,7 @@ pub struct Processes {
 impl Processes {
     /// Creates an empty set. From now on, orphaned descendants are reparented to this process.
     pub fn adopt() -> Self {
-        // If that fails, a program that makes itself an orphan survives this process.
+        // If this fails, a program that daemonizes itself is not ended with this process.
         let _ = prctl::set_child_subreaper(true);
         let (tell, ended) = mpsc::unbounded_channel();
         Self {
@@ -90,7 +90,7 @@ impl Processes {
         }
     }
 
-    /// Starts a shell command in a namespace, in a separate process group.
+    /// Starts a shell command in a namespace, as a separate process group.
     pub fn start(
         &mut self,
         namespace: &Namespace,
@@ -108,7 +108,7 @@ impl Processes {
         let child = begun(namespace, "sh", spawn)?;
         let (number, tell) = (self.started.len(), self.tell.clone());
         on_end(&child, move || {
-            // The receiver may be gone at the end.
+            // Fails if the receiver was dropped at the end.
             let _ = tell.send(number);
         });
         self.started.push(BackgroundCommand {
@@ -131,13 +131,13 @@ impl Processes {
         })?;
         let (tell, ended) = oneshot::channel();
         on_end(&child, move || {
-            // The receiver may be gone at the end.
+            // Fails if the receiver was dropped at the end.
             let _ = tell.send(());
         });
         Ok(MainCommand { child, ended })
     }
 
-    /// Waits until the next process ends.
+    /// Waits until the next background command ends.
     pub async fn next_ended(&mut self) -> Option<&BackgroundCommand> {
         let number = self.ended.recv().await?;
         let started = self.started.get_mut(number)?;
@@ -145,12 +145,12 @@ impl Processes {
         Some(started)
     }
 
-    /// Ends all running commands, with their descendants.
+    /// Ends all background commands with their descendants.
     pub fn end(&mut self) {
-        // A server whose client has ended may be about to end.
+        // Waits first, because a server may be about to end after its client has ended.
         self.wait(LINGER);
         for started in self.started.iter().filter(|it| it.status.is_none()) {
-            // The process may have ended at this moment.
+            // Fails if the process has just ended.
             let _ = killpg(pid(&started.child), Signal::SIGTERM);
         }
         self.wait(SHUTDOWN_TIMEOUT);
@@ -169,7 +169,7 @@ impl Processes {
         }
     }
 
-    /// Waits until all have ended, with a timeout.
+    /// Waits until all background commands have ended, at most for `at_most`.
     fn wait(&mut self, at_most: Duration) {
         let mut waited = Duration::ZERO;
         while waited < at_most && !self.all_ended() {
@@ -229,8 +229,8 @@ fn children() -> Vec<Pid> {
         .collect()
 }
 
-/// The parent in the format of `/proc/PID/stat`: the second field after the name, which may contain
-/// anything.
+/// The parent process id in the text of `/proc/PID/stat`: the second field after the name, which
+/// may contain any characters.
 fn parent(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()

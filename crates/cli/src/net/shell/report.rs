@@ -1,4 +1,4 @@
-//! Final report of `shell`.
+//! Final report of `shell`, as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,13 +15,13 @@ const SHARES: [(f64, &str); 4] = [(0.5, "50"), (0.9, "90"), (0.99, "99"), (0.999
 /// The final report.
 pub struct Report {
     emulated: TunReport,
-    /// Packets that arrived faster than they could be read.
+    /// Number of packets that were lost because they arrived faster than they could be read.
     overrun: u64,
     length: Duration,
 }
 
 impl Report {
-    /// `untaken`: packets that the devices dropped.
+    /// Creates the report. `untaken` is the number of packets that the devices dropped.
     pub fn new(emulated: TunReport, untaken: u64, length: Duration) -> Self {
         Self {
             overrun: emulated.overrun + untaken,

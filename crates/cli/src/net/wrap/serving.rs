@@ -1,5 +1,5 @@
-//! The host of the programs: this command's own, or that of another command of the same user that
-//! already has the UDP port.
+//! The SCTP host of the programs: one in this process, or that of another `wrap` command of the
+//! same user with the same UDP port.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,22 +21,22 @@ use crate::net::Interrupts;
 use crate::net::arguments::Wrap;
 use crate::stderr::note;
 
-/// Time for which a host that was started by a program waits for the first socket, and for another
-/// one after the last.
+/// Times for which a host that a program has started waits: for the first socket, and after the
+/// last socket for another one.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 const NEXT_SOCKET: Duration = Duration::from_secs(2);
-/// Time limit for the port of an ended host to become free, and the interval of attempts.
+/// Time limit for the port of an ended host to become free, and interval of attempts.
 const FORMER: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The host that serves the programs of this command.
+/// The host that this command's program uses.
 pub struct Serving {
     access: Access,
     own: Option<OwnHost>,
     member: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// A host of this command.
+/// A host in this process.
 struct OwnHost {
     serve: JoinHandle<io::Result<()>>,
     idle: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -47,9 +47,9 @@ struct OwnHost {
 }
 
 impl Serving {
-    /// Joins the host that has the port, or starts one.
+    /// Joins the host at the port, or starts one.
     pub fn begin(config: &Config) -> Result<Self, Failure> {
-        // A host may start, or end, at this moment.
+        // Repeated, because another host may start or end at the same time.
         for _ in 0..3 {
             match join(config) {
                 Ok(JoinResult::NoHost) => (),
@@ -88,7 +88,7 @@ impl Serving {
         }
     }
 
-    /// Lets a program find the host, and start one if it has ended.
+    /// Sets the environment by which a program finds the host, and restarts it if it has ended.
     pub fn configure_child(&self, command: &mut Command, arguments: &Wrap) {
         command.env(HOST_VARIABLE, &self.access.name);
         match &self.access.secret {
@@ -101,7 +101,7 @@ impl Serving {
         };
     }
 
-    /// Waits until the host ends, which it should not; returns the reason.
+    /// Waits until the host ends, which happens only after an error; returns the reason.
     pub async fn failed(&mut self) -> String {
         let ended = match (&mut self.own, &mut self.member) {
             (Some(own), _) => (&mut own.serve).await,
@@ -120,8 +120,8 @@ impl Serving {
         }
     }
 
-    /// Waits until the program's messages have arrived, and for further commands that use the host;
-    /// an interrupt ends the wait.
+    /// Waits until the program's messages have arrived and all other commands that use the host
+    /// have ended. An interrupt ends the wait.
     pub async fn finish(self, interrupts: &mut Interrupts) {
         let Some(own) = self.own else { return };
         let members = *own.members.borrow();
@@ -136,7 +136,7 @@ impl Serving {
             () = interrupts.next() => (),
         }
         drop(own.end);
-        // The host then ends by itself.
+        // Dropping `end` makes the host end.
         let _ = own.tell.await;
         own.serve.abort();
         let refused = own.shortage.borrow().refused;
@@ -160,7 +160,7 @@ impl OwnHost {
             let mut was_short = false;
             loop {
                 tokio::select! {
-                    // Missed calls are reported, even if the program has ended meanwhile.
+                    // Bypassing calls are reported before the end of the program.
                     biased;
                     Ok(()) = missed.changed() => report_bypass(&missed.borrow_and_update()),
                     Ok(()) = short.changed(), if !was_short => {
@@ -182,7 +182,7 @@ impl OwnHost {
     }
 }
 
-/// Runs a host without a program, until it is interrupted: further commands join it.
+/// Runs a host without a program until it is interrupted; other commands join it.
 pub async fn alone(config: &Config) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
     let mut serving = Serving::begin(config)?;
@@ -197,7 +197,8 @@ pub async fn alone(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// Runs a host that a program started, under the given name, until no program has a socket.
+/// Runs a host on behalf of a program, at the address in the environment, until no program has a
+/// socket.
 pub async fn again(config: Config) -> Result<(), Failure> {
     let name = std::env::var(HOST_VARIABLE).unwrap_or_default();
     if name.is_empty() {
@@ -225,7 +226,8 @@ pub async fn again(config: Config) -> Result<(), Failure> {
     }
 }
 
-/// The system may still be releasing the resources of the previous host.
+/// Starts a host, repeatedly, because the system may still be releasing the port of the previous
+/// one.
 async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> {
     let mut waited = Duration::ZERO;
     loop {
@@ -240,8 +242,8 @@ async fn begun_again(access: &Access, config: &Config) -> Result<Host, Failure> 
     }
 }
 
-/// The command line that restarts a host: a program and its arguments, one per line. `None`: an
-/// argument contains a line feed.
+/// The command line that restarts a host: the path of the program and its arguments, one per line.
+/// `None` if an argument contains a line feed.
 fn restart_command(arguments: &Wrap) -> Option<OsString> {
     let program = std::env::current_exe().ok()?.into_os_string();
     let mut words = vec![program, "wrap".into(), "--again".into()];
@@ -260,7 +262,7 @@ fn restart_command(arguments: &Wrap) -> Option<OsString> {
     fits.then(|| OsString::from_vec(words.join(&b'\n')))
 }
 
-/// The port of a host, as text.
+/// The UDP port of a host, as text.
 fn port(config: &Config) -> String {
     let at = match &config.addresses[..] {
         [] => String::new(),
@@ -289,7 +291,7 @@ fn taken(config: &Config, why: &str) -> Failure {
     Failure::Net(format!("{} is in use: {why}{remedy}", port(config)))
 }
 
-/// Reports calls of a program that bypass this stack.
+/// Prints which calls of a program bypass this stack.
 fn report_bypass(missed: &BypassStatus) {
     match missed {
         BypassStatus::Socket => note(format_args!(
@@ -304,7 +306,7 @@ fn report_bypass(missed: &BypassStatus) {
     }
 }
 
-/// Printed once, because it may be repeated often.
+/// Prints that descriptors were short; only once, because this may happen often.
 fn report_shortage(shortage: Shortage) {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(limit, _)| limit);
     match shortage.last {
@@ -320,11 +322,11 @@ fn report_shortage(shortage: Shortage) {
     }
 }
 
-/// Raises the limit of descriptors: the host has a descriptor for each socket of the program. The
-/// host process gets the maximum of the system; the program keeps its limit.
+/// Raises the limit of descriptors, because the host has a descriptor for each socket of the
+/// program. The host process gets the maximum of the system; the program keeps its limit.
 pub fn raise_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // If that fails, an error is printed when a socket finds no descriptor.
+        // If this fails, an error is printed when descriptors run out.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
