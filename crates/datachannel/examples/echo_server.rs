@@ -25,8 +25,8 @@ async fn echo(channel: DataChannel) {
     println!("{label}: closed");
 }
 
-/// Sends a greeting on a channel of the server, and serves those of the browser until the
-/// connection ends.
+/// Sends a greeting on a channel that the server opens, and serves the channels of the browser
+/// until the connection ends.
 pub async fn serve(peer: PeerConnection) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut options = ChannelOptions::new("greetings");
     options.reliability = Reliability::MaxRetransmits(3);

@@ -1,17 +1,17 @@
-//! Channels: options, identifiers and payloads.
+//! Options, identifiers and payloads of channels.
 
 use bytes::Bytes;
 
-/// How long a message is retransmitted (RFC 8831 §6.1).
+/// Limit on the retransmission of a channel's messages (RFC 8831 §6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reliability {
     /// A message is retransmitted until it arrives.
     #[default]
     Reliable,
-    /// At most this many times.
+    /// A message is retransmitted at most this number of times.
     MaxRetransmits(u32),
-    /// For at most this many milliseconds.
+    /// A message is retransmitted for at most this time, milliseconds.
     MaxLifetime(u32),
 }
 
@@ -23,9 +23,9 @@ pub struct ChannelOptions {
     pub label: String,
     /// Protocol used on the channel, at most 65,535 bytes; may be empty.
     pub protocol: String,
-    /// Messages are delivered in order.
+    /// Whether messages are delivered in order.
     pub ordered: bool,
-    /// How long a message is retransmitted.
+    /// Limit on the retransmission of messages.
     pub reliability: Reliability,
     /// Priority relative to other channels: 128 is below normal, 256 normal, 512 high, 1,024 extra
     /// high (RFC 8831 §6.4).
@@ -62,7 +62,7 @@ impl ChannelOptions {
         self
     }
 
-    /// Sets how long a message is retransmitted.
+    /// Sets the limit on the retransmission of messages.
     #[must_use]
     pub const fn with_reliability(mut self, reliability: Reliability) -> Self {
         self.reliability = reliability;
@@ -93,13 +93,14 @@ pub struct ChannelId {
 }
 
 impl ChannelId {
-    /// The stream that carries it in both directions: the `id` of the W3C's `RTCDataChannel`.
+    /// The stream that carries the channel in both directions: the `id` of the W3C's
+    /// `RTCDataChannel`.
     pub fn stream(self) -> u16 {
         self.stream
     }
 }
 
-/// A message.
+/// A message of a channel: text or binary data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {
@@ -132,8 +133,8 @@ impl Payload {
         self.len() == 0
     }
 
-    /// PPID and user data. Because SCTP carries no empty messages, an empty message is sent as a
-    /// single byte that is ignored (RFC 8831 §6.6).
+    /// Converts the message to PPID and user data. SCTP carries no empty messages, so an empty
+    /// message is sent as a single byte that the receiver ignores (RFC 8831 §6.6).
     pub(crate) fn into_wire(self) -> (u32, Bytes) {
         match self {
             Self::Text(text) if text.is_empty() => (ppid::STRING_EMPTY, Bytes::from_static(&[0])),

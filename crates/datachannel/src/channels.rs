@@ -1,5 +1,6 @@
-//! Channels of an association (RFC 8831, RFC 8832), independent of the association itself: messages
-//! are passed in, and passed out to a [`SctpTransport`](crate::sctp_transport::SctpTransport).
+//! Channels of an association (RFC 8831, RFC 8832), independent of the SCTP implementation:
+//! received messages are passed in by method calls, and outgoing messages are passed to a
+//! [`SctpTransport`](crate::sctp_transport::SctpTransport).
 
 mod backpressure;
 mod channel;
@@ -72,11 +73,12 @@ pub enum ChannelEvent {
 
 /// Approximate memory of an event besides its payload, bytes.
 const EVENT: usize = 64;
-/// Approximate memory of a closed channel until its end is polled, without its names, bytes.
+/// Approximate memory of a closed channel until its [`ChannelEvent::Closed`] is polled, without its
+/// names, bytes.
 const GONE: usize = 128;
 
 impl ChannelEvent {
-    /// Approximate memory that it occupies until it is polled, bytes.
+    /// Approximate memory of the event until it is polled, bytes.
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Message(_, payload) => payload.len() + EVENT,
@@ -112,11 +114,11 @@ impl Limits {
     }
 }
 
-/// A closed channel.
+/// State of a closed channel.
 #[derive(Debug)]
 struct ClosedChannel {
     options: ChannelOptions,
-    /// Bytes of label and protocol, if the peer chose them.
+    /// Total size of label and protocol if the peer chose them, bytes; otherwise 0.
     names: usize,
 }
 
@@ -125,11 +127,11 @@ struct ClosedChannel {
 pub struct Channels {
     role: Role,
     limits: Limits,
-    /// Number of streams in each direction, once the association is established.
+    /// Number of streams in each direction; `None` before the association is established.
     streams: Option<u16>,
     ended: bool,
     table: BTreeMap<u16, Channel>,
-    /// Options of closed channels, until their end is polled.
+    /// Options of closed channels, until their [`ChannelEvent::Closed`] is polled.
     closed: BTreeMap<ChannelId, ClosedChannel>,
     /// Number of channels that used each stream before.
     generations: BTreeMap<u16, u32>,
@@ -137,18 +139,18 @@ pub struct Channels {
     unusable: BTreeSet<u16>,
     /// Streams that are being reset because a channel of the peer was refused.
     refused: Refusals,
-    /// Bytes of labels and protocols chosen by the peer, including closed channels whose end was
-    /// not polled.
+    /// Total size of labels and protocols chosen by the peer, bytes. Includes closed channels whose
+    /// [`ChannelEvent::Closed`] was not polled.
     names: usize,
     /// Total size of large messages that the association has not sent completely, bytes.
     large: usize,
     /// Channels with pending work.
     ready: ReadySet,
-    /// Channels that became writable after a message was refused.
+    /// Channels that became writable after one of their messages was refused.
     writable: BTreeSet<ChannelId>,
-    /// Channels that wait for space in the queues of all channels together.
+    /// Channels that wait for space, because the queues of all channels together are full.
     space_queue: SpaceQueue,
-    /// `poll_writable` is in use.
+    /// True if the user calls `poll_writable`.
     reports_writable: bool,
     /// Weighted fair queueing: virtual finish time of the message that was served last.
     served: u64,
@@ -188,12 +190,13 @@ impl Channels {
         Some(event)
     }
 
-    /// The next event. [`Channels::forget_polled`] must be called when the user has polled it.
+    /// Like [`Channels::poll_event`], but keeps the state of a closed channel. The caller must call
+    /// [`Channels::forget_polled`] when the user has polled the event.
     pub(crate) fn take_event(&mut self) -> Option<ChannelEvent> {
         self.events.pop_front()
     }
 
-    /// Drops the state of a channel when the user has polled the event of its end.
+    /// Drops the state of a closed channel, if the event is its [`ChannelEvent::Closed`].
     pub(crate) fn forget_polled(&mut self, event: &ChannelEvent) {
         if let ChannelEvent::Closed(id) = event
             && let Some(closed) = self.closed.remove(id)
@@ -202,7 +205,7 @@ impl Channels {
         }
     }
 
-    /// Discarded messages of the peer.
+    /// Counters of messages of the peer that were discarded.
     pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
@@ -281,7 +284,7 @@ impl Channels {
     /// Queues a message.
     ///
     /// # Errors
-    /// The message was not accepted.
+    /// Describes why the message was not accepted.
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let limits = self.limits;
         let served = self.served;
@@ -314,21 +317,21 @@ impl Channels {
         Ok(())
     }
 
-    /// Bytes passed to `send` that are not sent yet (`bufferedAmount`). 0 once the channel is
-    /// closed.
+    /// Number of bytes passed to `send` that are not sent yet (`bufferedAmount`); 0 for a closed
+    /// channel.
     pub fn buffered_amount(&self, id: ChannelId) -> usize {
         self.get(id).map_or(0, |channel| channel.buffered())
     }
 
-    /// Messages of the channel that were abandoned because of its
-    /// [`Reliability`](crate::Reliability). If all of a message was sent, it may still have
-    /// arrived. 0 once the channel is closed.
+    /// Number of messages of the channel that were abandoned because of its
+    /// [`Reliability`](crate::Reliability); 0 for a closed channel. If all of a message was sent,
+    /// it may still have arrived.
     pub fn abandoned(&self, id: ChannelId) -> u64 {
         self.get(id).map_or(0, |channel| channel.abandoned)
     }
 
-    /// Sets the threshold for [`ChannelEvent::BufferedAmountLow`] (`bufferedAmountLowThreshold`);
-    /// default 0.
+    /// Sets the threshold for [`ChannelEvent::BufferedAmountLow`] (`bufferedAmountLowThreshold`),
+    /// bytes; 0 by default.
     pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
         if let Some(channel) = self.get_mut(id) {
             channel.low = bytes;
@@ -336,7 +339,7 @@ impl Channels {
     }
 
     /// Closes a channel after its queued messages are sent (RFC 8831 §6.7).
-    /// [`ChannelEvent::Closed`] follows.
+    /// [`ChannelEvent::Closed`] reports the end.
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.get_mut(id) {
             channel.state = State::Closing;
@@ -344,7 +347,7 @@ impl Channels {
         }
     }
 
-    /// The transport sent or abandoned data of the stream. Must be called before
+    /// Called when the transport has sent or abandoned data of the stream. Must be called before
     /// [`Channels::pump`], which only checks these streams.
     pub fn handle_sent(&mut self, stream: u16) {
         if self
@@ -356,14 +359,14 @@ impl Channels {
         }
     }
 
-    /// The transport may have sent data of any stream.
+    /// Called when the transport may have sent data of any stream.
     pub fn handle_sent_any(&mut self) {
         let in_flight = self.table.iter().filter(|(_, it)| !it.in_flight.is_empty());
         self.ready.sent.extend(in_flight.map(|(&stream, _)| stream));
     }
 
-    /// The association is established with these numbers of streams. Channels on other streams are
-    /// closed.
+    /// Called when the association is established, with its numbers of streams. Channels on other
+    /// streams are closed.
     pub fn handle_established(&mut self, outbound: u16, inbound: u16) {
         let streams = outbound.min(inbound);
         self.streams = Some(streams);
@@ -373,7 +376,7 @@ impl Channels {
         }
     }
 
-    /// The connection ended: closes all channels.
+    /// Called when the connection has ended: closes all channels.
     pub fn handle_end(&mut self) {
         self.ended = true;
         self.refused.clear();
@@ -382,7 +385,7 @@ impl Channels {
         }
     }
 
-    /// A message from the peer.
+    /// Processes a message from the peer.
     pub fn handle_message(&mut self, stream: u16, ppid: u32, bytes: Bytes) {
         if self.ended {
             return;
@@ -403,7 +406,7 @@ impl Channels {
             return self.discards.count(DiscardReason::NoChannel);
         };
         let id = channel.id;
-        // Any message of the peer on the stream shows that it knows the channel (RFC 8832 §6).
+        // Any message of the peer on the stream acknowledges the channel (RFC 8832 §6).
         if channel.state == State::Opening {
             channel.state = State::Open;
             self.events.push_back(ChannelEvent::Opened(id));
@@ -414,8 +417,8 @@ impl Channels {
         }
     }
 
-    /// The peer opens a channel on the stream. If it has reset its outgoing stream, it has also
-    /// performed our reset, even if its response was lost.
+    /// Called when the peer opens a channel on the stream. If the peer has reset its outgoing
+    /// stream, it has also performed this end's reset, even if its response was lost.
     fn reopen(&mut self, stream: u16) {
         let again = |channel: &Channel| channel.reset_in && channel.reset_requested;
         if self.table.get(&stream).is_some_and(again) {
@@ -424,7 +427,7 @@ impl Channels {
         self.refused.reopen(stream);
     }
 
-    /// DATA_CHANNEL_OPEN (RFC 8832 §6).
+    /// Processes a DATA_CHANNEL_OPEN (RFC 8832 §6).
     fn on_open(&mut self, stream: u16, open: Open) {
         let theirs = stream % 2 != self.role.parity();
         if !theirs || !self.usable(stream) {
@@ -452,7 +455,7 @@ impl Channels {
         self.events.push_back(ChannelEvent::Incoming(id));
     }
 
-    /// DATA_CHANNEL_ACK (RFC 8832 §6).
+    /// Processes a DATA_CHANNEL_ACK (RFC 8832 §6).
     fn on_ack(&mut self, stream: u16) {
         match self.table.get_mut(&stream) {
             Some(channel) if channel.state == State::Opening => {
@@ -464,7 +467,7 @@ impl Channels {
         }
     }
 
-    /// The transport abandoned a message of the stream.
+    /// Called when the transport has abandoned a message of the stream.
     pub fn handle_abandoned(&mut self, stream: u16) {
         if let Some(channel) = self.table.get_mut(&stream) {
             channel.abandoned += 1;
@@ -473,7 +476,8 @@ impl Channels {
         self.handle_sent(stream);
     }
 
-    /// The peer reset its outgoing stream: the channel is closed here too (RFC 8831 §6.7).
+    /// Called when the peer has reset its outgoing stream: the channel is closed at this end too
+    /// (RFC 8831 §6.7).
     pub fn handle_reset(&mut self, stream: u16) {
         if let Some(channel) = self.table.get_mut(&stream) {
             channel.state = State::Closing;
@@ -486,7 +490,7 @@ impl Channels {
         self.refused.handle_reset(stream);
     }
 
-    /// The peer performed our reset of the stream.
+    /// Called when the peer has performed this end's reset of the stream.
     pub fn handle_reset_done(&mut self, stream: u16) {
         self.refused.handle_reset_done(stream);
         let channel = self.table.get_mut(&stream);
@@ -496,8 +500,8 @@ impl Channels {
         }
     }
 
-    /// The peer denied our reset of the stream: the channel is closed, and the stream cannot be
-    /// used again.
+    /// Called when the peer has denied this end's reset of the stream: the channel is closed, and
+    /// the stream cannot be used again.
     pub fn handle_reset_refused(&mut self, stream: u16) {
         if self.refused.contains(stream) {
             self.unusable.insert(stream);
@@ -514,21 +518,21 @@ impl Channels {
         self.table.keys().copied().collect()
     }
 
-    /// The peer reset all its streams: returns the streams that have channels or a refused
-    /// DATA_CHANNEL_OPEN, and were not reset before. Each stream is returned only once, because a
-    /// request of a few bytes is cheap for the peer to repeat.
+    /// Called when the peer has reset all its streams. Returns the streams that have a channel or a
+    /// refused DATA_CHANNEL_OPEN, and that the peer has not reset before. Each stream is returned
+    /// only once, because repeating such a request costs the peer only a few bytes.
     pub fn take_all_reset(&mut self) -> Vec<u16> {
         let streams = std::mem::take(&mut self.ready.unreset);
         streams.into_iter().chain(self.refused.unreset()).collect()
     }
 
-    /// Streams were added; new total numbers.
+    /// Called when streams were added, with the new total numbers.
     pub fn handle_streams_added(&mut self, outbound: u16, inbound: u16) {
         self.streams = Some(outbound.min(inbound));
     }
 
-    /// Closes the channel of a stream that is reset in both directions, so another channel can use
-    /// the stream.
+    /// Closes the channel of a stream that is reset in both directions, so that another channel can
+    /// use the stream.
     fn end_if_reset(&mut self, stream: u16) {
         let reset = self.table.get(&stream);
         if reset.is_some_and(|channel| channel.reset_in && channel.reset_out) {
@@ -550,8 +554,8 @@ impl Channels {
             if channel.was_refused && self.reports_writable {
                 self.writable.insert(channel.id);
             }
-            // An identifier is used only once, even without a reset: the stream may not exist yet
-            // and be added later.
+            // The generation is increased even if the stream was not reset, because an identifier
+            // must not be reused if the stream is added later.
             *self.generations.entry(stream).or_default() += 1;
             self.large -= channel.in_flight.large();
             self.events.push_back(ChannelEvent::Closed(channel.id));

@@ -9,16 +9,16 @@ pub struct Config {
     /// Address to which the socket is bound, and which the answer offers as host candidate. Default
     /// 127.0.0.1.
     pub address: IpAddr,
-    /// UDP port; 0: any. Default 0.
+    /// UDP port; 0 selects a free port. Default 0.
     pub port: u16,
     /// Maximum size of received messages, bytes, announced in the answer (RFC 8841 §6.1). A larger
     /// message ends the connection. Default 262,144, like browsers.
     pub max_message: usize,
-    /// Maximum size of a channel's queue, bytes; beyond it `send` waits, and `try_send` fails. At
-    /// least 64, which an empty message counts. Default 16 MiB.
+    /// Maximum size of a channel's queue, bytes. If it is exceeded, `send` waits and `try_send`
+    /// fails. At least 64, because an empty message counts as 64. Default 16 MiB.
     pub max_buffered: usize,
-    /// Maximum total size of the queues of all channels, bytes, with 64 for each message; beyond it
-    /// `send` waits, and `try_send` fails. At least 1. Default 64 MiB.
+    /// Maximum total size of the queues of all channels, bytes, including 64 for each message. If
+    /// it is exceeded, `send` waits and `try_send` fails. At least 1. Default 64 MiB.
     pub max_buffered_total: usize,
     /// Maximum number of open channels. Default 1,024.
     pub max_channels: usize,
@@ -28,7 +28,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Applies `change` to the configuration.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);

@@ -1,4 +1,5 @@
-//! Sans-I/O connection with one peer: datagrams and times in, datagrams and events out.
+//! Sans-I/O connection with one peer: datagrams and time are passed in; datagrams and events are
+//! polled.
 
 mod poll;
 mod rng;
@@ -25,20 +26,22 @@ use crate::sdp::{Local, Offer, SCTP_PORT, SdpError};
 
 pub use rng::RandomSeed;
 
-/// SCTP inside DTLS sees no addresses (RFC 8261 §6.1); these represent the two ends.
+/// Placeholder addresses of the two ends, because SCTP inside DTLS sees no IP addresses (RFC 8261
+/// §6.1).
 const LOCAL_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const REMOTE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-/// Size of an IPv4 header, which the association includes in its MTU, although DTLS carries none.
+/// Size of an IPv4 header, bytes. The association includes it in its MTU, although packets inside
+/// DTLS have no IP header.
 const IP_HEADER: usize = 20;
-/// Limit on the size of unpolled channel events with their messages, bytes: beyond it no more
-/// messages are read from the association.
+/// Limit on the memory of unpolled channel events with their messages, bytes. While it is exceeded,
+/// no more messages are read from the association.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// Events of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Channels can be used.
+    /// The connection is established, and channels can transfer messages.
     Connected,
     /// Event of a channel.
     Channel(ChannelEvent),
@@ -61,7 +64,7 @@ pub enum AcceptError {
     Setting {
         /// Name of the setting.
         name: &'static str,
-        /// Value.
+        /// Value of the setting.
         found: usize,
         /// Minimum value.
         least: usize,
@@ -73,7 +76,7 @@ pub enum AcceptError {
 
 /// A connection with one peer.
 ///
-/// After each call drain [`Connection::poll_transmit`] and [`Connection::poll_event`], then call
+/// After each call, drain [`Connection::poll_transmit`] and [`Connection::poll_event`]. Then call
 /// [`Connection::handle_timeout`] at the time that [`Connection::poll_timeout`] returns.
 #[derive(Debug)]
 pub struct Connection {
@@ -177,7 +180,7 @@ impl Connection {
         if now >= self.ice.deadline() {
             return self.end(Closed::Consent);
         }
-        // A client starts as soon as it knows an address of the peer.
+        // A DTLS client starts the handshake as soon as an address of the peer is known.
         if (self.role == Role::Server || self.ice.remote().is_some())
             && let Err(reason) = self.dtls.handle_timeout(now)
         {
@@ -205,8 +208,8 @@ impl Connection {
         self.transmits.pop_front()
     }
 
-    /// The next event. While 1 MiB of messages and other channel events is unpolled, no more is
-    /// read from the association, and its receive window slows down the peer.
+    /// The next event. While 1 MiB of messages and other channel events is unpolled, no more
+    /// messages are read from the association, so that its receive window slows down the peer.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         if let Event::Channel(event) = &event {
@@ -216,8 +219,8 @@ impl Connection {
         Some(event)
     }
 
-    /// Whether messages stay in the association until events are polled: [`Connection::resume`]
-    /// should be called then.
+    /// Whether messages stay in the association until events are polled. If so,
+    /// [`Connection::resume`] should be called after polling.
     pub fn is_held_back(&self) -> bool {
         self.unread >= MAX_UNREAD
     }
@@ -240,7 +243,7 @@ impl Connection {
     /// Sends a message.
     ///
     /// # Errors
-    /// The message was not accepted.
+    /// Describes why the message was not accepted.
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let sent = self.channels.send(now, id, payload);
         self.drive(now);
@@ -253,7 +256,7 @@ impl Connection {
         self.drive(now);
     }
 
-    /// The channels; options of each are available until its end is polled.
+    /// The channels. The options of a channel are available until its last event is polled.
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
@@ -262,7 +265,7 @@ impl Connection {
         &mut self.channels
     }
 
-    /// Sets the low threshold of a channel's `bufferedAmount`.
+    /// Sets the low threshold of a channel's `bufferedAmount`, bytes.
     pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
         self.channels.set_buffered_amount_low(id, bytes);
     }
@@ -276,7 +279,7 @@ impl Connection {
             .association
             .and_then(|id| self.sctp.association_mut(id))
         {
-            // The channel may already be closed.
+            // Fails if the association is already closed.
             let _ = association.abort(now, Bytes::new());
         }
         self.drive(now);
@@ -288,13 +291,13 @@ impl Connection {
         self.closed
     }
 
-    /// Discarded input, without the messages counted by [`Channels::discards`].
+    /// Counters of discarded input, except the messages counted by [`Channels::discards`].
     pub fn discards(&self) -> &DiscardCounts {
         &self.discards
     }
 
-    /// Whether SCTP packets are sent without a checksum, because the peer lets DTLS detect damaged
-    /// packets (RFC 9653 §6).
+    /// Whether SCTP packets are sent without a checksum, because the peer relies on DTLS to detect
+    /// damaged packets (RFC 9653 §6).
     pub fn sends_zero_checksums(&self) -> bool {
         let association = self.association.and_then(|id| self.sctp.association(id));
         association.is_some_and(|it| it.negotiated().zero_checksum)
@@ -323,21 +326,22 @@ fn sctp_endpoint(
     let sctp = anabranch_sctp::Config::default().with(|it| {
         it.mtu = MAX_DATAGRAM - OVERHEAD + IP_HEADER;
         it.partial_reliability = true;
-        // Needed to close channels (RFC 8831 §6.7); browsers do not request association resets.
+        // Closing channels requires it (RFC 8831 §6.7). Resets of the whole association are
+        // refused, because browsers do not request them.
         it.reconfiguration = true;
         it.accept_association_reset = false;
         it.zero_checksum = ZeroChecksum::Dtls;
         it.over_dtls = true;
         it.outbound_streams = u16::MAX;
         it.inbound_streams = u16::MAX;
-        // Priorities are weights (RFC 8831 §6.4): of fragments if the peer supports I-DATA,
-        // otherwise of messages.
+        // Priorities are passed as weights (RFC 8831 §6.4): for fragments if the peer supports
+        // I-DATA, and for messages if it does not.
         it.interleaving = config.interleaving;
         it.scheduler = SchedulerKind::WeightedFair;
         it.receive_buffer = 2 << 20;
         it.max_message = config.max_message;
-        // Channels keep unsent messages and pass on little at a time. This also limits the data
-        // that the peer leaves unacknowledged.
+        // A small send buffer suffices, because channels queue unsent messages themselves. It also
+        // limits the data that the peer leaves unacknowledged.
         it.send_buffer = 4 << 20;
     });
     let mut endpoint = Endpoint::new(sctp, SCTP_PORT, secret.sctp())?;

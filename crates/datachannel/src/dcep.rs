@@ -5,9 +5,9 @@ use thiserror::Error;
 
 use crate::channel::Reliability;
 
-/// DATA_CHANNEL_ACK.
+/// Message type of DATA_CHANNEL_ACK.
 const ACK: u8 = 0x02;
-/// DATA_CHANNEL_OPEN.
+/// Message type of DATA_CHANNEL_OPEN.
 const OPEN: u8 = 0x03;
 /// Size of a DATA_CHANNEL_OPEN before the label, bytes.
 const OPEN_HEADER: usize = 12;
@@ -26,9 +26,9 @@ pub enum Dcep {
 /// Fields of a DATA_CHANNEL_OPEN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Messages are delivered in order.
+    /// Whether messages are delivered in order.
     pub ordered: bool,
-    /// How long the sender retransmits.
+    /// Limit on the retransmission of messages.
     pub reliability: Reliability,
     /// Weight relative to other channels (RFC 8831 §6.4).
     pub priority: u16,
@@ -74,7 +74,7 @@ impl Dcep {
     /// Decodes a message.
     ///
     /// # Errors
-    /// Describes the fault.
+    /// Describes the error in the message.
     pub fn decode(bytes: &[u8]) -> Result<Self, DcepError> {
         let length = bytes.len();
         match bytes.first() {
@@ -118,7 +118,7 @@ impl Open {
         Ok(Self {
             ordered: kind & UNORDERED == 0,
             reliability: match kind & !UNORDERED {
-                // The parameter is ignored (RFC 8832 §5.1).
+                // For reliable channels the reliability parameter is ignored (RFC 8832 §5.1).
                 0 => Reliability::Reliable,
                 1 => Reliability::MaxRetransmits(parameter),
                 2 => Reliability::MaxLifetime(parameter),
@@ -151,7 +151,7 @@ impl Open {
     }
 }
 
-/// Truncates `text` to the range of a 16-bit length field.
+/// Truncates `text` to 65,535 bytes, the range of its length field.
 fn first(text: &str) -> &[u8] {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The figure of RFC 8832 §5.1 for each channel type.
+    /// The message in the figure of RFC 8832 §5.1, for each channel type.
     #[test]
     fn open_byte_for_byte() {
         let some = 0x0304_0506;

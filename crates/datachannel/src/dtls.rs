@@ -1,9 +1,9 @@
-//! DTLS 1.2 (RFC 8261, RFC 6347) with the crate `dimpl`, which does no I/O either.
+//! DTLS 1.2 (RFC 8261, RFC 6347), implemented with the sans-I/O crate `dimpl`.
 //!
-//! Until a handshake is complete, any host that spoofs the peer's address can send its messages,
-//! and `dimpl` buffers records that it cannot use yet until its buffer is full. Therefore the
-//! engine only receives records that it can use immediately: [`handshake`] parses all records
-//! first.
+//! Until a handshake is complete, any host that spoofs the peer's address can send handshake
+//! messages, and `dimpl` buffers records that it cannot use yet until its buffer is full. Therefore
+//! the engine (`dimpl`) only gets records that it can use immediately: [`handshake`] parses all
+//! records first.
 
 mod cookie_exchange;
 mod flight;
@@ -26,9 +26,10 @@ use crate::identity::Identity;
 use cookie_exchange::{EngineBudget, EngineFactory};
 use handshake::{Handshake, Stage};
 
-/// Overhead of a record: its header, the explicit nonce, the tag (AES-GCM), bytes.
+/// Overhead of a record, bytes: header, explicit nonce and tag (AES-GCM).
 pub(crate) const OVERHEAD: usize = 13 + 8 + 16;
-/// Maximum size of sent datagrams, bytes: with IP and UDP headers they fit the minimum MTU of IPv6.
+/// Maximum size of sent datagrams, bytes: including IP and UDP headers they fit the minimum MTU of
+/// IPv6.
 pub(crate) const MAX_DATAGRAM: usize = 1_200;
 
 /// Output of DTLS.
@@ -51,13 +52,13 @@ pub(crate) struct Dtls {
     budget: EngineBudget,
     handshake: Handshake,
     expected: Fingerprint,
-    /// The peer presented the expected certificate.
+    /// True after the peer has presented the expected certificate.
     shown: bool,
     deadline: Option<Nanos>,
     buffer: Vec<u8>,
-    /// Output that was already taken from the engine, and precedes its next output.
+    /// Output that was already taken from the engine and should be returned before its next output.
     ahead: VecDeque<Output>,
-    /// Number of unencrypted records sent.
+    /// Number of unencrypted records that were sent.
     sent: u64,
 }
 
@@ -74,8 +75,8 @@ fn failed(error: dimpl::Error) -> Closed {
 }
 
 impl Dtls {
-    /// Creates one end, at time `now` after the instant `origin`. `seed`: secret random bytes for a
-    /// server's cookies.
+    /// Creates one end. Time 0 is the instant `origin`, and `now` is the current time. `seed`
+    /// contains secret random bytes for the cookies of a server.
     pub(crate) fn new(
         (origin, now): (Instant, Nanos),
         identity: &Identity,
@@ -98,7 +99,7 @@ impl Dtls {
         })
     }
 
-    /// Advances the time, which starts the handshake of a client.
+    /// Advances the time. The first call starts the handshake of a client.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> Result<(), Closed> {
         let at = self.engines.instant(now);
         self.inner
@@ -107,7 +108,8 @@ impl Dtls {
         self.answer_verify_request(now)
     }
 
-    /// Processes a datagram; returns whether any of it was useful. Further records are counted.
+    /// Processes a datagram. Returns whether any of its records was useful; the others are counted
+    /// as discarded.
     pub(crate) fn handle_datagram(
         &mut self,
         now: Nanos,
@@ -133,7 +135,7 @@ impl Dtls {
             .map_err(|error| self.ended(error))
     }
 
-    /// Reason for the end of the connection after this error of the engine.
+    /// Converts an error of the engine to the reason for the end of the connection.
     fn ended(&self, error: dimpl::Error) -> Closed {
         match (self.handshake.stage, self.handshake.alert) {
             (Stage::Done, _) => failed(error),
@@ -145,7 +147,7 @@ impl Dtls {
         }
     }
 
-    /// Sends an SCTP packet. The resulting output must be polled before the next packet.
+    /// Encrypts and sends an SCTP packet. The output must be polled before the next packet is sent.
     pub(crate) fn send(&mut self, packet: &[u8]) -> Result<(), Closed> {
         self.inner
             .send_application_data(packet)
@@ -155,11 +157,11 @@ impl Dtls {
 
     /// Sends close_notify.
     pub(crate) fn close(&mut self) {
-        // The connection may already be closed.
+        // Fails if the connection is already closed.
         let _ = self.inner.close();
     }
 
-    /// The next output; must be called until there is none.
+    /// The next output. Must be called until it returns `None`.
     pub(crate) fn poll(&mut self) -> Result<Option<Output>, Closed> {
         match self.ahead.pop_front() {
             None => self.poll_engine(),
@@ -189,15 +191,15 @@ impl Dtls {
                     self.handshake.finish();
                     return Ok(Some(Output::Connected));
                 }
-                // A peer without a certificate.
+                // The peer has presented no certificate.
                 dimpl::Output::Connected => return Err(Closed::Fingerprint),
                 dimpl::Output::CloseNotify => return Ok(Some(Output::Closed)),
                 dimpl::Output::Timeout(at) => {
                     self.deadline = self.engines.time(at);
                     return Ok(None);
                 }
-                // SRTP keys, because there is no media; and data before the certificate, which is
-                // not accepted.
+                // Ignored: SRTP keys, because there is no media, and data that arrived before the
+                // certificate.
                 _ => {}
             }
         }
@@ -209,7 +211,7 @@ impl Dtls {
     }
 }
 
-/// Whether the datagram only contains encrypted records.
+/// Whether the datagram consists only of encrypted records.
 fn is_protected(datagram: &[u8]) -> bool {
     record::records(datagram).all(|record| record.is_some_and(|it| it.epoch == 1))
 }

@@ -1,5 +1,5 @@
-//! ICE lite agent: answers connectivity checks and sends none (RFC 8445 §2.5), with host candidates
-//! only.
+//! ICE lite agent with host candidates only: it answers connectivity checks and sends none (RFC
+//! 8445 §2.5).
 
 use std::net::SocketAddr;
 
@@ -21,7 +21,7 @@ const ICE_CONTROLLED: AttributeType = AttributeType::new(0x8029);
 
 /// Consent to send expires after this time without a check (RFC 7675 §5.1).
 const CONSENT: Nanos = 30 * SECOND;
-/// Limit on remembered addresses of the peer: more than the candidate pairs of any host.
+/// Maximum number of stored addresses of the peer: more than any host has candidate pairs.
 const MAX_ADDRESSES: usize = 32;
 
 /// ICE username fragment and password (RFC 8839 §5.4).
@@ -37,9 +37,9 @@ pub struct Credentials {
 #[derive(Debug)]
 pub(crate) struct Lite {
     key: MessageIntegrityCredentials,
-    /// Username of checks: ours, then the peer's (RFC 8445 §7.2.2).
+    /// Username in checks: this end's fragment, then the peer's (RFC 8445 §7.2.2).
     username: String,
-    /// Source addresses of checks, latest last.
+    /// Source addresses of valid checks; the latest is the last.
     checked: Vec<SocketAddr>,
     /// The address that the peer nominated.
     nominated: Option<SocketAddr>,
@@ -57,7 +57,8 @@ impl Lite {
         }
     }
 
-    /// Destination of packets: the nominated address, otherwise the source of the latest check.
+    /// Destination of packets: the nominated address, or the source of the latest check if none is
+    /// nominated.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         self.nominated.or_else(|| self.checked.last().copied())
     }
@@ -90,10 +91,11 @@ impl Lite {
             || !message.has_attribute(MessageIntegrity::TYPE)
             || message.validate_integrity(&self.key).is_err()
         {
-            // No response, because an unauthenticated sender could have chosen any source address.
+            // Not answered, because a sender without the password may have forged its source
+            // address.
             return Err(DiscardReason::StunCredentials);
         }
-        // A lite agent is controlled (RFC 8445 §6.1.1).
+        // The sender must be controlling, because a lite agent is controlled (RFC 8445 §6.1.1).
         if message.has_attribute(ICE_CONTROLLED) {
             return self.role_conflict(&message);
         }
@@ -118,7 +120,7 @@ impl Lite {
         self.finish(answer)
     }
 
-    /// Error response 487 (RFC 8445 §7.3.1.1).
+    /// Builds the error response 487, Role Conflict (RFC 8445 §7.3.1.1).
     fn role_conflict(&self, request: &Message<'_>) -> Result<Vec<u8>, DiscardReason> {
         let mut answer = Message::builder_error(request, MessageWriteVec::new());
         let error = ErrorCode::new(487, "Role Conflict").map_err(|_| DiscardReason::Stun)?;

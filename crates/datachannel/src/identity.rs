@@ -1,4 +1,4 @@
-//! Self-signed certificate of an endpoint, identified only by its fingerprint.
+//! Self-signed certificate of an endpoint, which peers identify by its fingerprint.
 
 use std::str::FromStr;
 
@@ -31,15 +31,15 @@ pub struct IdentityError(String);
 impl Identity {
     /// Creates an identity from 32 secret random bytes. The same bytes result in the same key.
     ///
-    /// The certificate is valid from 2020 to 2049, because peers identify it by its fingerprint and
-    /// this code reads no clock.
+    /// The certificate is valid from 2020 to 2049: this code reads no clock, and peers check only
+    /// the fingerprint.
     ///
     /// # Errors
     /// The certificate could not be encoded.
     pub fn new(seed: [u8; 32]) -> Result<Self, IdentityError> {
         let failed = |error: &dyn std::fmt::Display| IdentityError(error.to_string());
-        // A scalar outside the group's order is extremely unlikely; in this case the next scalar is
-        // tried.
+        // If the bytes are no valid scalar of the group, which is extremely unlikely, the next ones
+        // are tried.
         let key = (0u8..=255)
             .find_map(|turn| {
                 let digest = Sha256::new()
@@ -64,7 +64,7 @@ impl Identity {
             .map_err(|error| failed(&error))?;
         let public = SubjectPublicKeyInfoOwned::try_from(public.as_bytes())
             .map_err(|error| failed(&error))?;
-        // Positive, nonzero, and unique to the certificate.
+        // The serial number must be positive, nonzero, and unique to the certificate.
         let mut serial = [0; 16];
         serial.copy_from_slice(&Sha256::digest(public.subject_public_key.raw_bytes())[..16]);
         serial[0] = serial[0] & 0x7F | 0x40;

@@ -2,8 +2,9 @@
 //! rules of RFC 8831 over an association of [`anabranch_sctp`], inside DTLS (RFC 8261), with ICE
 //! lite (RFC 8445). Media is out of scope.
 //!
-//! [`Connection`] is the sans-I/O core: datagrams and times in, datagrams and events out, without
-//! sockets or clocks. [`PeerConnection`] runs it on tokio with its own UDP socket:
+//! [`Connection`] is the sans-I/O core, without sockets or clocks: datagrams and time are passed
+//! in; datagrams and events are polled. [`PeerConnection`] runs it on tokio with its own UDP
+//! socket:
 //!
 //! ```no_run
 //! use anabranch_datachannel::{Config, PeerConnection};

@@ -1,4 +1,4 @@
-//! Runs the core on tokio: a connection with its own UDP socket and task.
+//! The core on tokio: each connection has its own UDP socket and task.
 
 mod channel;
 mod driver;
@@ -36,7 +36,7 @@ pub enum BindError {
         /// Error of the system.
         error: std::io::Error,
     },
-    /// The system provides no random bytes.
+    /// The system provided no random bytes.
     #[error("no random bytes: {0}")]
     Random(String),
 }
@@ -73,8 +73,7 @@ impl PeerConnection {
         Ok((Self { shared }, answer))
     }
 
-    /// Opens a channel. The channel can be used immediately, even before the connection is
-    /// established.
+    /// Opens a channel, which can be used immediately, even before the connection is established.
     ///
     /// # Errors
     /// The channel cannot be opened.
@@ -92,10 +91,10 @@ impl PeerConnection {
         Some(DataChannel::new(Arc::clone(&self.shared), id, options))
     }
 
-    /// Waits until channels can be used.
+    /// Waits until the connection is established.
     ///
     /// # Errors
-    /// The connection ended first.
+    /// The connection ended before it was established.
     pub async fn connected(&self) -> Result<(), Closed> {
         let news = &self.shared.news.connected;
         self.shared.wait(news, State::connected).await
@@ -112,7 +111,7 @@ impl PeerConnection {
         self.shared.close();
     }
 
-    /// Number of discarded inputs by reason.
+    /// Counters of discarded input by reason.
     pub fn discards(&self) -> Vec<(crate::DiscardReason, u64)> {
         self.shared.with(|state| {
             let connection = &state.connection;
@@ -127,8 +126,8 @@ impl PeerConnection {
         self.shared.with(|state| state.connection.is_interleaving())
     }
 
-    /// Whether this side sends packets without SCTP's checksum, because the peer lets DTLS detect
-    /// damaged packets (RFC 9653 §6).
+    /// Whether this end sends packets without SCTP's checksum, because the peer relies on DTLS to
+    /// detect damaged packets (RFC 9653 §6).
     pub fn sends_zero_checksums(&self) -> bool {
         self.shared
             .with(|state| state.connection.sends_zero_checksums())
@@ -140,7 +139,7 @@ impl PeerConnection {
     }
 }
 
-/// Instant of a connection's time 0.
+/// The instant of a connection's time 0, which is now.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the edge that has a clock"

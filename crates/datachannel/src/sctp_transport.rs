@@ -1,10 +1,10 @@
-//! Interface between data channels and the association that transports them.
+//! Interface between data channels and the association that carries their messages.
 
 use anabranch_sctp::{Association, ReconfigError, Reconfiguration, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
-/// A message for the association.
+/// A message that the association should send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutgoingMessage {
@@ -12,11 +12,12 @@ pub struct OutgoingMessage {
     pub stream: u16,
     /// Payload Protocol Identifier of the message.
     pub ppid: u32,
-    /// The message may be delivered out of order.
+    /// Whether the message may be delivered out of order.
     pub unordered: bool,
-    /// Time at which it is abandoned (RFC 3758 §4.1); `None`: never.
+    /// Time at which the message is abandoned (RFC 3758 §4.1); `None`: never.
     pub deadline: Option<Nanos>,
-    /// Number of retransmissions before it is abandoned (RFC 7496 §3.1); `None`: unlimited.
+    /// Number of retransmissions after which the message is abandoned (RFC 7496 §3.1); `None`:
+    /// unlimited.
     pub max_retransmits: Option<u32>,
     /// User data; must not be empty.
     pub payload: Bytes,
@@ -26,30 +27,30 @@ pub struct OutgoingMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendRefused {
-    /// No buffer space at the moment.
+    /// The send buffer is full at present.
     Full,
     /// The association accepts no more messages.
     Closing,
 }
 
-/// RE-CONFIG is not supported by both ends.
+/// Error: RE-CONFIG is not supported by both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconfigUnavailable;
 
-/// An association, as used by channels.
+/// An association as channels use it.
 pub trait SctpTransport {
-    /// Bytes of user data that were accepted for the stream and are not sent yet. Messages of one
-    /// stream are sent in the order in which they were accepted.
+    /// Number of bytes of user data that were accepted for the stream and are not sent yet.
+    /// Messages of one stream must be sent in the order in which they were accepted.
     fn buffered(&self, stream: u16) -> usize;
 
     /// Sets the stream's weight: its bandwidth share relative to other streams (RFC 8831 §6.4, RFC
     /// 8260 §3.6).
     fn set_weight(&mut self, stream: u16, weight: u16);
 
-    /// Accepts a message.
+    /// Queues a message.
     ///
     /// # Errors
-    /// The message was not accepted.
+    /// Describes why the message was not accepted.
     fn send(&mut self, now: Nanos, message: OutgoingMessage) -> Result<(), SendRefused>;
 
     /// Resets the outgoing stream once all its data is acknowledged (RFC 8831 §6.7).
@@ -77,8 +78,8 @@ impl SctpTransport for Association {
             max_retransmits,
             payload,
         } = message;
-        // No effect if the peer does not support PR-SCTP: messages are then retransmitted until
-        // they arrive.
+        // The limits have no effect if the peer does not support PR-SCTP: messages are then
+        // retransmitted until they arrive.
         let options = SendOptions::on(stream)
             .with_ppid(ppid)
             .with_unordered(unordered)
@@ -91,9 +92,9 @@ impl SctpTransport for Association {
     }
 
     fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable> {
-        // The time only matters for a reset of the association.
+        // The time is 0, because it has an effect only for a reset of the association.
         match self.reconfigure(0, &Reconfiguration::reset_outgoing([stream])) {
-            // The peer has requested it as well.
+            // The peer has already requested a reset of the stream.
             Ok(()) | Err(ReconfigError::AlreadyInProgress) => Ok(()),
             Err(_) => Err(ReconfigUnavailable),
         }

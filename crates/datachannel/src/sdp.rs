@@ -2,8 +2,8 @@
 //! with a section `m=application ... UDP/DTLS/SCTP webrtc-datachannel`, and its answer. Media
 //! sections are rejected with port 0.
 //!
-//! Implemented here because SDP crates either parse all of SDP without its semantics, or are part
-//! of a media stack.
+//! Implemented here, because SDP crates either parse only the syntax of SDP or are part of a media
+//! stack.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -18,9 +18,9 @@ pub use crate::ice::Credentials as IceCredentials;
 
 /// Maximum size of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
-/// Maximum number of sections: a large conference has some dozens.
+/// Maximum number of sections. A large conference has some dozens.
 const MAX_SECTIONS: usize = 256;
-/// Maximum length of an invalid line in an error message, characters.
+/// Number of characters to which an invalid line is truncated in an error message.
 const MAX_SHOWN: usize = 80;
 /// Default maximum message size of a peer (RFC 8841 §6.1).
 const DEFAULT_MAX_MESSAGE: usize = 64 << 10;
@@ -49,7 +49,7 @@ pub enum SdpError {
         /// Line number of the first excess section, from 1.
         line: usize,
     },
-    /// No section is for data channels.
+    /// The offer has no section for data channels.
     #[error("no section m=application ... UDP/DTLS/SCTP webrtc-datachannel")]
     NoDataChannels,
     /// A required attribute is missing.
@@ -60,7 +60,7 @@ pub enum SdpError {
     Value {
         /// Line number, from 1.
         line: usize,
-        /// The value.
+        /// The value that was found.
         found: String,
         /// Allowed values.
         allowed: &'static str,
@@ -74,7 +74,7 @@ pub struct Offer {
     pub ice: IceCredentials,
     /// SHA-256 of the peer's certificate.
     pub fingerprint: Fingerprint,
-    /// Resulting DTLS role of this side.
+    /// DTLS role of this end that results from the offer.
     pub role: Role,
     /// The peer's SCTP port.
     pub sctp_port: u16,
@@ -84,18 +84,18 @@ pub struct Offer {
     bundled: bool,
 }
 
-/// A section as it must be repeated in the answer.
+/// A section of the offer, which the answer must repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Section {
     media: String,
     protocol: String,
     format: String,
     mid: Option<String>,
-    /// The section describes data channels.
+    /// Whether the section describes data channels.
     data: bool,
 }
 
-/// Attributes of a section, or of the session, which are the defaults for all sections.
+/// Attributes of a section; those of the session are the defaults for all sections.
 #[derive(Clone, Debug, Default)]
 struct Attributes {
     ufrag: Option<String>,
@@ -131,14 +131,15 @@ impl Attributes {
             "ice-pwd" => return Err(wrong("22 to 256 of A-Z a-z 0-9 + /")),
             "fingerprint" => {
                 let (hash, digits) = value.split_once(' ').unwrap_or((value, ""));
-                // The offer may contain other hash functions as well (RFC 8122 §5).
+                // Fingerprints with other hash functions are ignored (RFC 8122 §5).
                 if hash.eq_ignore_ascii_case("sha-256") {
                     let digest = digits.trim().parse();
                     let allowed = "sha-256 and 32 bytes as AA:BB:...";
                     self.fingerprint = Some(digest.map_err(|()| wrong(allowed))?);
                 }
             }
-            // The role opposite to the peer's; with `actpass` the peer should start (RFC 5763 §5).
+            // This end gets the opposite role; with `actpass` the peer should be the client (RFC
+            // 5763 §5).
             "setup" => {
                 self.role = Some(match value {
                     "actpass" | "active" => Role::Server,
@@ -152,7 +153,7 @@ impl Attributes {
             }
             "max-message-size" => {
                 let size: u64 = value.parse().map_err(|_| wrong("a number of bytes"))?;
-                // 0: unlimited.
+                // The value 0 means unlimited.
                 let size = if size == 0 { u64::MAX } else { size };
                 self.max_message = Some(usize::try_from(size).unwrap_or(usize::MAX));
             }
@@ -172,7 +173,7 @@ impl Offer {
     /// Parses an offer.
     ///
     /// # Errors
-    /// Describes the fault and its line.
+    /// Describes the error and its line.
     pub fn parse(text: &str) -> Result<Self, SdpError> {
         if text.len() > MAX_OFFER {
             return Err(SdpError::TooLong(text.len()));
@@ -230,7 +231,7 @@ impl Offer {
         })
     }
 
-    /// The answer of a peer at address `local`. `session` is the session identifier and should be
+    /// The answer of an end at address `local`. `session` is the session identifier and should be
     /// random.
     pub fn answer(&self, local: &Local, session: u64) -> String {
         let mut text = String::new();
@@ -241,7 +242,7 @@ impl Offer {
     fn write_answer(&self, out: &mut String, local: &Local, session: u64) -> std::fmt::Result {
         let ip = local.address.ip();
         let family = if ip.is_ipv4() { "IP4" } else { "IP6" };
-        // Positive in 63 bits (RFC 8829 §5.2.1).
+        // The session identifier must be positive in 63 bits (RFC 8829 §5.2.1).
         write!(
             out,
             "v=0\r\no=- {} 1 IN {family} {ip}\r\ns=-\r\nt=0 0\r\na=ice-lite\r\n",
@@ -305,7 +306,7 @@ impl Offer {
             "a=sctp-port:{SCTP_PORT}\r\na=max-message-size:{}\r\n",
             local.max_message
         )?;
-        // Priority of the only candidate (RFC 8445 §5.1.2.1).
+        // Priority of the only candidate, by the formula of RFC 8445 §5.1.2.1.
         write!(
             out,
             "a=candidate:1 1 udp 2130706431 {ip} {port} typ host\r\na=end-of-candidates\r\n"
@@ -313,13 +314,13 @@ impl Offer {
     }
 }
 
-/// SCTP port of this side.
+/// SCTP port of this end.
 pub(crate) const SCTP_PORT: u16 = 5_000;
 
-/// Parameters of this side in an answer.
+/// Parameters of this end in an answer.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Address of this side.
+    /// Address of this end.
     pub address: SocketAddr,
     /// ICE credentials.
     pub ice: IceCredentials,
@@ -329,7 +330,7 @@ pub struct Local {
     pub max_message: usize,
 }
 
-/// Truncates the content for an error message.
+/// Truncates the content of a line for an error message.
 fn shown(text: &str) -> String {
     text.chars().take(MAX_SHOWN).collect()
 }
@@ -380,7 +381,7 @@ fn section(line: usize, value: &str, before: &[Section]) -> Result<Section, SdpE
 mod tests {
     use super::*;
 
-    /// A browser's offer, shortened.
+    /// A shortened offer of a browser.
     const OFFER: &str = "v=0\r\no=- 4611731400430051336 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n\
         a=group:BUNDLE 0\r\na=extmap-allow-mixed\r\na=msid-semantic: WMS\r\n\
         m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n\
@@ -409,7 +410,8 @@ mod tests {
         assert!(offer.fingerprint.to_string().ends_with("1D:1E:1F"));
         assert_eq!((offer.role, offer.sctp_port), (Role::Server, 5_001));
         assert_eq!(offer.max_message, 262_144);
-        // With newlines only, and with the attributes at session level.
+        // The offer is also accepted with line feeds only, and with the attributes at session
+        // level.
         assert_eq!(Offer::parse(&OFFER.replace('\r', "")), Ok(offer.clone()));
         let (head, section) = OFFER.split_at(OFFER.find("m=").unwrap());
         let (shared, own) = section.split_at(section.find("a=mid").unwrap());

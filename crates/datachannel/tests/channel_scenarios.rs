@@ -18,7 +18,8 @@ fn random_sequences_end_well() {
                 .wrapping_add(1);
             (state >> 40) as u8
         };
-        // Established in the first step, so that the scenario has an effect.
+        // The first step establishes the association, because other steps would have no effect
+        // before.
         let mut bytes = vec![byte(), 9, 200, 0];
         bytes.extend((0..2_000).map(|_| byte()));
         channel_scenario::run(&bytes);

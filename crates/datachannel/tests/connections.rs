@@ -1,5 +1,5 @@
 //! Two connections over a link in memory that delays, loses, duplicates and reorders packets, with
-//! a simulated clock. Each assumes that the other has full ICE: the tests send its checks.
+//! a simulated clock. Both have ICE lite, so the tests send the connectivity checks.
 
 use crate::common;
 use crate::world;
@@ -15,7 +15,7 @@ use common::{CONTROLLED, attribute, check, check_as};
 use stun_types::message::{Message, MessageIntegrityCredentials, ShortTermCredentials};
 use world::{SECOND, World, address, check_of, identity, pattern};
 
-/// RFC 9653 §6: DTLS detects damaged packets.
+/// RFC 9653 §6: SCTP packets have no checksum, because DTLS detects damaged packets.
 #[test]
 fn both_ends_leave_the_checksum_to_dtls() {
     let world = World::new(1, 0).connect();
@@ -32,7 +32,7 @@ fn channels_from_either_side() {
     let second = world.ends[1]
         .open(now, ChannelOptions::new("from server"))
         .unwrap();
-    // The DTLS client has the even streams (RFC 8832 §6).
+    // The DTLS client uses the even streams (RFC 8832 §6).
     assert_eq!((first.stream(), second.stream()), (0, 1));
     world.run(SECOND);
     for (id, opener, label) in [(first, 0, "from client"), (second, 1, "from server")] {
@@ -67,7 +67,7 @@ fn channels_from_either_side() {
 }
 
 /// RFC 8832 §6: a refused DATA_CHANNEL_OPEN should cause a reset of its stream, which notifies the
-/// opener. The stream can be used again.
+/// opener. The stream can be used by another channel.
 #[test]
 fn a_refused_channel_is_closed_at_its_opener() {
     let few = Config::default().with(|it| it.max_channels = 2);
@@ -92,7 +92,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
     let again = world.ends[1].open(now, ChannelOptions::new("")).unwrap();
     world.run(SECOND);
     assert!(world.has(1, ChannelEvent::Opened(again)));
-    // The last one to fail: its stream is free at both ends.
+    // Closes the last refused channel, whose stream is free at both ends.
     let now = world.now;
     world.ends[1].close_channel(now, again);
     world.run(SECOND);
@@ -105,7 +105,7 @@ fn a_refused_channel_is_closed_at_its_opener() {
     assert_eq!(refused.of(DiscardReason::TooManyChannels), 4);
 }
 
-/// No plain text should appear on the wire, nor SCTP outside DTLS.
+/// Datagrams should contain neither plain text nor SCTP outside DTLS.
 #[test]
 fn nothing_travels_in_the_clear() {
     let mut world = World::new(1, 0).connect();
@@ -127,8 +127,8 @@ fn nothing_travels_in_the_clear() {
     }
 }
 
-/// Over a lossy link: messages of all sizes, in both directions, on ten channels, each in order and
-/// once.
+/// Over a lossy link, messages of all sizes are sent in both directions on ten channels. Each
+/// should arrive once and in order.
 #[test]
 fn a_link_with_flaws() {
     for seed in 1..=6 {
@@ -177,7 +177,7 @@ fn the_low_mark() {
         .send(world.now, id, pattern(1, 262_144))
         .unwrap();
     let buffered = world.ends[0].channels().buffered_amount(id);
-    // Data within the window is sent at once.
+    // Data within the window is sent immediately.
     assert!((200_000..262_144).contains(&buffered), "{buffered}");
     let low = ChannelEvent::BufferedAmountLow(id);
     assert!(!world.has(0, low.clone()));
@@ -186,7 +186,7 @@ fn the_low_mark() {
     assert!(buffered <= 100_000 && buffered > 0, "{buffered}");
 }
 
-/// A certificate that does not match the offer, in either direction: no data should be exchanged.
+/// If either certificate does not match the offer, no data should be exchanged.
 #[test]
 fn a_foreign_certificate() {
     let foreign = identity(5).fingerprint().to_string();
@@ -200,7 +200,7 @@ fn a_foreign_certificate() {
 }
 
 /// Binding requests with a wrong username or password, and DTLS from an unchecked address, should
-/// change nothing.
+/// have no effect.
 #[test]
 fn strangers() {
     let mut world = World::new(1, 0).connect();
@@ -227,7 +227,7 @@ fn strangers() {
     assert_eq!(discards.of(DiscardReason::UncheckedAddress), 1);
     assert_eq!(discards.of(DiscardReason::NotOurs), 2);
     assert_eq!(world.ends[1].poll_transmit(), None);
-    // Noise instead of DTLS, from the peer's address.
+    // Invalid data instead of DTLS, from the peer's address.
     for noise in 0..200_u8 {
         let bytes = [23, 254, 253, 0, 1, 0, 0, 0, 0, 0, noise, 0, 2, noise, noise];
         world.ends[1].handle_datagram(world.now, address(0), &bytes);
@@ -242,7 +242,7 @@ fn strangers() {
     assert_eq!(world.messages(1, id), [&Payload::from("still here")]);
 }
 
-/// The peer continues from another address: a nominating check should move all traffic.
+/// After a nominating check from another address, all traffic should go to that address.
 #[test]
 fn a_peer_that_moves() {
     let mut world = World::new(1, 0).connect();
@@ -268,7 +268,8 @@ fn a_peer_that_moves() {
     }
 }
 
-/// A check from an agent that is controlled too: 487 (RFC 8445 §7.3.1.1).
+/// A check from an agent that is also controlled should be answered with error 487 (RFC 8445
+/// §7.3.1.1).
 #[test]
 fn a_role_conflict() {
     let mut world = World::new(1, 0);
@@ -286,7 +287,7 @@ fn a_role_conflict() {
     assert_eq!(code.code(), 487);
 }
 
-/// Without checks consent expires after 30 s (RFC 7675 §5.1).
+/// Consent expires 30 s after the last check (RFC 7675 §5.1).
 #[test]
 fn a_peer_that_is_gone() {
     let mut world = World::new(1, 0).connect();
@@ -341,7 +342,7 @@ fn an_end_that_closes_is_heard() {
     assert_eq!(world.ends[1].discards().of(DiscardReason::Late), late + 1);
 }
 
-/// A user that does not poll should get no more than the window: buffered data is bounded.
+/// If a user does not poll events, buffered data should be limited to about the receive window.
 #[test]
 fn one_that_reads_nothing() {
     let mut world = World::new(1, 0).connect();
@@ -359,7 +360,7 @@ fn one_that_reads_nothing() {
     assert!(world.ends[1].is_held_back());
     let buffered = world.ends[0].channels().buffered_amount(id);
     assert!(buffered > 6 << 20, "{buffered}");
-    // When the receiver reads again, the rest should arrive.
+    // After the receiver polls again, the remaining data should arrive.
     world.reads = true;
     world.run_until(|world| {
         world.collect();
@@ -369,8 +370,8 @@ fn one_that_reads_nothing() {
     });
 }
 
-/// A channel closed by either end after its messages should cause events at both ends, and its
-/// stream can carry another one (RFC 8831 §6.7); over a lossy link too.
+/// If either end closes a channel after its messages, both ends should get events, and the stream
+/// can be used by another channel (RFC 8831 §6.7). This should also work over a lossy link.
 #[test]
 fn channels_are_closed_and_their_streams_used_again() {
     for (seed, flaws) in [(1, 0), (2, 5), (3, 10), (4, 15)] {
@@ -433,7 +434,7 @@ fn three_hundred_channels_are_closed_from_both_ends() {
 /// A short message should not keep the packet in memory in which it arrived with others.
 #[test]
 fn a_short_message_keeps_no_packet() {
-    // Like chromium, because I-DATA is copied anyway.
+    // Without I-DATA, as in Chromium, because data in I-DATA chunks is copied anyway.
     let config = Config::default().with(|it| it.interleaving = false);
     let mut world = World::of(1, 0, &config, |offer| offer).connect();
     let now = world.now;
@@ -453,7 +454,7 @@ fn a_short_message_keeps_no_packet() {
     }
 }
 
-/// Data that has arrived before the end of a connection should be delivered, however much is
+/// Data that arrived before the end of a connection should be delivered, even if much of it is
 /// unpolled.
 #[test]
 fn data_that_arrived_before_the_end_is_delivered() {
@@ -469,7 +470,7 @@ fn data_that_arrived_before_the_end_is_delivered() {
         }
         world.run(20 * SECOND);
         assert!(world.ends[1].is_held_back());
-        // According to the sender, this many have arrived.
+        // Number of messages that have arrived according to the sender.
         let left = world.ends[0].channels().buffered_amount(id);
         let arrived = (4_000_000 - left) / 100_000;
         let ends = usize::from(!by_peer);

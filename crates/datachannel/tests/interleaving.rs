@@ -1,4 +1,4 @@
-//! Concurrent messages of several channels: their fragments should be interleaved if both ends
+//! Concurrent messages of several channels, whose fragments should be interleaved if both ends
 //! support I-DATA (RFC 8260).
 
 use crate::world;
@@ -8,7 +8,7 @@ use anabranch_datachannel::{ChannelId, ChannelOptions, Config, Payload};
 use world::{MS, SECOND, World, pattern};
 
 impl World {
-    /// Arrival times of messages at the second end with their channels, until there are `count`.
+    /// Arrival times and channels of the next `count` messages at the second end.
     fn times(&mut self, ids: &[ChannelId], count: usize) -> Vec<(usize, u64)> {
         let mut times = Vec::new();
         let mut known = vec![0; ids.len()];
@@ -30,7 +30,7 @@ fn both_ends_speak_it() {
     assert!(world.ends.iter().all(|it| it.is_interleaving()));
 }
 
-/// If only one end offers it, a large message is sent before messages that are queued after it.
+/// If only one end offers I-DATA, a large message is sent before messages that are queued after it.
 #[test]
 fn one_end_does_not_speak_it() {
     let config = Config::default().with(|it| it.interleaving = false);
@@ -80,8 +80,8 @@ fn a_large_message_holds_up_no_other() {
     assert!(small <= 40 * MS && all > 100 * MS, "{small} {all}");
 }
 
-/// Channels that always have data should get shares by priority (RFC 8831 §6.4), whatever the
-/// lengths of their messages.
+/// Channels that always have data should get bandwidth in proportion to their priorities (RFC 8831
+/// §6.4), regardless of the lengths of their messages.
 #[test]
 fn priorities_are_shares_of_bytes() {
     let mut world = World::new(1, 0).connect();
@@ -107,8 +107,8 @@ fn priorities_are_shares_of_bytes() {
     world.run_until(|world| (0..4).all(|at| bytes(world, at) == 2_000_000));
 }
 
-/// More large messages at once than a receiver can buffer, in both directions and over a lossy
-/// link: all should arrive completely and once.
+/// More large messages are sent at once than a receiver can buffer, in both directions and over a
+/// lossy link. All should arrive once and complete.
 #[test]
 fn many_large_messages_at_once() {
     for (seed, flaws) in [(1, 0), (2, 3)] {
@@ -133,7 +133,8 @@ fn many_large_messages_at_once() {
     }
 }
 
-/// A channel should close after its own messages, while those of others are in transmission.
+/// A channel should close after its own messages are sent, even while messages of other channels
+/// are in transmission.
 #[test]
 fn a_channel_that_closes_between_pieces_of_others() {
     let mut world = World::new(1, 2).connect();

@@ -1,5 +1,5 @@
-//! Malicious peer: invalid bytes, and excessive amounts of everything. Faults should be counted or
-//! refused, buffered data bounded, and everything else should continue.
+//! A malicious peer, which sends invalid bytes and excessive amounts of valid input. Errors should
+//! be counted or refused, buffered data should be limited, and other channels should continue.
 
 use crate::world;
 
@@ -14,7 +14,7 @@ use anabranch_datachannel::{ChannelOptions, Config, DiscardReason, Event, Payloa
 use bytes::Bytes;
 use world::{SECOND, World};
 
-/// An association that accepts all messages, or none.
+/// A transport that accepts all messages, or none.
 #[derive(Default)]
 struct Sink {
     taken: Vec<OutgoingMessage>,
@@ -38,7 +38,7 @@ impl SctpTransport for Sink {
     }
 
     fn reset(&mut self, stream: u16) -> Result<(), ReconfigUnavailable> {
-        // Like an association with 1,000 streams.
+        // Behaves like an association with 1,000 streams.
         if stream >= 1_000 {
             return Err(ReconfigUnavailable);
         }
@@ -84,7 +84,7 @@ fn dcep_that_cannot_be_read() {
         Bytes::from_static(&[1]),
         Bytes::from_static(&[4]),
         Bytes::from_static(&[255; 64]),
-        // A DATA_CHANNEL_ACK with extra data.
+        // A DATA_CHANNEL_ACK with an extra byte.
         Bytes::from_static(&[2, 0]),
         // Lengths that are too large, too small, and so large that their sum exceeds 16 bits.
         open(0, [3, 0], b"ab"),
@@ -96,7 +96,8 @@ fn dcep_that_cannot_be_read() {
         open(0x03, [1, 1], b"ab"),
         open(0x7F, [1, 1], b"ab"),
         open(0xFF, [1, 1], b"ab"),
-        // Names that are not UTF-8: a truncated character, an overlong one, an unpaired surrogate.
+        // Names that are not UTF-8: a truncated character, an overlong encoding, an unpaired
+        // surrogate.
         open(0, [1, 1], b"\xC3a"),
         open(0, [2, 0], b"\xC0\x80"),
         open(0, [0, 3], b"\xED\xA0\x80"),
@@ -106,7 +107,7 @@ fn dcep_that_cannot_be_read() {
     for bytes in &bad {
         channels.handle_message(0, DCEP, bytes.clone());
     }
-    // One reset answers all of them (RFC 8832 §6), and frees the stream.
+    // All of them cause a single reset (RFC 8832 §6), which frees the stream.
     let mut sink = Sink::default();
     channels.pump(0, &mut sink);
     assert_eq!(sink.resets, [0]);
@@ -122,8 +123,8 @@ fn dcep_that_cannot_be_read() {
     ));
 }
 
-/// Channels on streams that belong to the other end, do not exist, or have one already; unexpected
-/// DATA_CHANNEL_ACKs.
+/// DATA_CHANNEL_OPEN on streams that belong to the other end, do not exist, or already have a
+/// channel; and unexpected DATA_CHANNEL_ACKs.
 #[test]
 fn dcep_where_it_does_not_belong() {
     let mut channels = server(|_| ());
@@ -147,8 +148,8 @@ fn dcep_where_it_does_not_belong() {
     channels.pump(0, &mut sink);
     let answers = sink.taken.iter().filter(|it| it.payload[..] == [2]);
     assert_eq!(answers.map(|it| it.stream).collect::<Vec<_>>(), [0]);
-    // A channel that was opened twice should be closed, and a stream of the other parity reset (RFC
-    // 8832 §6).
+    // The channel of a stream that was opened twice should be closed, and a stream of the wrong
+    // parity reset (RFC 8832 §6).
     sink.resets.sort_unstable();
     assert_eq!(sink.resets, [0, 3, 999]);
     let found = events(&mut channels);
@@ -159,8 +160,8 @@ fn dcep_where_it_does_not_belong() {
     assert!(channels.options(id).unwrap().ordered);
 }
 
-/// As many channels as streams, with the longest names: those within the limits should be accepted,
-/// with bounded memory.
+/// The peer opens a channel with the longest names on every stream. Those within the limits should
+/// be accepted, with limited memory.
 #[test]
 fn too_many_channels() {
     let name = vec![b'x'; 65_535];
@@ -184,8 +185,8 @@ fn too_many_channels() {
     assert_eq!(counts(&channels)[&DiscardReason::TooManyChannels], 400);
 }
 
-/// The acknowledgements of channels that are opened and closed, while the association accepts no
-/// data, should only be buffered in the channels' queues.
+/// While the association accepts no data, channels are opened and closed repeatedly. Their
+/// acknowledgements should only be buffered in the queues of the channels.
 #[test]
 fn channels_opened_and_closed_over_and_over() {
     let mut channels = server(|_| ());
@@ -208,8 +209,8 @@ fn channels_opened_and_closed_over_and_over() {
     assert!(counts(&channels).is_empty());
 }
 
-/// A channel on a stream that does not exist should be closed; one on the same stream, after it was
-/// added, is a different one.
+/// A channel on a stream that does not exist should be closed. A channel on the same stream after
+/// the stream was added has a different identifier.
 #[test]
 fn a_name_is_used_once() {
     let limits = Limits::of(&Config::default());
@@ -230,7 +231,7 @@ fn data_that_is_none() {
     channels.handle_message(65_535, 51, Bytes::from_static(b"nobody's"));
     channels.handle_message(0, DCEP, open(0, [0, 0], b""));
     for (ppid, bytes) in [
-        // PPIDs that are not for data; those that RFC 8831 deprecates.
+        // PPIDs that are not for data, and those that RFC 8831 deprecates.
         (0, &b"x"[..]),
         (49, b"x"),
         (55, b"x"),
@@ -238,7 +239,7 @@ fn data_that_is_none() {
         (u32::MAX, b"x"),
         (52, b"x"),
         (54, b"x"),
-        // Not UTF-8.
+        // Text that is not UTF-8.
         (51, b"\xFF"),
         (51, b"a\xC3"),
     ] {
@@ -252,8 +253,8 @@ fn data_that_is_none() {
     assert!(matches!(last, Some(ChannelEvent::Message(_, Payload::Text(text))) if text.is_empty()));
 }
 
-/// Empty messages to a user that does not poll: buffered messages should also be bounded by their
-/// number.
+/// Empty messages for a user that does not poll: the number of buffered messages should also be
+/// limited.
 #[test]
 fn a_flood_of_empty_messages() {
     let mut world = World::new(1, 0).connect();
@@ -273,7 +274,7 @@ fn a_flood_of_empty_messages() {
     assert!((10_000..20_000).contains(&waiting), "{waiting}");
 }
 
-/// Channels that are opened and closed, for a user that does not poll.
+/// Channels are opened and closed repeatedly for a user that does not poll.
 #[test]
 fn a_flood_of_channels() {
     let mut world = World::new(1, 0).connect();
@@ -302,8 +303,8 @@ const SOUND: &str = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n
     a=ice-pwd:0123456789012345678901\r\na=setup:actpass\r\na=fingerprint:sha-256 \
     00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n";
 
-/// Offers with one fault each: the error should name the line, the value and what is allowed, in at
-/// most one line of text.
+/// Offers with one error each. The message should name the line, the value and the allowed values,
+/// in at most one line of text.
 #[test]
 fn offers_that_are_none() {
     assert!(Offer::parse(SOUND).is_ok());
@@ -368,8 +369,8 @@ fn offers_that_are_none() {
     }
 }
 
-/// Offers of maximum size should cost no more than parsing them, and their answers should not be
-/// longer.
+/// Offers of maximum size should cost no more than parsing them, and the answers should not be
+/// longer than the offers.
 #[test]
 fn offers_without_end() {
     let sections = |count| format!("{SOUND}{}", "m=audio 9 UDP x\r\n".repeat(count));

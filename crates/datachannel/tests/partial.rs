@@ -6,8 +6,8 @@ use anabranch_datachannel::channels::ChannelEvent;
 use anabranch_datachannel::{ChannelOptions, Config, Event, Reliability};
 use world::{MS, SECOND, World, pattern};
 
-/// A channel without retransmissions loses the messages that the link loses, and the association
-/// abandons them; another channel loses nothing.
+/// Without retransmissions, messages that the link loses are abandoned; a reliable channel loses
+/// none.
 #[test]
 fn a_channel_that_gives_up() {
     let mut world = World::new(3, 0).connect();
@@ -38,8 +38,8 @@ fn a_channel_that_gives_up() {
     assert_eq!(told, [given_up as u64, 0]);
 }
 
-/// A round trip takes 20 ms: within a lifetime of 50 ms lost data can be retransmitted, and within
-/// 15 ms it cannot. Messages that do not arrive should be reported in either case.
+/// The round trip takes 20 ms, so lost data can be retransmitted within a lifetime of 50 ms, but
+/// not within 15 ms. Messages that do not arrive should be reported in either case.
 #[test]
 fn channels_whose_messages_live_long_and_short() {
     let mut world = World::new(5, 0).connect();
@@ -76,7 +76,8 @@ fn channels_whose_messages_live_long_and_short() {
     assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
 }
 
-/// A message abandoned in SCTP's queue, partially sent or not, should no longer be buffered.
+/// A message that is abandoned in SCTP's queue should no longer count as buffered, even if it was
+/// sent in part.
 #[test]
 fn abandoned_messages_are_not_buffered() {
     for (seed, interleaving) in [(1, false), (2, true), (3, true)] {

@@ -22,15 +22,15 @@ use tokio::net::UdpSocket;
 #[path = "../examples/echo_server.rs"]
 mod echo_server;
 
-/// The client's end: the core, and the work of a task.
+/// The client: the sans-I/O core, driven by the test.
 struct Client {
     socket: UdpSocket,
     connection: Connection,
     origin: Instant,
     events: Vec<Event>,
     buffer: Vec<u8>,
-    /// Checks of the server, and of the client by the server: each end needs them from the other
-    /// for the duration of a test.
+    /// Connectivity checks to the server and to the client. Each end needs them from the other
+    /// during a test.
     server: SocketAddr,
     checks: [Vec<u8>; 2],
     next_check: u64,
@@ -40,7 +40,7 @@ struct Client {
 const BETWEEN_CHECKS: u64 = 2_000_000_000;
 
 impl Client {
-    /// A client, connected to a server.
+    /// Creates a client that is connected to a server.
     async fn connect() -> (Self, PeerConnection) {
         Self::connect_with(Config::default()).await
     }
@@ -56,7 +56,8 @@ impl Client {
             let config = Config::default();
             Connection::accept(offer, &config, &identity, &secret, address, (origin, 0)).unwrap()
         };
-        // Credentials are derived from the secret, so a first answer contains them.
+        // The credentials are derived from the secret, so those of a draft answer equal those of
+        // the final one.
         let draft = format!(
             "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=ice-ufrag:xxxx\r\n\
             a=ice-pwd:xxxxxxxxxxxxxxxxxxxxxx\r\na=setup:passive\r\na=fingerprint:sha-256 {}\r\n",
@@ -71,7 +72,7 @@ impl Client {
             .find_map(|line| line.strip_prefix("m=application "));
         let port = port.and_then(|rest| rest.split(' ').next()).unwrap();
         let server = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
-        // Each end considers itself nominated by the other.
+        // Each end gets nominating checks in the name of the other.
         let [of_server, of_client] = [[&answer, &own], [&own, &answer]]
             .map(|[of, by]| check(of, by, true, &attribute(of, "ice-pwd")));
         let mut client = Self {
@@ -94,7 +95,7 @@ impl Client {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Sends checks to both ends when due.
+    /// Sends checks to both ends if they are due.
     async fn check(&mut self) {
         let now = self.now();
         if now >= self.next_check {
@@ -105,12 +106,12 @@ impl Client {
         }
     }
 
-    /// Runs until `done`.
+    /// Drives the client until `done` returns true.
     async fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         loop {
             self.check().await;
             while let Some((to, datagram)) = self.connection.poll_transmit() {
-                // Responses to checks have no receiver.
+                // Responses to checks are not sent, because the test evaluates none.
                 if datagram[0] > 3 {
                     self.socket.send_to(&datagram, to).await.unwrap();
                 }
@@ -129,7 +130,7 @@ impl Client {
                 Ok(received) => {
                     let (length, from) = received.unwrap();
                     let now = self.now();
-                    // Responses to checks have no receiver.
+                    // Responses to checks are ignored, because the test evaluates none.
                     if self.buffer[0] > 3 {
                         let datagram = &self.buffer[..length];
                         self.connection.handle_datagram(now, from, datagram);
@@ -169,7 +170,7 @@ impl Client {
     }
 }
 
-/// Runs the client concurrently with `work` of the server, until that is done.
+/// Drives the client concurrently with `work` of the server, until `work` is done.
 async fn beside<T>(client: &mut Client, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -200,7 +201,7 @@ async fn messages_both_ways() {
     assert_eq!(peer.discards(), []);
 }
 
-/// The example `echo_server`.
+/// Tests the example `echo_server`.
 #[tokio::test]
 async fn the_example_greets_and_sends_everything_back() {
     let (mut client, peer) = Client::connect().await;
@@ -226,7 +227,7 @@ async fn the_example_greets_and_sends_everything_back() {
         .expect("it greeted");
 }
 
-/// Unread data should be bounded, and arrive completely once it is read.
+/// Unread data should be limited, and arrive completely after it is read.
 #[tokio::test]
 async fn one_that_reads_late() {
     let (mut client, peer) = Client::connect().await;
@@ -235,8 +236,8 @@ async fn one_that_reads_late() {
         client.send(id, Bytes::from(vec![number; 262_144]));
     }
     let channel = beside(&mut client, peer.incoming()).await.unwrap();
-    // 10 MiB were sent; at most 4 and 1 are buffered here, 2 are in the window, and one message
-    // each.
+    // Of 10 MiB sent, at most 4 MiB and 1 MiB are buffered here, 2 MiB are in the window, and one
+    // message at each stage.
     let stuck = |client: &Client| client.connection.channels().buffered_amount(id);
     client.until(|client| stuck(client) < 6 << 20).await;
     for number in 0..40 {
@@ -282,8 +283,8 @@ async fn every_waiter_is_notified_of_the_end() {
     assert!(peer.open(ChannelOptions::new("")).is_err());
 }
 
-/// The options of a channel should be available even if it was closed before it was accepted: by
-/// the end of the connection, or by its opener.
+/// The options of a channel should be available even if the channel was closed before it was
+/// accepted, by its opener or by the end of the connection.
 #[tokio::test]
 async fn a_channel_that_ended_before_it_was_taken() {
     for whole in [true, false] {
@@ -315,8 +316,8 @@ async fn a_channel_that_ended_before_it_was_taken() {
     }
 }
 
-/// A channel that is not read should not delay the notification of the end. Earlier messages can
-/// still be read.
+/// If messages of a channel are unread, the notification of the end should not be delayed. The
+/// unread messages can still be read.
 #[tokio::test]
 async fn the_end_is_reported_although_messages_are_not_read() {
     let (mut client, peer) = Client::connect().await;
@@ -327,8 +328,7 @@ async fn the_end_is_reported_although_messages_are_not_read() {
     for number in 0..40 {
         client.send(unread, Bytes::from(vec![number; 262_144]));
     }
-    // More of the 10 MiB was sent than the window holds in addition to the 4 MiB that the other end
-    // sorts.
+    // More of the 10 MiB was sent than fits the window and the 4 MiB that the other end buffers.
     let left = |client: &Client| client.connection.channels().buffered_amount(unread);
     client.until(|client| left(client) < 7 << 19).await;
     let now = client.now();
@@ -344,14 +344,13 @@ async fn the_end_is_reported_although_messages_are_not_read() {
         }
         while first.recv().await.is_some() {}
     };
-    // The timeout is for a failing test; a passing one does not come close to it, even on a busy
-    // machine.
+    // A passing test does not come close to this time limit, even on a busy machine.
     let limit = Duration::from_secs(600);
     let heard = tokio::time::timeout(limit, beside(&mut client, all)).await;
     assert!(heard.is_ok(), "somebody still waits");
 }
 
-/// A connection should be closed when it and its channels are dropped.
+/// A connection should be closed when its handle and all its channels are dropped.
 #[tokio::test]
 async fn dropping_all_closes() {
     let (mut client, peer) = Client::connect().await;
@@ -364,7 +363,7 @@ async fn dropping_all_closes() {
     client.until(|client| client.connection.is_closed()).await;
 }
 
-/// Number of times that a future was woken.
+/// A waker that counts how often it was called.
 #[derive(Default)]
 struct Wakes(AtomicUsize);
 
@@ -394,7 +393,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// A message for one channel should only wake the task that waits for it.
+/// A message for one channel should wake only the task that waits for that channel.
 #[tokio::test]
 async fn a_message_wakes_one() {
     const CHANNELS: usize = 200;
@@ -421,11 +420,11 @@ async fn a_message_wakes_one() {
         let last = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == 9);
         client.until(|_| last(&woken(&waiting))).await;
     }
-    // All messages have arrived once this one has.
+    // When this message has arrived, all earlier ones have.
     client.open("the last");
     let incoming = |wakes: &[(usize, usize)]| wakes.iter().any(|&(at, _)| at == CHANNELS);
     client.until(|_| incoming(&woken(&waiting))).await;
-    // A task that only checks again when it is woken wakes once.
+    // Each of these tasks is woken once, because it checks again only when it is woken.
     assert_eq!(woken(&waiting), [(7, 1), (9, 1), (CHANNELS, 1)]);
     let now = client.now();
     client.connection.close(now);
@@ -434,8 +433,8 @@ async fn a_message_wakes_one() {
         .await;
 }
 
-/// Channels that wait for space should get it in order, so that busy channels cannot starve them,
-/// nor a channel that is not polled; and waiting tasks should be notified of the end.
+/// Channels that wait for space should get it in order, so that neither busy channels nor channels
+/// that are not polled can starve them. Waiting tasks should be notified of the end.
 #[tokio::test]
 async fn space_in_turn() {
     let config = Config::default().with(|it| it.max_buffered_total = 1 << 20);
@@ -458,8 +457,8 @@ async fn space_in_turn() {
         let mut greedy: Vec<_> = greedy.enumerate().collect();
         let (origin, mut looked) = (client.origin, Duration::MAX);
         let all = std::future::poll_fn(|context| {
-            // A channel that does not use its reservation within 100 ms loses it. On a busy machine
-            // all of them may be late: then those with the fewest messages try first.
+            // A reservation that is not used within 100 ms is lost. On a busy machine all channels
+            // may be late; then those with the fewest messages try first.
             let now = origin.elapsed();
             let away = now.saturating_sub(std::mem::replace(&mut looked, now));
             let late = away > Duration::from_millis(50);
@@ -470,8 +469,8 @@ async fn space_in_turn() {
             if done { Poll::Ready(()) } else { Poll::Pending }
         });
         beside(&mut client, all).await;
-        // The first channel filled the queues before others waited; without reservations it has 30
-        // times as many messages.
+        // The first channel filled the queues before the others waited. Without reservations it
+        // would have 30 times as many messages as the others.
         let all = counts.iter().map(|it| it.load(Relaxed));
         assert!(all.clone().max() < Some(100), "{counts:?}");
         assert!(all.min() > Some(20), "{counts:?}");
@@ -490,7 +489,7 @@ async fn space_in_turn() {
     assert!(first.as_mut().poll(&mut context).is_pending());
     assert!(second.as_mut().poll(&mut context).is_pending());
     assert!(third.as_mut().poll(&mut context).is_pending());
-    // A closed channel should stop waiting in any position.
+    // Closing a channel should end its wait, whatever its position in the queue.
     channels[2].close();
     assert_eq!(second.await, Err(SendError::Closed));
     channels[1].close();

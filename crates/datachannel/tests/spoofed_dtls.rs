@@ -1,5 +1,5 @@
-//! Attacker that spoofs the peer's address, and sees none of the traffic: whatever it sends during
-//! the DTLS handshake, the handshake should complete (RFC 6347 §4.1.2.7).
+//! An attacker that spoofs the peer's address but sees none of the traffic. Whatever it sends
+//! during the DTLS handshake, the handshake should complete (RFC 6347 §4.1.2.7).
 
 use crate::world;
 
@@ -33,7 +33,7 @@ fn whole(kind: u8, number: u16, body: &[u8]) -> Vec<u8> {
     message(kind, number, [body.len(), 0], body)
 }
 
-/// A ServerHello like that of a current server, with its own random.
+/// A ServerHello like that of a current server, with a forged random.
 fn server_hello(turn: u64) -> Vec<u8> {
     let mut body = vec![0xFE, 0xFD];
     body.extend([turn as u8; 32]);
@@ -49,13 +49,13 @@ fn certificate(turn: u64) -> Vec<u8> {
     body
 }
 
-/// Duration of the two handshakes of DTLS and SCTP over a link of 10 ms in each direction: without
-/// retransmissions and timeouts.
+/// Duration of the handshakes of DTLS and SCTP over a link with a delay of 10 ms, without
+/// retransmissions or timeouts.
 const UNDISTURBED: u64 = 80 * MS;
 
 type Forge = fn(u64) -> Vec<u8>;
 
-/// All kinds of datagrams that an attacker may try; `turn` is a sequence number.
+/// All kinds of datagrams that an attacker may send; `turn` is a sequence number.
 const KINDS: &[(&str, Forge)] = &[
     ("headers", |turn| record(22, 0, turn, &[])),
     ("protected headers", |turn| record(22, 1, turn, &[])),
@@ -167,7 +167,7 @@ fn is_up(world: &World) -> bool {
     world.events.iter().all(|it| it.contains(&Event::Connected))
 }
 
-/// Runs the handshake to its end; calls `before` before each step, with its number.
+/// Runs the handshake to its end; calls `before` with the number of each step before that step.
 fn shake(mut world: World, mut before: impl FnMut(&mut World, usize)) -> World {
     for step in 0.. {
         if is_up(&world) {
@@ -179,7 +179,7 @@ fn shake(mut world: World, mut before: impl FnMut(&mut World, usize)) -> World {
     world
 }
 
-/// A message should arrive, and no other.
+/// Checks that one message arrives, and no other.
 fn use_it(world: &mut World) {
     let now = world.now;
     let id = world.ends[0].open(now, ChannelOptions::new("")).unwrap();
@@ -188,7 +188,7 @@ fn use_it(world: &mut World) {
     assert_eq!(world.messages(1, id), [&Payload::from("sound")]);
 }
 
-/// Before every step of the handshake, at either end or both.
+/// The attacker sends before every step of the handshake, to either end or both.
 #[test]
 fn every_kind_at_all_times() {
     for (name, forge) in KINDS {
@@ -202,7 +202,7 @@ fn every_kind_at_all_times() {
     }
 }
 
-/// All kinds in each state of the handshake separately, in large numbers.
+/// The attacker sends each kind separately in each state of the handshake, in large numbers.
 #[test]
 fn each_state() {
     let mut steps = 0;
@@ -248,7 +248,8 @@ fn a_link_with_flaws() {
     for seed in 1..=10 {
         let mut world = shake(World::new(seed, 15), |world, step| {
             let (name, forge) = KINDS[(step * 7 + seed as usize) % KINDS.len()];
-            // If the flight of a server is lost, a client cannot tell who requests a cookie.
+            // Not sent by the attacker, because a client that lost a server's flight cannot
+            // distinguish it from that of the server.
             if name != "HelloVerifyRequest" {
                 flood(world, step % 2, forge, 40);
             }
@@ -257,7 +258,7 @@ fn a_link_with_flaws() {
     }
 }
 
-/// ClientHellos of a client.
+/// Different ClientHellos of a client.
 fn hellos(count: u64) -> Vec<Bytes> {
     let hello = |seed| {
         let mut world = World::new(seed, 0);
@@ -270,13 +271,13 @@ fn hellos(count: u64) -> Vec<Bytes> {
     (0..count).map(hello).collect()
 }
 
-/// A fragmented ClientHello, reordered and duplicated, with forged fragments before each one,
+/// A ClientHello in fragments that are reordered and duplicated, each preceded by forged fragments,
 /// should be reassembled.
 #[test]
 fn a_hello_in_pieces() {
     let hello = hellos(1).remove(0);
     let mut body = hello[25..].to_vec();
-    // The extension `padding` (RFC 7685) is the last one.
+    // The extension `padding` (RFC 7685) is the last one of the ClientHello.
     let session = 34 + 1 + usize::from(body[34]);
     let cookie = session + 1 + usize::from(body[session]);
     let suites = cookie + 2 + usize::from(u16::from_be_bytes([body[cookie], body[cookie + 1]]));
@@ -312,18 +313,18 @@ fn a_hello_in_pieces() {
     }
 }
 
-/// A client whose ClientHello arrives after that of an attacker should be asked for a cookie, which
-/// the attacker cannot know, and be accepted with it.
+/// If an attacker's ClientHello arrives first, the client should be asked for a cookie, and be
+/// accepted with it. The attacker cannot know the cookie.
 #[test]
 fn a_hello_before_the_peers() {
     let hellos = hellos(20);
     let mut world = World::new(1, 0);
-    // The server knows the address of its peer.
+    // From here on, the server knows the address of its peer.
     world.step(0);
     let before = world.ends[1].discards().of(DiscardReason::DtlsHello);
     for hello in &hellos {
         world.ends[1].handle_datagram(0, address(0), hello);
-        // The responses should be small, and reach no waiting client.
+        // The responses should be small, because they go to a host that does not wait for them.
         while let Some((_, answer)) = world.ends[1].poll_transmit() {
             assert!(answer.len() < 1_200);
         }
@@ -336,13 +337,14 @@ fn a_hello_before_the_peers() {
     use_it(&mut world);
 }
 
-/// ClientHellos of others after the peer's should be asked for cookies, and change nothing.
+/// ClientHellos of others after that of the peer should be answered with a cookie request, and have
+/// no other effect.
 #[test]
 fn hellos_after_the_peers() {
     let hellos = hellos(20);
     let mut given = 0;
     let mut world = shake(World::new(1, 0), |world, _| {
-        // The server has answered.
+        // Reached when the server has answered.
         if world.wire.iter().any(|it| it[0] == 22 && it[13] == 2) {
             for hello in &hellos {
                 world.ends[1].handle_datagram(world.now, address(0), hello);
@@ -354,11 +356,12 @@ fn hellos_after_the_peers() {
     use_it(&mut world);
 }
 
-/// An unencrypted alert should not end the handshake, but should be reported after a timeout.
+/// An unencrypted alert should not end the handshake, but should be reported if the handshake times
+/// out.
 #[test]
 fn an_alert_that_was_the_last_word() {
     let mut world = World::new(1, 0);
-    // The server has answered.
+    // Waits until the server has answered.
     while !world.wire.iter().any(|it| it[0] == 22 && it[13] == 2) {
         world.step(SECOND);
     }
@@ -372,7 +375,7 @@ fn an_alert_that_was_the_last_word() {
     assert!(why.ends_with("came: 42"), "{why}");
 }
 
-/// Once connected, unencrypted records should be ignored.
+/// After the handshake, unencrypted records should be ignored.
 #[test]
 fn after_the_handshake() {
     let mut world = World::new(1, 0).connect();

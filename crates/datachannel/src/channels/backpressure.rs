@@ -1,5 +1,5 @@
-//! Backpressure: queue space of a channel, and of all channels together, which waiting channels get
-//! in order.
+//! Backpressure: queue limits of each channel and of all channels together. Channels that wait for
+//! space get it in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use super::channel_state::{MESSAGE_OVERHEAD, SpaceRequest, State};
 use super::{Channels, Limits};
 use crate::channel::ChannelId;
 
-/// Time for which space is reserved for a channel: long for a task that was woken, short for one
-/// that no longer wants to send.
+/// Duration of a reservation of space: long enough for a task that was woken, and short if the task
+/// no longer sends.
 const RESERVATION_TIME: Nanos = 100 * MILLISECOND;
 
-/// Channels that wait for space in the queues of all channels together.
+/// Channels that wait for space, because the queues of all channels together are full.
 #[derive(Debug, Default)]
 pub(super) struct SpaceQueue {
     /// Waiting channels, first in first out.
     waiting: BTreeMap<u64, ChannelId>,
-    /// Channels with reserved space, and the end of the reservation.
+    /// Channels for which space is reserved, with the end of the reservation.
     reservations: BTreeSet<(Nanos, ChannelId)>,
     /// Total size of the reservations, bytes.
     reserved: usize,
@@ -28,7 +28,7 @@ pub(super) struct SpaceQueue {
 }
 
 impl SpaceQueue {
-    /// Removes the channel from its position.
+    /// Removes a channel from the queue, or cancels its reservation.
     pub(super) fn remove(&mut self, id: ChannelId, space_request: SpaceRequest) {
         if let Some(until) = space_request.reserved_until {
             self.reservations.remove(&(until, id));
@@ -68,8 +68,8 @@ impl Channels {
         self.space_queue.waiting.insert(ticket, id);
     }
 
-    /// Grants reservations to the first waiting channels, as far as space is available. Unused
-    /// reservations expire.
+    /// Reserves space for the first waiting channels while there is enough. Unused reservations
+    /// expire.
     pub(super) fn grant_reservations(&mut self, now: Nanos) {
         while let Some(&(until, id)) = self.space_queue.reservations.first()
             && until <= now
@@ -91,15 +91,15 @@ impl Channels {
         }
     }
 
-    /// End of the earliest reservation: [`Channels::pump`] should be called then if channels are
-    /// waiting.
+    /// End of the earliest reservation. If channels are waiting, [`Channels::pump`] should be
+    /// called at that time.
     pub fn deadline(&self) -> Option<Nanos> {
         let waits = !self.space_queue.waiting.is_empty();
         let first = self.space_queue.reservations.first().filter(|_| waits);
         first.map(|&(until, _)| until)
     }
 
-    /// Whether the channel would accept a message now, or never will.
+    /// Whether the channel accepts a message now, or is closed.
     pub(crate) fn is_writable_or_closed(&self, id: ChannelId) -> bool {
         self.get(id).is_none_or(|channel| {
             let room = self
@@ -110,12 +110,13 @@ impl Channels {
         })
     }
 
-    /// Enables [`Channels::poll_writable`], which must then be called after each call.
+    /// Enables [`Channels::poll_writable`], which must then be called after every call of another
+    /// method.
     pub(crate) fn report_writable(&mut self) {
         self.reports_writable = true;
     }
 
-    /// The next channel that became writable, or was closed, after a message was refused.
+    /// The next channel that became writable after a message was refused, or that was closed.
     pub(crate) fn poll_writable(&mut self) -> Option<ChannelId> {
         self.writable.pop_first()
     }

@@ -11,7 +11,8 @@ use super::in_flight::{InFlight, large};
 use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
 
-/// Bytes of a channel that should be queued in the association: enough that it never runs dry.
+/// Number of bytes of a channel that should be queued in the association, so that it always has
+/// data to send.
 const TARGET_IN_FLIGHT: usize = 64 << 10;
 
 /// A queued message.
@@ -19,15 +20,15 @@ const TARGET_IN_FLIGHT: usize = 64 << 10;
 pub(super) struct QueuedMessage {
     pub(super) ppid: u32,
     pub(super) payload: Bytes,
-    /// Bytes counted by `bufferedAmount`.
+    /// Number of bytes that `bufferedAmount` counts for the message.
     counted: usize,
-    /// Time at which it is abandoned.
+    /// Time at which the message is abandoned.
     deadline: Option<Nanos>,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Number of queued messages examined.
+    /// Number of queued messages that were examined, for tests.
     pub(super) static MESSAGES_EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -52,49 +53,49 @@ impl QueuedMessage {
         }
     }
 
-    /// Time at which it is abandoned.
+    /// Time at which the message is abandoned.
     pub(super) fn deadline(&self) -> Option<Nanos> {
         #[cfg(test)]
         MESSAGES_EXAMINED.set(MESSAGES_EXAMINED.get() + 1);
         self.deadline
     }
 
-    /// Size with which it counts as a large message.
+    /// Size of the message if it counts as large, bytes; otherwise 0.
     pub(super) fn large(&self) -> usize {
         large(self.payload.len())
     }
 }
 
-/// A channel.
+/// State of a channel.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) id: ChannelId,
     pub(super) options: ChannelOptions,
     pub(super) state: State,
-    /// Messages not yet passed to the transport.
+    /// Messages that were not passed to the transport yet.
     pub(super) queue: VecDeque<QueuedMessage>,
-    /// Bytes of these that `bufferedAmount` counts.
+    /// Number of bytes in `queue` that `bufferedAmount` counts.
     pub(super) queued: usize,
-    /// Messages in the transport.
+    /// Messages that the transport has not sent completely.
     pub(super) in_flight: InFlight,
-    /// The weight was passed to the transport.
+    /// True after the weight was passed to the transport.
     pub(super) weight_set: bool,
-    /// The low threshold.
+    /// Low threshold of `bufferedAmount`, bytes.
     pub(super) low: usize,
     /// Weighted fair queueing: virtual finish time of the last message, in bytes of a channel of
     /// weight 1.
     pub(super) finish: u64,
-    /// Number of abandoned messages.
+    /// Number of messages that were abandoned.
     pub(super) abandoned: u64,
-    /// Bytes of label and protocol, if the peer chose them.
+    /// Total size of label and protocol if the peer chose them, bytes; otherwise 0.
     pub(super) names: usize,
-    /// A message was refused because the queue was full.
+    /// True if a message was refused because the queue was full.
     pub(super) was_refused: bool,
-    /// Position in the queue for space of all channels.
+    /// Position in the queue of channels that wait for space.
     pub(super) space_request: SpaceRequest,
-    /// Pending work as registered in the index.
+    /// Pending work that the index of channels contains.
     pub(super) pending: PendingWork,
-    /// The transport did not reset the stream.
+    /// True if the stream could not be reset.
     pub(super) reset_refused: bool,
     pub(super) reset_requested: bool,
     pub(super) reset_out: bool,
@@ -130,7 +131,7 @@ impl Channel {
         self.queue.push_back(queued);
     }
 
-    /// Whether the queue is full. Empty messages count with their memory.
+    /// Whether the queue is full. Empty messages count too, because each uses memory.
     pub(super) fn is_full(&self, most: usize) -> bool {
         self.queued >= most || self.queue.len() >= most / MESSAGE_OVERHEAD
     }
@@ -149,14 +150,14 @@ impl Channel {
         }
     }
 
-    /// Index of the first message that may be abandoned. A DATA_CHANNEL_OPEN or DATA_CHANNEL_ACK
-    /// stays; a channel has at most one of these, as its first message.
+    /// Index of the first message that may be abandoned. DATA_CHANNEL_OPEN and DATA_CHANNEL_ACK
+    /// must not be; a channel has at most one of these, as its first message.
     fn first_data(&self) -> usize {
         usize::from(self.queue.front().is_some_and(|it| it.ppid == ppid::DCEP))
     }
 
-    /// Removes the first message, which was passed to the transport; returns its size as a large
-    /// message.
+    /// Removes the first message after it was passed to the transport. Returns its size if it
+    /// counts as large; otherwise 0.
     pub(super) fn move_first_to_transport(&mut self) -> usize {
         let Some(first) = self.queue.pop_front() else {
             return 0;
@@ -199,7 +200,7 @@ impl Channel {
         self.queued + self.in_flight.counted_unsent()
     }
 
-    /// Whether `bufferedAmount`, which was `before`, fell to the low threshold.
+    /// Whether `bufferedAmount`, which was `before`, has fallen to the low threshold.
     pub(super) fn fell_to_low(&self, before: usize) -> bool {
         before > self.low && self.buffered() <= self.low
     }
@@ -212,7 +213,8 @@ impl Channel {
     /// Virtual finish time of `next`.
     pub(super) fn finish_of(&self, next: &QueuedMessage) -> u64 {
         let weight = u64::from(self.weight());
-        // 65,536: the quotient is an integer for any weight, and above 0 even for an empty message.
+        // Scaled by 65,536, so that the quotient is at least 1 for any weight, even for an empty
+        // message.
         self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight
     }
 }

@@ -1,4 +1,5 @@
-//! State of a channel that other modules share: lifecycle, pending work, request for queue space.
+//! State of a channel that other modules access: lifecycle, pending work, and request for queue
+//! space.
 
 use anabranch_transport::Nanos;
 
@@ -8,9 +9,9 @@ pub(super) const MESSAGE_OVERHEAD: usize = 64;
 /// State of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The peer has not acknowledged it.
+    /// The peer has not acknowledged the channel yet.
     Opening,
-    /// Both ends know it.
+    /// Both ends have opened the channel.
     Open,
     /// The channel is being closed.
     Closing,
@@ -19,24 +20,25 @@ pub(super) enum State {
 /// Pending work of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PendingWork {
-    /// A message can be passed on: whether it is large, and its virtual finish time.
+    /// The first queued message: whether it is large, and its virtual finish time. `None` if no
+    /// message can be passed on.
     pub next_message: Option<(bool, u64)>,
-    /// Time at which a queued message is abandoned.
+    /// Time at which the next queued message is abandoned.
     pub deadline: Option<Nanos>,
-    /// The channel's stream should be reset.
+    /// True if the channel's stream should be reset.
     pub closing: bool,
-    /// Size of its queue, bytes.
+    /// Size of the queue, bytes.
     pub queued_bytes: usize,
 }
 
-/// Position of a channel in the queue for space.
+/// Request of a channel for space in the queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpaceRequest {
     /// Size of the refused message, bytes.
     pub size: usize,
-    /// Queue number, until it gets space.
+    /// Number in the queue of waiting channels, until space is granted.
     pub ticket: Option<u64>,
-    /// End of its reservation.
+    /// End of the reservation, if space is reserved.
     pub reserved_until: Option<Nanos>,
 }
 

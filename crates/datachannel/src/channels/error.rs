@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// All streams of this end's parity are in use.
+    /// All streams that this end may open (by parity) are in use.
     #[error("no stream is left")]
     NoStream,
     /// The negotiated stream is in use, or does not exist in the association.
@@ -15,7 +15,7 @@ pub enum OpenError {
     /// The maximum number of channels is open.
     #[error("{0} channels are open, as many as there may be")]
     TooMany(usize),
-    /// A label or protocol exceeds its length field.
+    /// A label or protocol is longer than 65,535 bytes.
     #[error("a {0} of {1} bytes; allowed: 65535")]
     Name(&'static str, usize),
     /// The connection ended.
@@ -38,11 +38,11 @@ pub enum SendError {
         /// Maximum size that the peer accepts, bytes.
         max: usize,
     },
-    /// The channel's queue is full; try again when `bufferedAmount` has fallen.
+    /// The channel's queue is full; sending can be tried again when `bufferedAmount` has fallen.
     #[error("the channel's queue is full")]
     Full,
-    /// The queues of all channels together are full, or other channels are waiting for space; try
-    /// again when `bufferedAmount` of any channel has fallen.
+    /// The queues of all channels together are full, or other channels are waiting for space.
+    /// Sending can be tried again when `bufferedAmount` of any channel has fallen.
     #[error("the queues of the connection's channels are full")]
     ConnectionFull,
 }

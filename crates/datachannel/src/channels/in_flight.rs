@@ -1,22 +1,22 @@
-//! Messages of a channel that were passed to the transport and are not sent yet.
+//! Messages of a channel that were passed to the transport and that it has not sent completely.
 
 use std::collections::VecDeque;
 
 /// Maximum size of a message that always fits one packet and is never fragmented, bytes.
 const ONE_PACKET: usize = 1_024;
 
-/// Size with which a message of `length` bytes counts as a large one.
+/// Size of a message of `length` bytes if it counts as large, bytes; otherwise 0.
 pub(super) fn large(length: usize) -> usize {
     if length > ONE_PACKET { length } else { 0 }
 }
 
 #[derive(Debug)]
 struct PassedMessage {
-    /// Length in bytes.
+    /// Length of the message, bytes.
     length: usize,
-    /// Unsent bytes.
+    /// Number of bytes that are not sent yet.
     unsent: usize,
-    /// Counted by `bufferedAmount`.
+    /// Whether `bufferedAmount` counts the message.
     counts: bool,
 }
 
@@ -43,8 +43,8 @@ impl InFlight {
         });
     }
 
-    /// Updates after the transport's unsent bytes fell to `buffered`. Returns the total size of
-    /// large messages that are now sent completely.
+    /// Updates the messages after the number of unsent bytes in the transport fell to `buffered`.
+    /// Returns the total size of large messages that are now sent completely.
     pub(super) fn settle(&mut self, buffered: usize) -> usize {
         let mut ended = 0;
         while self.unsent > buffered
@@ -69,12 +69,12 @@ impl InFlight {
         self.messages.is_empty()
     }
 
-    /// Unsent bytes.
+    /// Total number of unsent bytes.
     pub(super) fn unsent(&self) -> usize {
         self.unsent
     }
 
-    /// Unsent bytes that `bufferedAmount` counts.
+    /// Number of unsent bytes that `bufferedAmount` counts.
     pub(super) fn counted_unsent(&self) -> usize {
         self.counted
     }

@@ -1,10 +1,10 @@
-//! Passing of messages to the association, and closing of channels.
+//! Passes messages to the association, and resets the streams of closing channels.
 //!
 //! The association schedules the channels' data, because it can interleave fragments of large
-//! messages (RFC 8260 §3.6). Messages that are passed to the transport early use memory and can no
-//! longer be dropped; therefore each channel has only little data in the transport. The total size
-//! of large messages there is limited to the receive buffer, because otherwise the interleaved
-//! fragments could fill it without completing any message.
+//! messages (RFC 8260 §3.6). Messages in the transport use memory and can no longer be dropped, so
+//! each channel passes only a little data ahead. The total size of large messages in the transport
+//! is limited, because their interleaved fragments could otherwise fill the receive buffer without
+//! completing any message.
 
 use anabranch_transport::Nanos;
 
@@ -13,14 +13,14 @@ use super::{ChannelEvent, Channels};
 use crate::channel::{Reliability, ppid};
 use crate::sctp_transport::{OutgoingMessage, SctpTransport, SendRefused};
 
-/// Limit on the total size of large messages in transmission, bytes, except for a single one: half
-/// of the minimum receive buffer.
+/// Limit on the total size of large messages in transmission, bytes: half of the minimum receive
+/// buffer. A single message may exceed it.
 const MAX_LARGE: usize = 1 << 20;
 
 impl Channels {
-    /// Passes messages to the transport while it accepts them, and closes channels that are due.
-    /// Must be called after every other call, and whenever the transport has sent data, after
-    /// [`Channels::handle_sent`].
+    /// Passes messages to the transport while it accepts them, and resets the streams of closing
+    /// channels. Must be called after every call of another method, and, after
+    /// [`Channels::handle_sent`], whenever the transport has sent data.
     pub fn pump(&mut self, now: Nanos, transport: &mut impl SctpTransport) {
         self.settle(transport);
         self.abandon(now);
@@ -37,9 +37,9 @@ impl Channels {
         self.grant_reservations(now);
     }
 
-    /// Selects the channel whose first message has the earliest virtual finish time, weighted by
-    /// priority (RFC 8831 §6.4), among those with a message to pass on. A large message that does
-    /// not fit blocks other large messages, so that it is not starved.
+    /// Selects, among channels with a queued message, the one whose first message has the earliest
+    /// virtual finish time, weighted by priority (RFC 8831 §6.4). A large message that does not fit
+    /// the limit blocks other large messages, so that it does not starve.
     fn next_to_send(&self) -> Option<u16> {
         let [small, large] = &self.ready.by_finish_time;
         let large = large.first().filter(|&&(_, stream)| {
@@ -50,7 +50,8 @@ impl Channels {
         next.map(|&(_, stream)| stream)
     }
 
-    /// Passes on the stream's first message; `false` if the transport accepts none now.
+    /// Passes the first queued message of the stream to the transport; `false` if the transport
+    /// does not accept it now.
     fn pass_on(&mut self, now: Nanos, stream: u16, transport: &mut impl SctpTransport) -> bool {
         let Some(channel) = self.table.get_mut(&stream) else {
             return false;
@@ -59,8 +60,8 @@ impl Channels {
             return false;
         };
         let finish = channel.finish_of(next);
-        // Until the peer knows the channel, no message may overtake the DATA_CHANNEL_OPEN (RFC 8832
-        // §6), which is reliable.
+        // Until the peer has acknowledged the channel, messages are sent ordered so that none
+        // overtakes the DATA_CHANNEL_OPEN (RFC 8832 §6).
         let control = next.ppid == ppid::DCEP;
         let unordered = !control && !channel.options.ordered && channel.state != State::Opening;
         let outgoing = OutgoingMessage {
@@ -92,7 +93,7 @@ impl Channels {
         sent.is_ok()
     }
 
-    /// Accounts for messages that the transport has sent or abandoned.
+    /// Updates the channels whose messages the transport has sent or abandoned.
     fn settle(&mut self, transport: &impl SctpTransport) {
         while let Some(stream) = self.ready.sent.pop_first() {
             let Some(channel) = self.table.get_mut(&stream) else {
@@ -104,8 +105,8 @@ impl Channels {
         }
     }
 
-    /// Abandons queued messages that have expired. The transport handles messages that were already
-    /// passed to it.
+    /// Abandons queued messages that have expired. Messages that were passed to the transport
+    /// expire there.
     fn abandon(&mut self, now: Nanos) {
         while let Some(&(deadline, stream)) = self.ready.by_deadline.first()
             && deadline <= now
@@ -131,20 +132,21 @@ impl Channels {
         self.update_ready(stream);
     }
 
-    /// Resets the streams of closing channels that have no more messages to pass on.
+    /// Resets the streams of closing channels whose messages were all passed to the transport.
     fn reset_closing(&mut self, transport: &mut impl SctpTransport) {
         while let Some(&stream) = self.ready.closing.first()
             && let Some(channel) = self.table.get_mut(&stream)
         {
-            // Before the association is established the peer has no information about channels.
+            // Before the association is established the peer knows of no channel, so no reset is
+            // needed.
             if self.streams.is_none() {
                 self.end(stream);
             } else if transport.reset(stream).is_ok() {
                 channel.reset_requested = true;
                 self.update_ready(stream);
             } else if channel.in_flight.is_empty() {
-                // The peer cannot be notified. The outgoing stream stays open, so the stream cannot
-                // be used again.
+                // Without RE-CONFIG the peer cannot be notified. The outgoing stream is not reset,
+                // so the stream cannot be used again.
                 self.unusable.insert(stream);
                 self.end(stream);
             } else {

@@ -1,4 +1,4 @@
-//! Index of channels with pending work, so that a call examines only these channels.
+//! Index of channels with pending work, so that a call examines only channels that have work.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use super::channel_state::{PendingWork, State};
 /// Index of channels by pending work.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
-    /// Channels whose first message fits a packet, and channels with a large first message, by
-    /// virtual finish time.
+    /// Streams by the virtual finish time of the first message: small first messages, and large
+    /// ones.
     pub by_finish_time: [BTreeSet<(u64, u16)>; 2],
     pub by_deadline: BTreeSet<(Nanos, u16)>,
     pub closing: BTreeSet<u16>,
-    /// Channels of which the transport has sent data.
+    /// Streams of which the transport has sent data.
     pub sent: BTreeSet<u16>,
-    /// Channels that the peer has not reset together with all others.
+    /// Streams that the peer has not reset by a request for all streams.
     pub unreset: BTreeSet<u16>,
     queued_bytes: usize,
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Number of channels examined.
+    /// Number of channels that were examined, for tests.
     pub(super) static CHANNELS_EXAMINED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -34,7 +34,7 @@ impl ReadySet {
         self.queued_bytes
     }
 
-    /// Replaces the registered work of a channel.
+    /// Replaces the entries of a channel.
     fn change(&mut self, stream: u16, before: PendingWork, now: PendingWork) {
         if before.next_message != now.next_message {
             if let Some((large, finish)) = before.next_message {
@@ -60,7 +60,7 @@ impl ReadySet {
         self.queued_bytes = self.queued_bytes - before.queued_bytes + now.queued_bytes;
     }
 
-    /// Removes a channel.
+    /// Removes the entries of a channel.
     pub(super) fn forget(&mut self, stream: u16, pending: PendingWork) {
         self.change(stream, pending, PendingWork::default());
         self.sent.remove(&stream);
@@ -69,7 +69,7 @@ impl ReadySet {
 }
 
 impl Channels {
-    /// Registers the pending work of the stream's channel. Must be called after each change of the
+    /// Updates the entries of the stream's channel. Must be called after each change of the
     /// channel.
     pub(super) fn update_ready(&mut self, stream: u16) {
         #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Refused or invalid DATA_CHANNEL_OPENs: the stream is reset to notify the peer of the failure
+//! Streams whose DATA_CHANNEL_OPEN was refused or invalid: the stream is reset to notify the peer
 //! (RFC 8832 §6).
 //!
 //! A refused stream stays in this table until both ends have reset it, and no channel is opened on
@@ -20,11 +20,11 @@ struct Resets {
     r#in: bool,
 }
 
-/// Streams whose DATA_CHANNEL_OPEN was refused.
+/// Streams whose DATA_CHANNEL_OPEN was refused, until both ends have reset them.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     streams: BTreeMap<u16, Resets>,
-    /// Streams whose reset was not requested from the transport yet.
+    /// Streams whose reset still has to be requested from the transport.
     due: BTreeSet<u16>,
 }
 
@@ -33,7 +33,7 @@ impl Refusals {
         self.streams.contains_key(&stream)
     }
 
-    /// The streams that the peer has not reset.
+    /// Streams that the peer has not reset yet.
     pub(super) fn unreset(&self) -> impl Iterator<Item = u16> + '_ {
         let unreset = self.streams.iter().filter(|(_, resets)| !resets.r#in);
         unreset.map(|(&stream, _)| stream)
@@ -56,17 +56,18 @@ impl Refusals {
         self.due.clear();
     }
 
-    /// The peer reset the stream.
+    /// Called when the peer has reset the stream.
     pub(super) fn handle_reset(&mut self, stream: u16) {
         self.change(stream, |resets| resets.r#in = true);
     }
 
-    /// The peer performed our reset.
+    /// Called when the peer has performed this end's reset.
     pub(super) fn handle_reset_done(&mut self, stream: u16) {
         self.change(stream, |resets| resets.out = resets.requested);
     }
 
-    /// The peer uses the stream again, although its response to our reset was lost.
+    /// Called when the peer uses the stream again. If it has reset the stream before, it has also
+    /// performed this end's reset, even if its response was lost.
     pub(super) fn reopen(&mut self, stream: u16) {
         if self.streams.get(&stream).is_some_and(|it| it.r#in) {
             self.handle_reset_done(stream);
@@ -93,14 +94,14 @@ impl Channels {
                 channel.state = State::Closing;
                 self.update_ready(stream);
             }
-            // The peer denied a reset of it before.
+            // No reset is requested, because the peer has denied one before.
             None if self.unusable.contains(&stream) => {}
             None => self.refused.add(stream),
         }
     }
 
-    /// Requests the resets of refused streams from the transport. A stream that it cannot reset is
-    /// dropped, because the peer cannot be notified.
+    /// Requests the resets of refused streams from the transport. A stream that cannot be reset is
+    /// removed, because the peer cannot be notified.
     pub(super) fn reset_refused(&mut self, transport: &mut impl SctpTransport) {
         if self.streams.is_none() {
             return;

@@ -1,4 +1,5 @@
-//! Two ends, connected by transports that behave like an association, with and without RE-CONFIG.
+//! Two sets of channels, connected by transports that behave like an association with or without
+//! RE-CONFIG.
 
 mod bounds;
 mod closing;
@@ -16,11 +17,11 @@ const LIMITS: Limits = Limits {
     max_channels: 100,
 };
 
-/// Accepts messages in order, and sends them on request.
+/// A transport that accepts messages in order, and sends them when the test requests it.
 #[derive(Default)]
 struct Pipe {
     waiting: VecDeque<OutgoingMessage>,
-    /// Unsent bytes of each stream.
+    /// Number of unsent bytes of each stream.
     bytes: BTreeMap<u16, usize>,
     /// Streams whose reset was requested; `None`: RE-CONFIG is not supported.
     resets: Option<VecDeque<u16>>,
@@ -93,7 +94,7 @@ impl End {
         self.channels.pump(self.now, &mut self.pipe);
     }
 
-    /// All events except low thresholds.
+    /// All events except [`ChannelEvent::BufferedAmountLow`].
     fn events(&mut self) -> Vec<ChannelEvent> {
         let mut events = self.all_events();
         events.retain(|it| !matches!(it, ChannelEvent::BufferedAmountLow(_)));
@@ -135,7 +136,8 @@ fn exchange(a: &mut End, b: &mut End) {
     }
 }
 
-/// Transfers one message or reset; a reset follows the messages sent before it.
+/// Transfers one message or reset. A reset is transferred after the messages that were sent before
+/// it.
 fn carry(from: &mut End, to: &mut End) -> bool {
     if let Some(message) = from.pipe.pop() {
         let OutgoingMessage {
@@ -210,7 +212,8 @@ fn channel_options_arrive_at_the_peer() {
     assert_eq!(a.events(), [ChannelEvent::Opened(id)]);
 }
 
-/// DCEP is ordered and reliable, and so is data until the peer knows the channel (RFC 8832 §6).
+/// DCEP messages are ordered and reliable, and so is data until the peer has acknowledged the
+/// channel (RFC 8832 §6).
 #[test]
 fn nothing_overtakes_the_opening() {
     let (mut a, mut b) = pair();
@@ -231,7 +234,8 @@ fn nothing_overtakes_the_opening() {
     a.channels.send(0, id, text("late")).unwrap();
     a.pump();
     assert!(a.pipe.waiting[0].unordered);
-    // The accepting end needs no acknowledgement before it sends; its DATA_CHANNEL_ACK is ordered.
+    // The accepting end may send before it gets an acknowledgement; its DATA_CHANNEL_ACK is
+    // ordered.
     b.channels.send(0, id, text("back")).unwrap();
     b.pump();
     assert!(b.pipe.waiting[0].unordered);
@@ -266,14 +270,14 @@ fn openings_that_are_refused() {
         assert_eq!(a.channels.discards().of(reason), before + 1, "{stream}");
         assert_eq!(a.events(), []);
     };
-    // Wrong parity; beyond the association's streams; reserved.
+    // Refused streams: wrong parity, beyond the streams of the association, reserved.
     for stream in [0, 1_001, 65_535] {
         refused(&mut a, stream, DiscardReason::OpenRefused);
     }
     a.channels
         .handle_message(9, 50, Bytes::from_static(&[3, 3]));
     assert_eq!(a.channels.discards().of(DiscardReason::Dcep), 1);
-    // Names of maximum length: 16 MiB of them should not be kept.
+    // Names of maximum length, 16 MiB in total, should not all be stored.
     for stream in (101..301).step_by(2) {
         a.channels
             .handle_message(stream, 50, open("x".repeat(65_535)));
@@ -346,7 +350,7 @@ fn the_buffered_amount_counts_messages_until_they_are_sent() {
         ),
         (300, 2)
     );
-    // The short message is sent, and 199 bytes of the long one.
+    // The short message and 199 bytes of the long one are sent.
     let all = BTreeMap::from([(id.stream, 301), (other.stream, 2)]);
     assert_eq!(a.pipe.bytes, all);
     a.pipe.bytes = BTreeMap::from([(id.stream, 102)]);
@@ -365,7 +369,7 @@ fn the_buffered_amount_counts_messages_until_they_are_sent() {
     assert_eq!(a.all_events(), [low(other), low(id)]);
     a.pipe.bytes.clear();
     a.pump();
-    // Once per fall.
+    // The event is emitted only once per fall.
     assert_eq!(a.all_events(), []);
 }
 
@@ -385,7 +389,7 @@ fn a_queue_has_its_limit() {
         a.channels.send(0, id, most.clone()).unwrap();
     }
     assert_eq!(a.channels.send(0, id, text("")), Err(SendError::Full));
-    // Empty messages fill the queue too.
+    // Empty messages also fill the queue.
     let other = a.open(ChannelOptions::new(""));
     let taken = (0..)
         .take_while(|_| a.channels.send(0, other, text("")).is_ok())
@@ -395,8 +399,8 @@ fn a_queue_has_its_limit() {
     assert!(a.pipe.waiting.is_empty());
 }
 
-/// Each channel's priority should be passed to the association as its weight (RFC 8831 §6.4), once;
-/// 0 counts as 1.
+/// Each channel's priority should be passed to the association once, as its weight (RFC 8831 §6.4);
+/// priority 0 counts as 1.
 #[test]
 fn priorities_are_weights() {
     let (mut a, mut b) = pair();
@@ -411,8 +415,8 @@ fn priorities_are_weights() {
     }
 }
 
-/// Large messages that must wait, because a receiver could not buffer all of them, should be
-/// scheduled by the weights of their channels; a message that fits a packet should not wait.
+/// Large messages wait if a receiver could not buffer all of them; they should be scheduled by the
+/// weights of their channels. A message that fits a packet should not wait.
 #[test]
 fn large_messages_under_way_have_a_limit() {
     let (mut a, mut b) = pair();
@@ -442,7 +446,7 @@ fn large_messages_under_way_have_a_limit() {
         a.pipe.waiting.back().map(|it| it.stream),
         Some(quick.stream)
     );
-    // All but the last byte of each is sent, so all are still in transmission.
+    // All but the last byte of each message is sent, so that all are still in transmission.
     for left in a.pipe.bytes.values_mut() {
         *left = (*left).min(1);
     }
@@ -476,7 +480,8 @@ fn channels_before_the_association() {
     assert!(a.pipe.waiting.is_empty());
     a.channels.handle_established(10, 20);
     a.pump();
-    // Both DATA_CHANNEL_OPENs and the message; then one channel's stream is reset.
+    // Both DATA_CHANNEL_OPENs and the message are passed on; then the stream of one channel is
+    // reset.
     assert_eq!(a.pipe.waiting.len(), 3);
     assert_eq!(a.pipe.resets, Some(VecDeque::from([closed.stream])));
     let events = a.events();
@@ -490,8 +495,8 @@ fn channels_before_the_association() {
     );
 }
 
-/// Messages that wait longer than their lifetime should be abandoned, except the DATA_CHANNEL_OPEN;
-/// messages in the transport are handled by the association.
+/// Queued messages that exceed their lifetime should be abandoned, except the DATA_CHANNEL_OPEN;
+/// the association abandons messages that were passed to it.
 #[test]
 fn messages_grow_old() {
     let (mut a, mut b) = pair();

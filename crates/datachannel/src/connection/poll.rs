@@ -1,4 +1,4 @@
-//! Transfers between the layers, after each call of the user.
+//! Moves data between the layers, after each call of the user.
 
 use anabranch_sctp::{
     Association, AssociationState, Interest, MessageBytes, Output, ReconfigOutcome, StreamDirection,
@@ -7,7 +7,7 @@ use anabranch_sctp::{
 use super::*;
 
 impl Connection {
-    /// Lets each layer process the output of the other layers, until no layer has output.
+    /// Lets each layer process the output of the others, until no layer has output.
     pub(super) fn drive(&mut self, now: Nanos) {
         while !self.closed {
             let polled = match self.poll_dtls(now) {
@@ -50,9 +50,10 @@ impl Connection {
         self.sctp.handle_datagram(now, path, Ecn::NotEct, packet);
     }
 
-    /// Both ends start an association, and these become one (RFC 8841 §9.2; RFC 9260 §5.2.1).
+    /// Starts the association. Both ends do so, and the two INITs result in one association (RFC
+    /// 8841 §9.2; RFC 9260 §5.2.1).
     fn connect(&mut self, now: Nanos) {
-        // Fails if the peer has already started it.
+        // Fails if the peer has already started the association.
         if let Ok(id) = self.sctp.connect(now, &[REMOTE_ADDRESS], self.sctp_port) {
             self.association = Some(id);
         }
@@ -68,8 +69,8 @@ impl Connection {
         }
         let association = self.association.and_then(|id| self.sctp.association(id));
         let most = match association.is_some_and(Association::is_closed) {
-            // Data that was acknowledged to the peer should be read as well: up to the size of the
-            // receive buffer.
+            // After the end, everything up to the size of the receive buffer is read, because the
+            // peer got an acknowledgement for it.
             true => usize::MAX,
             false => MAX_UNREAD,
         };
@@ -78,7 +79,8 @@ impl Connection {
         }
     }
 
-    /// Reads from SCTP until this many bytes are unpolled. Returns the reason for its end, if any.
+    /// Reads from SCTP until this many bytes are unpolled. Returns why the association ended, if it
+    /// did.
     fn read_up_to(&mut self, most: usize) -> Option<Closed> {
         const OUTPUTS: Interest = Interest::MESSAGES.and(Interest::EVENTS);
         self.collect_events();
@@ -100,7 +102,7 @@ impl Connection {
                         return ended;
                     }
                 }
-                // This output was not requested.
+                // Not requested.
                 Output::MessagePart(_) | Output::Writable | Output::Sent { .. } => {}
             }
             self.collect_events();
@@ -108,7 +110,7 @@ impl Connection {
         None
     }
 
-    /// Processes an event of SCTP. Returns the reason for the end of the connection, if any.
+    /// Processes an event of SCTP. Returns why the connection ended, if it did.
     fn handle_event(&mut self, event: anabranch_sctp::Event) -> Option<Closed> {
         use anabranch_sctp::{CloseReason, Event as E};
         match event {
@@ -125,7 +127,7 @@ impl Connection {
                     self.channels.handle_abandoned(stream);
                 }
             }
-            // Some of these may have reported abandoned messages.
+            // The missed events may have reported abandoned messages.
             E::Missed { .. } => self.channels.handle_sent_any(),
             E::StreamsReset {
                 direction,
@@ -139,8 +141,8 @@ impl Connection {
             } => self
                 .channels
                 .handle_streams_added(outbound_streams, inbound_streams),
-            // All channels of the peer are lost, because a connection lasts for one association
-            // (RFC 8831 §6.2).
+            // A connection ends with its association, because a restarted peer has lost all
+            // channels (RFC 8831 §6.2).
             E::Restarted { .. } => {
                 return Some(Closed::Association(CloseReason::AbortedByPeer {
                     cause: None,
@@ -170,7 +172,7 @@ impl Connection {
         None
     }
 
-    /// Streams were reset, or the reset failed.
+    /// Processes the result of a stream reset.
     fn handle_reset(
         &mut self,
         direction: StreamDirection,
@@ -178,7 +180,7 @@ impl Connection {
         outcome: ReconfigOutcome,
     ) {
         let performed = outcome == ReconfigOutcome::Performed;
-        // An empty list means all streams (RFC 6525 §4.1). This side never makes such a request.
+        // An empty list means all streams (RFC 6525 §4.1). This end never sends such a request.
         let all = match direction {
             StreamDirection::Incoming if performed && streams.is_empty() => {
                 self.channels.take_all_reset()
@@ -195,7 +197,7 @@ impl Connection {
         }
     }
 
-    /// Converts channel events to connection events.
+    /// Converts events of channels to events of the connection.
     fn collect_events(&mut self) {
         while let Some(event) = self.channels.take_event() {
             self.unread += event.held();
@@ -203,8 +205,8 @@ impl Connection {
         }
     }
 
-    /// Passes data from the channels to SCTP, and from SCTP to DTLS. Returns whether a packet was
-    /// sent.
+    /// Passes data from the channels to SCTP, and packets from SCTP to DTLS. Returns whether a
+    /// packet was sent.
     fn send_packets(&mut self, now: Nanos) -> Result<bool, Closed> {
         if let Some(association) = self
             .association
@@ -224,7 +226,7 @@ impl Connection {
         Ok(sent)
     }
 
-    /// Marks the channels of which data was sent.
+    /// Marks the channels whose data was sent.
     fn mark_sent(&mut self) {
         let association = self.association;
         let association = association.and_then(|id| self.sctp.association_mut(id));
@@ -253,8 +255,8 @@ impl Connection {
                 self.transmit(bytes);
             }
         }
-        // Data that was acknowledged to the peer should be read as well: up to the size of the
-        // receive buffer.
+        // Everything up to the size of the receive buffer is read, because the peer got an
+        // acknowledgement for it.
         let _ = self.read_up_to(usize::MAX);
         self.channels.handle_end();
         self.collect_events();
@@ -262,12 +264,12 @@ impl Connection {
     }
 }
 
-/// Limit on messages that are copied out of their packet, bytes: a longer one fills at least a
-/// quarter of the largest record.
+/// Maximum size of a message that is copied out of its packet, bytes. A longer message fills at
+/// least a quarter of the largest record.
 const MAX_COPIED: usize = 16 << 10;
 
-/// A message in unshared memory, because a short one would keep its whole packet in memory while it
-/// is unread.
+/// Copies a short message to separate memory, because it would otherwise keep its whole packet in
+/// memory while it is unread.
 fn own(message: MessageBytes) -> Bytes {
     match message {
         MessageBytes::One(bytes) if bytes.len() < MAX_COPIED => Bytes::copy_from_slice(&bytes),

@@ -4,7 +4,8 @@ use sha2::{Digest, Sha256};
 
 use crate::sdp::IceCredentials;
 
-/// Seed of a connection's random numbers: 32 secret random bytes, unique to the connection.
+/// Seed of a connection's random numbers: 32 random bytes, which must be secret and unique to the
+/// connection.
 #[derive(Clone)]
 pub struct RandomSeed([u8; 32]);
 
@@ -28,7 +29,7 @@ impl RandomSeed {
             .into()
     }
 
-    /// Random characters of 4 bits each.
+    /// A text of `count` random characters, each with 4 bits of randomness.
     fn letters(&self, what: &str, count: usize) -> String {
         let bytes = self.draw(what);
         let letters = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -38,7 +39,8 @@ impl RandomSeed {
             .collect()
     }
 
-    /// 32 bits and 128 bits of randomness (RFC 8445 §5.3 requires 24 and 128).
+    /// ICE credentials with 32 bits (ufrag) and 128 bits (password) of randomness; RFC 8445 §5.3
+    /// requires 24 and 128.
     pub(super) fn credentials(&self) -> IceCredentials {
         IceCredentials {
             ufrag: self.letters("ufrag", 8),

@@ -1,10 +1,10 @@
-//! DTLS engines, and the cookie exchange for a second ClientHello (RFC 6347 §4.2.1).
+//! Creation of DTLS engines, and the cookie exchange after a second ClientHello (RFC 6347 §4.2.1).
 //!
 //! An attacker who spoofs the peer's address may send the first ClientHello. The peer's ClientHello
-//! is then the second one. The sender of the second ClientHello must return a cookie, which only a
-//! host that sees the traffic can do; its ClientHello then replaces the first one. No state is kept
-//! about requested cookies: engines with the same seed have the same secret, so a cookie from one
-//! is valid for another.
+//! is then the second one. Therefore the sender of a second ClientHello must return a cookie, which
+//! only a host that sees the traffic can do. With a valid cookie, its ClientHello replaces the
+//! first one. No state is kept about requested cookies, because engines with the same seed have the
+//! same secret and accept each other's cookies.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub(super) struct EngineFactory {
     role: Role,
     certificate: dimpl::DtlsCertificate,
     plain: Arc<dimpl::Config>,
-    /// Configuration that requests cookies.
+    /// Configuration of engines that request cookies.
     with_cookie: Arc<dimpl::Config>,
 }
 
@@ -39,10 +39,10 @@ impl EngineFactory {
         seed: u64,
     ) -> Result<Self, Closed> {
         let config = || dimpl::Config::builder().mtu(MAX_DATAGRAM);
-        // ICE has already verified the peer's address.
+        // No cookie is requested at first, because ICE has already verified the peer's address.
         let plain = config().use_server_cookie(false).build().map_err(failed)?;
-        // The seed is only used for values that are no keys: randoms, nonces, the cookie secret.
-        // Keys come from the system, so that no nonce is used twice with a key.
+        // The seed is only used for randoms, nonces and the cookie secret. Keys come from the
+        // system's random numbers, so that no nonce is used twice with a key.
         let with_cookie = config()
             .use_server_cookie(true)
             .dangerously_set_rng_seed(seed)
@@ -64,7 +64,7 @@ impl EngineFactory {
         engine
     }
 
-    /// An engine that requests no cookie.
+    /// Creates an engine that requests no cookie.
     pub(super) fn plain(&self, now: Nanos) -> dimpl::Dtls {
         self.of(&self.plain, now)
     }
@@ -79,8 +79,8 @@ impl EngineFactory {
     }
 }
 
-/// Number of engines that may be created: each costs a little, and an attacker must not control
-/// their number.
+/// Limit on the number of engines that are created, because an attacker could otherwise cause their
+/// creation at any rate.
 #[derive(Debug)]
 pub(super) struct EngineBudget {
     left: u64,
@@ -124,7 +124,7 @@ impl Dtls {
         Ok(false)
     }
 
-    /// Passes a ClientHello to the engine; returns whether it answers with a ServerHello, which
+    /// Passes a ClientHello to the engine. Returns whether it answers with a ServerHello, which
     /// must then be sent.
     fn answers(&mut self, now: Nanos, hello: &Message) -> Result<bool, Closed> {
         let bytes = self.handshake.encode(&hello.piece());
@@ -162,7 +162,8 @@ impl Dtls {
         true
     }
 
-    /// An engine that has requested a cookie for `hello`, and its HelloVerifyRequest.
+    /// Creates an engine that requests a cookie for `hello`; returns it with its
+    /// HelloVerifyRequest.
     fn request_of(&self, now: Nanos, hello: &Message) -> Option<(dimpl::Dtls, Bytes)> {
         let mut engine = self.engines.of(&self.engines.with_cookie, now);
         engine.handle_timeout(self.engines.instant(now)).ok()?;
@@ -178,7 +179,7 @@ impl Dtls {
     }
 
     /// Handles a ClientHello with a cookie. If the cookie is valid, its sender sees the traffic,
-    /// and all previous state is discarded.
+    /// and all previous handshake state is discarded.
     pub(super) fn admit(&mut self, now: Nanos, hello: Message) -> Result<bool, Closed> {
         let Some((body, true)) = without_cookie(&hello.body) else {
             return Ok(false);
@@ -203,7 +204,7 @@ impl Dtls {
 }
 
 impl Handshake {
-    /// The engine has answered this ClientHello.
+    /// Records the ClientHello that the engine has answered.
     fn begin(&mut self, hello: Message) {
         self.stage = Stage::Flight;
         self.flight = Flight::new(false, hello.number + 1);

@@ -1,15 +1,15 @@
-//! Reassembly of the peer's handshake messages outside the engine, because they are plain text that
-//! any host may have sent.
+//! Reassembly of the peer's handshake messages outside the engine, because they are unencrypted and
+//! any host may have sent them.
 //!
-//! Each message has a slot, by its sequence number. A fragment that fits its slot is accepted, and
-//! replaces data that contradicts it: a retransmission by the peer overrides earlier forged data.
-//! The engine gets a flight when it is complete.
+//! Each message has a slot, selected by its sequence number. A fragment that fits its slot is
+//! accepted, and replaces contradicting data, so that a retransmission by the peer overrides
+//! earlier forged data. The engine gets a flight when it is complete.
 
 use std::ops::Range;
 
 use super::record::{HandshakeFragment, number_of_3};
 
-/// Maximum number of gaps in a message: a message received in order has one.
+/// Maximum number of gaps in a message. A message whose fragments arrive in order has only one.
 const MAX_GAPS: usize = 16;
 
 /// Types of handshake messages (RFC 5246 §7.4).
@@ -46,7 +46,7 @@ impl Message {
         }
     }
 
-    /// A ClientHello.
+    /// A complete ClientHello.
     pub(super) fn whole(number: u16, body: Vec<u8>) -> Self {
         Self {
             kind: message::CLIENT_HELLO,
@@ -71,7 +71,7 @@ impl Message {
         }
     }
 
-    /// Whether the fragment is the start of this message, or all of it.
+    /// Whether the fragment matches the start of this message.
     pub(super) fn begins_with(&self, piece: &HandshakeFragment<'_>) -> bool {
         (piece.kind, piece.number, piece.length, piece.offset)
             == (self.kind, self.number, self.body.len(), 0)

@@ -1,4 +1,4 @@
-//! Filter of the peer's records until the handshake is complete: the engine gets complete flights
+//! Filter for the peer's records until the handshake is complete: the engine gets complete flights
 //! in order, and encrypted records once it has their keys. All other records are discarded and
 //! counted (RFC 6347 §4.1.2.7).
 
@@ -16,16 +16,16 @@ use crate::close::Closed;
 use crate::discard::{DiscardCounts, DiscardReason};
 use crate::fingerprint::Fingerprint;
 
-/// Number of encrypted records buffered before keys are available: a Finished and the data sent
-/// right after it.
+/// Maximum number of encrypted records that are buffered until keys are available: a Finished and
+/// the data sent right after it.
 const MAX_HELD: usize = 8;
-/// Maximum size of such a record, bytes.
+/// Maximum size of a buffered record, bytes.
 const MAX_HELD_LENGTH: usize = 2 << 10;
 /// Minimum size of an encrypted record, bytes: a tag and one more byte.
 const MIN_PROTECTED: usize = 17;
-/// Time that a client waits for a ServerHello before it accepts a HelloVerifyRequest, which any
-/// host can send and which ends a handshake with a server that sent none. Longer than most
-/// round-trip times.
+/// Time for which a client waits for a ServerHello before it accepts a HelloVerifyRequest. Longer
+/// than most round-trip times, because any host can send a HelloVerifyRequest, and accepting it
+/// ends the handshake with a server that has sent none.
 const VERIFY_WAIT: Nanos = 500 * MILLISECOND;
 
 /// Progress of the handshake.
@@ -35,15 +35,15 @@ pub(super) enum Stage {
     Hello,
     /// Waiting for the flight with the peer's certificate.
     Flight,
-    /// Waiting for its ChangeCipherSpec.
+    /// Waiting for the peer's ChangeCipherSpec.
     Change,
-    /// Waiting for its Finished.
+    /// Waiting for the peer's Finished.
     Finished,
-    /// Complete.
+    /// The handshake is complete.
     Done,
 }
 
-/// Input from the peer that the engine has not received.
+/// State of the handshake: input from the peer that the engine has not received yet.
 #[derive(Debug)]
 pub(super) struct Handshake {
     pub(super) stage: Stage,
@@ -54,16 +54,16 @@ pub(super) struct Handshake {
     verify: Option<Message>,
     verify_due: Option<Nanos>,
     /// Messages that the engine has received. If the peer retransmits them, it has not received the
-    /// response.
+    /// engine's response.
     pub(super) repeats: Vec<Message>,
-    /// The ChangeCipherSpec was received.
+    /// True after the ChangeCipherSpec was received.
     change: bool,
     held: VecDeque<Bytes>,
-    /// A certificate that does not match the offer was received.
+    /// True if a certificate that does not match the offer was received.
     pub(super) foreign: bool,
     /// The last unencrypted alert.
     pub(super) alert: Option<u8>,
-    /// Number of records that the engine has received.
+    /// Number of records that were passed to the engine.
     given: u64,
 }
 
@@ -143,7 +143,8 @@ impl Handshake {
         }
     }
 
-    /// Buffers an encrypted record until keys are available; drops the oldest.
+    /// Buffers an encrypted record until keys are available; drops the oldest one if there are too
+    /// many.
     fn hold(&mut self, record: Record<'_>) -> Result<(), DiscardReason> {
         if record.whole.len() > MAX_HELD_LENGTH {
             return Err(DiscardReason::DtlsEarly);
@@ -161,8 +162,8 @@ impl Handshake {
 }
 
 impl Dtls {
-    /// Processes a record; returns whether the engine received input. `None`: a record that cannot
-    /// be decoded.
+    /// Processes a record. Returns whether the engine received input. `None` is a record that
+    /// cannot be decoded.
     pub(super) fn take(
         &mut self,
         now: Nanos,
@@ -179,7 +180,8 @@ impl Dtls {
             (kind::CHANGE_CIPHER_SPEC, 0) if record.fragment == [1] && !done => {
                 self.handshake.change = true;
             }
-            // Any host may have sent an unencrypted alert. The error is reported after a timeout.
+            // An unencrypted alert may come from any host, so it is only stored, and reported if
+            // the handshake times out.
             (kind::ALERT, 0) => {
                 if let &[_, description] = record.fragment {
                     self.handshake.alert = Some(description);
@@ -209,7 +211,8 @@ impl Dtls {
                 discards.count(DiscardReason::DtlsRecord);
                 continue;
             };
-            // The engine retransmits its response, at a limited rate.
+            // The peer has retransmitted its flight, so the engine retransmits its response, at a
+            // limited rate.
             if self
                 .handshake
                 .repeats
@@ -234,7 +237,8 @@ impl Dtls {
     ) -> Result<bool, Closed> {
         match self.handshake.stage {
             Stage::Done => self.give(now, record.whole).map(|()| true),
-            // The engine would buffer data until it has the Finished, and fill its buffer.
+            // Data is not passed to the engine before the Finished, because the engine would buffer
+            // it until its buffer is full.
             Stage::Finished if record.kind != kind::DATA => {
                 self.give_protected(now, record.whole, discards)
             }
@@ -247,8 +251,8 @@ impl Dtls {
         }
     }
 
-    /// Passes a record to the engine that should be the Finished: an invalid record must not end
-    /// the connection.
+    /// Passes to the engine a record that is probably the Finished. If the record is invalid, the
+    /// connection should not end.
     fn give_protected(
         &mut self,
         now: Nanos,
@@ -258,7 +262,7 @@ impl Dtls {
         self.handle_timeout(now)?;
         match self.inner.handle_packet(record) {
             Ok(()) => Ok(true),
-            // A record that cannot be deciphered has changed no state.
+            // A record that cannot be decrypted changes no state of the engine.
             Err(dimpl::Error::CryptoError(_)) => {
                 discards.count(DiscardReason::DtlsRecord);
                 Ok(false)
@@ -267,9 +271,9 @@ impl Dtls {
         }
     }
 
-    /// Passes complete input to the engine; returns whether there was any. Must be called after all
-    /// records of a datagram, so that a flight in a single datagram is accepted completely,
-    /// even after forged records.
+    /// Passes complete input to the engine. Returns whether there was any. Must be called after all
+    /// records of a datagram were processed, so that a flight in one datagram is accepted even
+    /// after forged records.
     pub(super) fn advance(
         &mut self,
         now: Nanos,
@@ -336,7 +340,7 @@ impl Dtls {
         Ok(())
     }
 
-    /// A client that got no ServerHello accepts the HelloVerifyRequest that it received.
+    /// Accepts the received HelloVerifyRequest if the client has got no ServerHello in time.
     pub(super) fn answer_verify_request(&mut self, now: Nanos) -> Result<(), Closed> {
         if self.handshake.verify_due.is_none_or(|due| now < due) {
             return Ok(());
@@ -352,7 +356,7 @@ impl Dtls {
             .map_err(|error| self.ended(error))
     }
 
-    /// Passes on data that arrived before the handshake was complete.
+    /// Passes buffered data to the engine, after the handshake is complete.
     pub(super) fn give_held_data(&mut self) -> Result<(), Closed> {
         for record in std::mem::take(&mut self.handshake.held) {
             self.inner

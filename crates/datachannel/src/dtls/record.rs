@@ -1,4 +1,5 @@
-//! Parser of records and handshake fragments, before any other processing (RFC 6347 §4.1, §4.2.2).
+//! Parser of records and handshake fragments, which runs before any other processing (RFC 6347
+//! §4.1, §4.2.2).
 
 use bytes::Bytes;
 
@@ -11,7 +12,7 @@ pub(super) mod kind {
 }
 
 const HEADER: usize = 13;
-/// Size of the header of a handshake message, and of each of its fragments.
+/// Size of the header of a handshake message or fragment, bytes.
 const MESSAGE_HEADER: usize = 12;
 /// Maximum size of a handshake message, bytes: ten times the certificate chain of a browser.
 pub(super) const MAX_MESSAGE: usize = 8 << 10;
@@ -22,12 +23,12 @@ pub(super) struct Record<'a> {
     pub kind: u8,
     pub epoch: u16,
     pub fragment: &'a [u8],
-    /// Including its header.
+    /// The whole record, including its header.
     pub whole: &'a [u8],
 }
 
-/// Parses the records of a datagram; `None` for an invalid record, which ends the sequence: an
-/// unknown type or version, or a length beyond the datagram.
+/// Parses the records of a datagram. Ends with `None` at an invalid record: an unknown type or
+/// version, or a length beyond the datagram.
 pub(super) fn records(mut datagram: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
     std::iter::from_fn(move || {
         if datagram.is_empty() {
@@ -81,7 +82,7 @@ fn record(datagram: &[u8]) -> Option<(Record<'_>, &[u8])> {
 pub(super) struct HandshakeFragment<'a> {
     pub kind: u8,
     pub number: u16,
-    /// Length of the complete message.
+    /// Length of the complete message, bytes.
     pub length: usize,
     pub offset: usize,
     pub bytes: &'a [u8],
@@ -94,7 +95,7 @@ pub(super) fn number_of_3(bytes: &[u8]) -> usize {
         .fold(0, |all, &byte| all << 8 | usize::from(byte))
 }
 
-/// Parses the fragments in a record; `None` for an invalid record, which ends the sequence.
+/// Parses the handshake fragments in a record. Ends with `None` at an invalid fragment.
 pub(super) fn pieces(mut fragment: &[u8]) -> impl Iterator<Item = Option<HandshakeFragment<'_>>> {
     std::iter::from_fn(move || {
         if fragment.is_empty() {
@@ -128,7 +129,8 @@ fn piece(fragment: &[u8]) -> Option<(HandshakeFragment<'_>, &[u8])> {
     sound.then_some((piece, rest))
 }
 
-/// Encodes an unencrypted record with one fragment, as record number `count`.
+/// Encodes an unencrypted record that contains one fragment; `count` is the record's sequence
+/// number.
 pub(super) fn encode(piece: &HandshakeFragment<'_>, count: u64) -> Vec<u8> {
     let three = |number: usize| {
         let [.., a, b, c] = number.to_be_bytes();
@@ -143,11 +145,11 @@ pub(super) fn encode(piece: &HandshakeFragment<'_>, count: u64) -> Vec<u8> {
     encode_record(kind::HANDSHAKE, &fragment, count)
 }
 
-/// Encodes an unencrypted record with number `count`.
+/// Encodes an unencrypted record; `count` is its sequence number.
 pub(super) fn encode_record(kind: u8, fragment: &[u8], count: u64) -> Vec<u8> {
     let mut record = vec![kind, 0xFE, 0xFD, 0, 0];
     record.extend(&count.to_be_bytes()[2..]);
-    // A message has at most 8 KiB.
+    // The length fits 16 bits, because a message has at most 8 KiB.
     record.extend(
         u16::try_from(fragment.len())
             .unwrap_or_default()
@@ -157,8 +159,8 @@ pub(super) fn encode_record(kind: u8, fragment: &[u8], count: u64) -> Vec<u8> {
     record
 }
 
-/// Renumbers the unencrypted records of the datagram from `next`, so that the records of two
-/// engines appear to come from one.
+/// Renumbers the unencrypted records of the datagram, starting at `next`, so that the records of
+/// two engines appear to come from one.
 pub(super) fn renumbered(datagram: &[u8], next: &mut u64) -> Bytes {
     let mut out = datagram.to_vec();
     let mut at = 0;

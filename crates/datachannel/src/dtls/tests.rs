@@ -1,4 +1,5 @@
-//! Behavior of the engine with input that this crate filters out: the reason for the filter.
+//! Behavior of the engine with the input that this crate filters out, which shows why the filter is
+//! needed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -29,8 +30,7 @@ fn protected(count: u64) -> Vec<u8> {
     record
 }
 
-/// Thirty records that the engine cannot use yet fill its buffer, and it returns an error for later
-/// ones.
+/// Thirty records that the engine cannot use yet fill its buffer; later records cause an error.
 #[test]
 fn the_engine_alone_is_ended_by_forty_records() {
     let mut engine = engine();
@@ -51,7 +51,8 @@ fn the_engine_alone_is_ended_by_forty_records() {
     assert_eq!(kept, 20_000 - 8);
 }
 
-/// Two encrypted records with the same number, before keys are available, cause a panic.
+/// Two encrypted records with the same number cause a panic if they arrive before keys are
+/// available.
 #[test]
 fn the_engine_alone_panics_at_two_records() {
     let mut engine = engine();
@@ -60,8 +61,8 @@ fn the_engine_alone_panics_at_two_records() {
     assert!(catch_unwind(second).is_err());
 }
 
-/// Fragments in any order and of any size, with other data between them, should result in the
-/// message.
+/// A message should be reassembled from fragments in any order and of any size, even with other
+/// data between them.
 #[test]
 fn pieces_are_put_together() {
     use flight::{Flight, message, put};
@@ -82,7 +83,7 @@ fn pieces_are_put_together() {
     };
     for _ in 0..200 {
         let mut place = None;
-        // Previous data is replaced.
+        // Contradicting earlier data is replaced.
         put(
             &mut place,
             &record::HandshakeFragment {

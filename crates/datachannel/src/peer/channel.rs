@@ -1,4 +1,4 @@
-//! Handle of a channel.
+//! Handles of data channels.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -9,7 +9,7 @@ use super::shared::{SharedHandle, State};
 use crate::channel::{ChannelId, ChannelOptions, Payload};
 use crate::channels::SendError;
 
-/// A data channel. Closed when dropped.
+/// A data channel, which is closed when the handle is dropped.
 #[derive(Debug)]
 pub struct DataChannel {
     shared: Arc<SharedHandle>,
@@ -29,23 +29,23 @@ impl DataChannel {
         }
     }
 
-    /// Stream: the `id` of the W3C's `RTCDataChannel`.
+    /// Number of the stream: the `id` of the W3C's `RTCDataChannel`.
     pub fn id(&self) -> u16 {
         self.id.stream()
     }
 
-    /// Options: label, protocol, order, reliability, priority.
+    /// Options of the channel: label, protocol, order, reliability, priority.
     pub fn options(&self) -> &ChannelOptions {
         &self.options
     }
 
-    /// Label.
+    /// Label of the channel.
     pub fn label(&self) -> &str {
         &self.options.label
     }
 
-    /// Waits until the peer has acknowledged it; `false` if it was closed before. A channel that
-    /// the peer opened is acknowledged.
+    /// Waits until the peer has acknowledged the channel; `false` if the channel was closed before.
+    /// A channel that the peer opened counts as acknowledged.
     pub async fn opened(&self) -> bool {
         let id = self.id;
         self.shared
@@ -60,15 +60,15 @@ impl DataChannel {
     /// Queues a message if there is space.
     ///
     /// # Errors
-    /// The message was not accepted.
+    /// Describes why the message was not accepted.
     pub fn try_send(&self, message: impl Into<Payload>) -> Result<(), SendError> {
         let message = message.into();
         self.shared
             .ask(|state, now| state.connection.send(now, self.id, message))
     }
 
-    /// Queues a message; waits for space in the channel's queue, and in the queues of all channels
-    /// together; waiting channels get space in order.
+    /// Queues a message. Waits while there is no space in the channel's queue, or in the queues of
+    /// all channels together; waiting channels get space in order.
     ///
     /// # Errors
     /// The channel is closed, or the message is larger than the peer accepts.
@@ -103,15 +103,15 @@ impl DataChannel {
         self.shared.wait(&self.news, next).await
     }
 
-    /// Bytes passed to `send` that are not sent yet.
+    /// Number of bytes passed to `send` that are not sent yet.
     pub fn buffered_amount(&self) -> usize {
         self.shared
             .with(|state| state.connection.channels().buffered_amount(self.id))
     }
 
     /// Number of messages passed to `send` that were abandoned because of the channel's
-    /// [`Reliability`](crate::Reliability), also after it is closed. If all of a message was sent,
-    /// it may still have arrived.
+    /// [`Reliability`](crate::Reliability). Remains available after the channel is closed. If all
+    /// of a message was sent, it may still have arrived.
     pub fn abandoned(&self) -> u64 {
         self.shared.with(|state| {
             let inbox = state.inboxes.get(&self.id);
@@ -119,14 +119,14 @@ impl DataChannel {
         })
     }
 
-    /// Sets the threshold for [`DataChannel::buffered_amount_low`]; default 0.
+    /// Sets the threshold for [`DataChannel::buffered_amount_low`], bytes; 0 by default.
     pub fn set_buffered_amount_low_threshold(&self, bytes: usize) {
         self.shared
             .ask(|state, _| state.connection.set_buffered_amount_low(self.id, bytes));
     }
 
-    /// Waits until [`DataChannel::buffered_amount`] next falls to the threshold, or the channel is
-    /// closed.
+    /// Waits until [`DataChannel::buffered_amount`] next falls to the threshold, or until the
+    /// channel is closed.
     pub async fn buffered_amount_low(&self) {
         let id = self.id;
         let mut before = None;
@@ -145,14 +145,14 @@ impl DataChannel {
             .await;
     }
 
-    /// Closes the channel after the queued messages are sent. Messages that have arrived can still
+    /// Closes the channel after its queued messages are sent. Messages that have arrived can still
     /// be read.
     pub fn close(&self) {
         self.shared
             .ask(|state, now| state.connection.close_channel(now, self.id));
     }
 
-    /// Waits until it is closed.
+    /// Waits until the channel is closed.
     pub async fn closed(&self) {
         let id = self.id;
         self.shared

@@ -12,15 +12,15 @@ use super::shared::Shared;
 
 /// Maximum size of a datagram, bytes.
 const MAX_DATAGRAM: usize = 65_535;
-/// Number of datagrams received before other work.
+/// Maximum number of datagrams that are received before other work is done.
 const BURST: usize = 64;
-/// Consecutive errors after which the socket is not polled for a while, and that pause.
+/// Number of consecutive errors after which the socket is not polled for some time, and that time.
 const MAX_ERRORS: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(100);
-/// Longer than any timeout.
+/// A duration longer than any timeout.
 const FAR_FUTURE: Duration = Duration::from_secs(86_400);
 
-/// Runs until the connection ended and its last datagram was sent.
+/// Drives the connection until it has ended and its last datagram was sent.
 pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
     let wake = shared.wake();
     let mut buffer = vec![0; MAX_DATAGRAM];
@@ -31,9 +31,9 @@ pub(super) async fn drive(socket: UdpSocket, shared: Arc<Shared>) {
         };
         tokio::select! {
             received = socket.recv_from(&mut buffer) => {
-                // An error refers to a datagram that was sent to an unreachable address, which the
-                // timers handle. A socket that only returns errors, because its interface is gone
-                // or the system has no memory, should be polled rarely.
+                // A single error refers to a datagram that was sent to an unreachable address;
+                // timers handle the loss. A socket that returns only errors, because its interface
+                // is gone or the system has no memory, should be polled rarely.
                 errors = match received {
                     Ok(_) => 0,
                     Err(_) => errors + 1,
@@ -61,7 +61,8 @@ fn take(shared: &Shared, datagram: &[u8], from: SocketAddr) {
     shared.change(|state, now| state.connection.handle_datagram(now, from, datagram));
 }
 
-/// Sends pending datagrams; returns the time of the next call, or `None` at the end.
+/// Sends pending datagrams. Returns the time of the next call, or `None` after the end of the
+/// connection.
 async fn turn(socket: &UdpSocket, shared: &Shared) -> Option<Instant> {
     loop {
         let (datagrams, next, over) = shared.change(|state, _| {
@@ -73,7 +74,7 @@ async fn turn(socket: &UdpSocket, shared: &Shared) -> Option<Instant> {
         let at = next.map(|at| Instant::from_std(shared.instant(at)));
         let none = datagrams.is_empty();
         for (to, datagram) in datagrams {
-            // A datagram that the system rejects counts as lost in the network.
+            // A datagram that the system rejects is treated as lost in the network.
             let _ = socket.send_to(&datagram, to).await;
         }
         if over {

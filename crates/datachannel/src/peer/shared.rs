@@ -13,12 +13,12 @@ use crate::channels::{ChannelEvent, OpenError};
 use crate::close::Closed;
 use crate::connection::{Connection, Event};
 
-/// Limit on unread messages, bytes: beyond it no more are read, and the receive window slows down
-/// the peer.
+/// Limit on unread messages, bytes. While it is exceeded, no more messages are read from the
+/// association, and the receive window slows down the peer.
 const MAX_UNREAD: usize = 4 << 20;
 /// Approximate memory of a message besides its payload, bytes.
 const MESSAGE: usize = 64;
-/// Approximate memory of a channel that was not accepted yet, bytes: its inbox and waker.
+/// Approximate memory of a channel that was not accepted yet (its inbox and waker), bytes.
 const INCOMING: usize = 320;
 
 /// Approximate memory of a channel that was not accepted yet, with its names, bytes.
@@ -30,41 +30,41 @@ fn memory_of(options: &ChannelOptions) -> usize {
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     pub(super) messages: VecDeque<Payload>,
-    /// The peer acknowledged or opened it.
+    /// True if the peer has acknowledged or opened the channel.
     pub(super) opened: bool,
     pub(super) closed: bool,
     /// Number of times that `bufferedAmount` fell to the low threshold.
     pub(super) lows: u64,
     /// Number of abandoned messages of this end.
     pub(super) abandoned: u64,
-    /// Notified of changes of this channel.
+    /// Notified when the state of this channel changes.
     pub(super) news: Arc<Notify>,
 }
 
-/// Notifications of changes of the connection.
+/// Notifications about changes of the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notifiers {
-    /// The peer opened a channel.
+    /// Notified when the peer opens a channel.
     pub(super) incoming: Arc<Notify>,
-    /// Channels can be used.
+    /// Notified when the connection is established.
     pub(super) connected: Arc<Notify>,
-    /// The connection ended.
+    /// Notified when the connection has ended.
     pub(super) closed: Arc<Notify>,
 }
 
-/// The connection, and its sorted output.
+/// A connection, and its events sorted by channel.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) inboxes: BTreeMap<ChannelId, Inbox>,
-    /// Channels of the peer that were not accepted yet, with their options, because they may have
-    /// ended.
+    /// Channels of the peer that were not accepted yet. Their options are stored, because the
+    /// channels may be closed before they are accepted.
     incoming: VecDeque<(ChannelId, ChannelOptions)>,
     unread: usize,
     connected: bool,
     reason: Option<Closed>,
     news: Notifiers,
-    /// Channels with changes.
+    /// Channels whose state has changed since the last notification.
     touched: BTreeSet<ChannelId>,
     /// Pending notifications of the connection.
     wakes: Vec<Arc<Notify>>,
@@ -94,7 +94,7 @@ impl State {
         self.reason.clone().map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// The channel's next message; `None` once it is closed.
+    /// The channel's next message; `None` after the channel was closed.
     pub(super) fn next_message(&mut self, id: ChannelId) -> Poll<Option<Payload>> {
         let Some(inbox) = self.inboxes.get_mut(&id) else {
             return Poll::Ready(None);
@@ -109,7 +109,7 @@ impl State {
         }
     }
 
-    /// The channel has no more reader.
+    /// Removes the state of a channel whose handle was dropped.
     pub(super) fn forget(&mut self, id: ChannelId) {
         if let Some(inbox) = self.inboxes.remove(&id) {
             let held = inbox.messages.iter().map(|it| it.len() + MESSAGE);
@@ -117,10 +117,10 @@ impl State {
         }
     }
 
-    /// Sorts the output of the connection while there is space for messages. After its end, sorts
-    /// all of it, which is bounded by the core's limit, so that waiting tasks learn of the end even
-    /// if messages are unread. Also reads messages that stay in the association until events are
-    /// polled, because no later input may trigger that.
+    /// Sorts the events of the connection while there is space for messages. After its end all
+    /// events are sorted, even if messages are unread, so that waiting tasks are notified of the
+    /// end; the core limits their number. Also reads messages that stay in the association until
+    /// events are polled, because perhaps no further input arrives.
     pub(super) fn sort(&mut self, now: Nanos) {
         loop {
             let held_back = self.connection.is_held_back();
@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    /// The notifications for all changes, to be sent without the lock.
+    /// Removes the notifications for all changes, which should be sent after the lock is released.
     fn take_wakes(&mut self) -> Vec<Arc<Notify>> {
         let mut wakes = std::mem::take(&mut self.wakes);
         let touched = std::mem::take(&mut self.touched).into_iter();
@@ -171,7 +171,7 @@ impl State {
                 let inbox = self.inboxes.entry(id).or_default();
                 inbox.opened = true;
                 let options = self.connection.channels().options(id).cloned();
-                // The channel exists: its end is polled later.
+                // The options exist, because the end of the channel is polled later.
                 let options = options.unwrap_or_else(|| ChannelOptions::new(""));
                 self.unread += memory_of(&options);
                 self.incoming.push_back((id, options));
@@ -180,7 +180,7 @@ impl State {
             ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),
             ChannelEvent::Message(id, payload) => {
                 let held = payload.len() + MESSAGE;
-                // No state is kept for a channel whose handle is gone.
+                // Dropped if the handle of the channel was dropped.
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.messages.push_back(payload);
                     self.unread += held;
@@ -188,7 +188,7 @@ impl State {
                 }
             }
             ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
-            // No task waits for it.
+            // No task waits for it, so none is notified.
             ChannelEvent::Abandoned(id) => {
                 if let Some(inbox) = self.inboxes.get_mut(&id) {
                     inbox.abandoned += 1;
@@ -211,7 +211,7 @@ impl State {
 pub(super) struct Shared {
     state: Mutex<State>,
     origin: Instant,
-    /// Wakes the task: there may be data to send, or an earlier deadline.
+    /// Wakes the connection's task, because there may be data to send or an earlier deadline.
     wake: Arc<Notify>,
     pub(super) news: Notifiers,
 }
@@ -255,12 +255,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the state, without changes that tasks wait for.
+    /// Reads the state. Must not be used for changes that tasks wait for.
     pub(super) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Changes the state, and wakes the tasks that wait for the result.
+    /// Changes the state, and wakes the tasks that wait for such a change.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State, Nanos) -> T) -> T {
         let now = self.now();
         let mut state = self.lock();
@@ -279,7 +279,7 @@ impl Shared {
         result
     }
 
-    /// Waits until `ready` returns a value; checks again after each notification of `news`.
+    /// Waits until `ready` returns a value. Checks again after each notification by `news`.
     pub(super) async fn wait<T>(
         &self,
         news: &Notify,
@@ -288,8 +288,8 @@ impl Shared {
         loop {
             let notified = news.notified();
             tokio::pin!(notified);
-            // Registered before the check, because a notification between the check and the wait
-            // would be lost.
+            // Registered before the check, because a notification between check and wait would
+            // otherwise be lost.
             notified.as_mut().enable();
             if let Poll::Ready(result) = self.look(&mut ready) {
                 return result;
@@ -303,7 +303,7 @@ impl Shared {
         let mut state = self.lock();
         let full = state.unread >= MAX_UNREAD;
         let result = ready(&mut state);
-        // The queue has space again, and the association may have more messages.
+        // There is space again, and the association may have more messages.
         if full && state.unread < MAX_UNREAD {
             state.sort(now);
             state.connection.resume(now);
@@ -329,7 +329,7 @@ impl Shared {
     }
 }
 
-/// Owned by handles: when the last one is dropped, the connection is closed.
+/// Handle of a connection, which is closed when the last such handle is dropped.
 #[derive(Debug)]
 pub(super) struct SharedHandle(pub(super) Arc<Shared>);
 

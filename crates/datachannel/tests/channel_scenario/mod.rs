@@ -1,8 +1,8 @@
-//! Scenario for the channels of an association: its bytes determine the messages of the peer, the
-//! calls of the user, and the data that the association accepts.
+//! Scenario for the channels of an association. Its bytes determine the messages of the peer, the
+//! calls of the user, and the amount of data that the association accepts.
 //!
 //! For any scenario there should be no panic, limits should hold, and each channel should open once
-//! and close once, with no events before and after.
+//! and close once, without events before or after.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Script<'_> {
     }
 }
 
-/// An association that accepts as much as the scenario says.
+/// A transport that accepts as much data as the scenario specifies.
 #[derive(Default)]
 struct Sink {
     left: BTreeMap<u16, usize>,
@@ -72,7 +72,7 @@ impl SctpTransport for Sink {
     }
 }
 
-/// State of a channel according to its events.
+/// State of a channel according to the events that were emitted.
 #[derive(Debug, PartialEq)]
 enum Told {
     Asked,
@@ -166,7 +166,7 @@ impl Scenario<'_> {
             }
             6 => {
                 let stream = self.stream();
-                // The association reports this once all data of the stream is acknowledged.
+                // The association reports a reset after all data of the stream is acknowledged.
                 if self.sink.buffered(stream) == 0 {
                     self.channels.handle_reset_done(stream);
                 }
@@ -191,7 +191,7 @@ impl Scenario<'_> {
                 let length = usize::from(self.script.byte()) * 7;
                 if let Some(id) = self.id() {
                     let payload = Payload::Binary(Bytes::from(vec![1; length]));
-                    // The channel may be closed, or its queue full.
+                    // Fails if the channel is closed or its queue is full.
                     let _ = self.channels.send(self.now, id, payload);
                 }
             }
@@ -231,7 +231,7 @@ impl Scenario<'_> {
                 _ => Reliability::Reliable,
             })
             .with_negotiated((how & 0x18 == 0x18).then_some(u16::from(how >> 5)));
-        // There may be no free stream.
+        // Fails if no stream is free.
         if let Ok(id) = self.channels.open(options) {
             let before = self.told.insert(id, Told::Asked);
             assert_eq!(before, None, "a name is used once");
@@ -239,7 +239,7 @@ impl Scenario<'_> {
         }
     }
 
-    /// The association accepts as much as it can, and all events are checked.
+    /// Passes messages until the association accepts no more, and checks all events.
     fn settle(&mut self) {
         self.channels.pump(self.now, &mut self.sink);
         while let Some(event) = self.channels.poll_event() {

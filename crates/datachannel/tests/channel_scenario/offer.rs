@@ -1,11 +1,11 @@
-//! Properties of any offer.
+//! Properties that hold for any offer.
 
 use std::net::SocketAddr;
 
 use anabranch_datachannel::sdp::{IceCredentials, Local, Offer};
 
-/// Parses `bytes` as an offer. An error should be short, and an answer should consist of lines of
-/// SDP.
+/// Parses `bytes` as an offer. An error message should be short, and an answer should consist of
+/// valid SDP lines.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let offer = match Offer::parse(&text) {

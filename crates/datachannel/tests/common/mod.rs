@@ -1,4 +1,4 @@
-//! Messages of an offering peer with full ICE.
+//! Messages of a peer that sends the offer and has full ICE.
 
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
 use stun_types::message::{
@@ -32,12 +32,12 @@ pub fn offer_of(answer: &str, setup: &str) -> String {
 pub const CONTROLLED: u16 = 0x8029;
 pub const CONTROLLING: u16 = 0x802A;
 
-/// A Binding request from the peer of `answer`.
+/// A connectivity check (Binding request) from the peer that got `answer`.
 pub fn check(answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
     check_as(CONTROLLING, answer, offer, nominate, pwd)
 }
 
-/// Like [`check`], with the attribute of another role.
+/// Like [`check`], with the attribute of the given role.
 pub fn check_as(role: u16, answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
     let mut request = Message::builder_request(BINDING, MessageWriteVec::new());
     let name = format!(

@@ -1,4 +1,4 @@
-//! Two connections and the link between them.
+//! Two connections, and the link between them.
 #![allow(dead_code, reason = "each test has its part")]
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Random {
 
 pub struct World {
     pub now: u64,
-    /// The DTLS client, the DTLS server.
+    /// The DTLS client and the DTLS server.
     pub ends: [Connection; 2],
     pub answers: [String; 2],
     pub offers: [String; 2],
@@ -42,11 +42,11 @@ pub struct World {
     pub travels: BTreeMap<(u64, u64), (usize, Bytes)>,
     pub sent: u64,
     pub random: Random,
-    /// Percentage of lost, duplicated, and delayed packets each.
+    /// Probability of loss, of duplication, and of extra delay of a packet, each in percent.
     pub flaws: u64,
     pub next_check: u64,
     pub checks: bool,
-    /// The second end polls its events.
+    /// Whether the second end polls its events.
     pub reads: bool,
     pub events: [Vec<Event>; 2],
     pub wire: Vec<Bytes>,
@@ -56,7 +56,7 @@ pub fn identity(end: usize) -> Identity {
     Identity::new([end as u8 + 1; 32]).unwrap()
 }
 
-/// Accepts `offer` at `end`.
+/// Creates the connection of `end` by accepting `offer`.
 pub fn accept(
     end: usize,
     offer: &str,
@@ -73,7 +73,8 @@ impl World {
         Self::of(seed, flaws, &Config::default(), |offer| offer)
     }
 
-    /// `client`: configuration of the DTLS client; `change`: modifies the offer for the server.
+    /// Creates both connections. `client` configures the DTLS client; `change` modifies the offer
+    /// for the server.
     pub fn of(seed: u64, flaws: u64, client: &Config, change: impl Fn(String) -> String) -> Self {
         let server = &Config::default();
         #[expect(clippy::disallowed_methods, reason = "an origin and nothing more")]
@@ -84,7 +85,8 @@ impl World {
             "{draft}a=fingerprint:sha-256 {}\r\n",
             identity(1).fingerprint()
         );
-        // Credentials are derived from the secret, so the draft contains them.
+        // The credentials are derived from the secret, so those of a draft answer equal those of
+        // the final one.
         let (_, first) = accept(0, &draft, client, origin).unwrap();
         let offer = change(offer_of(&first, "active"));
         let (server, second) = accept(1, &offer, server, origin).unwrap();
@@ -113,7 +115,7 @@ impl World {
                 assert_eq!(to, address(1 - end));
                 assert!(datagram.len() <= 1_200, "{} bytes", datagram.len());
                 self.wire.push(datagram.clone());
-                // Responses to checks have no receiver.
+                // Responses to checks are not sent, because the test evaluates none.
                 if datagram[0] > 3 {
                     self.travel(1 - end, datagram);
                 }
@@ -144,7 +146,7 @@ impl World {
         }
     }
 
-    /// Runs to the next event; `false` if that is after `until`.
+    /// Advances to the next event; `false` if it is after `until`.
     pub fn step(&mut self, until: u64) -> bool {
         self.collect();
         let arrival = self.travels.keys().next().map(|&(at, _)| at);
@@ -184,7 +186,7 @@ impl World {
         self.collect();
     }
 
-    /// Runs until `done`, at most for ten minutes of simulated time.
+    /// Runs until `done` returns true, at most for ten minutes of simulated time.
     pub fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let until = self.now + 600 * SECOND;
         while !done(self) {
@@ -204,7 +206,7 @@ impl World {
         self
     }
 
-    /// Opens channels without a label from both ends in turn, and waits until they are open.
+    /// Opens channels without a label, alternately from both ends, and waits until they are open.
     pub fn open(&mut self, count: usize) -> Vec<ChannelId> {
         let now = self.now;
         let ids = (0..count)

@@ -1,4 +1,4 @@
-//! Cost and limits of many queued messages.
+//! Tests of the cost and limits of many queued messages.
 
 use super::super::channel::MESSAGES_EXAMINED;
 use super::super::ready_set::CHANNELS_EXAMINED;
@@ -30,7 +30,7 @@ fn work_does_not_grow_with_what_waits() {
     }
 }
 
-/// A call should only examine the channels that changed, however many there are.
+/// A call should examine only the channels that changed, regardless of their total number.
 #[test]
 fn work_does_not_grow_with_the_channels() {
     let cost = |channels: usize| {
@@ -45,7 +45,7 @@ fn work_does_not_grow_with_the_channels() {
         let options = ChannelOptions::new("").with_reliability(Reliability::MaxLifetime(50));
         let ids: Vec<_> = (0..channels).map(|_| a.open(options.clone())).collect();
         a.pump();
-        // Each has data in the association, and more queued behind it.
+        // Each channel has data in the association, and more messages queued.
         for &id in &ids {
             for _ in 0..3 {
                 let payload = Payload::Binary(Bytes::from(vec![1; 40_000]));
@@ -85,8 +85,8 @@ fn work_does_not_grow_with_the_channels() {
     assert!(few.iter().all(|&it| it <= 12), "{few:?}");
 }
 
-/// All queues together have a limit, which also applies to an empty channel; sent data releases
-/// that much space.
+/// All queues together have a limit, which also applies to a channel with an empty queue. Sending
+/// data releases space.
 #[test]
 fn the_queues_have_a_limit_together() {
     const MAX_QUEUED: usize = 6 << 20;
@@ -112,7 +112,7 @@ fn the_queues_have_a_limit_together() {
     };
     let most = MAX_QUEUED.div_ceil(100_000 + 64);
     assert_eq!(fill(&mut a), most);
-    // In order: the first of the refused channels, then the others.
+    // Space is granted in order: to the first refused channel, and then to the others.
     let first = ids[most % ids.len()];
     let late = a.open(ChannelOptions::new(""));
     let refused = Err(SendError::ConnectionFull);
@@ -123,7 +123,7 @@ fn the_queues_have_a_limit_together() {
         a.channels.limits.max_buffered_total = a.channels.ready.queued_bytes() + room;
         a.pump();
     };
-    // Space for one; the others follow, however often they check.
+    // There is space for one message; the others wait, even if they check repeatedly.
     for _ in 0..5 {
         room(&mut a, 1);
         assert!(a.channels.is_writable_or_closed(first) && !a.channels.is_writable_or_closed(late));
@@ -154,7 +154,7 @@ fn the_queues_have_a_limit_together() {
     a.pipe.full = false;
     a.pump();
     assert!(fill(&mut a) > before);
-    // A closed or reset channel should release all its space.
+    // Closing or resetting a channel should release all its space.
     for (at, &id) in ids.iter().enumerate() {
         if at % 2 == 0 {
             a.channels.close(id);
@@ -177,7 +177,7 @@ fn all_streams_are_reset_once() {
     let all: Vec<_> = ids.iter().map(|it| it.stream).collect();
     assert_eq!(b.channels.take_all_reset(), all);
     assert_eq!(b.channels.take_all_reset(), [0_u16; 0]);
-    // A new channel on the same stream is a different one.
+    // A new channel on the same stream has a different identifier.
     a.channels.close(ids[3]);
     exchange(&mut a, &mut b);
     let again = a.open(ChannelOptions::new(""));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Messages sent before the close should arrive; both ends get an event; the stream carries another
-/// channel (RFC 8831 §6.7).
+/// Messages sent before the close should arrive, both ends get an event, and the stream can be used
+/// by another channel (RFC 8831 §6.7).
 #[test]
 fn a_channel_is_closed_by_resets() {
     for by_opener in [true, false] {
@@ -77,8 +77,8 @@ fn a_channel_is_closed_without_resets() {
     assert_eq!(a.channels.discards().of(DiscardReason::NoChannel), 1);
 }
 
-/// Options of a closed channel should be available until its end is polled, and its names count
-/// until then.
+/// Options of a closed channel should be available until [`ChannelEvent::Closed`] is polled, and
+/// its names count towards the limit until then.
 #[test]
 fn options_are_known_until_the_end_is_polled() {
     let (mut a, mut b) = pair();

@@ -1,4 +1,4 @@
-//! Random operations of two ends.
+//! Random operations at two ends.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn random_sequences() {
                 2 | 3 if !open.is_empty() => {
                     let id = open[draw(open.len())];
                     number += 1;
-                    // Fails if this end does not know the channel, yet or any more.
+                    // Fails if this end does not know the channel yet, or has closed it.
                     if end.channels.send(0, id, text(&number.to_string())).is_ok() {
                         sent.entry((id, !left))
                             .or_insert_with(Vec::new)

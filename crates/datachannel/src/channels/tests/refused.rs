@@ -13,7 +13,7 @@ fn resets(end: &mut End) -> Vec<u16> {
     was_refused.unwrap_or_default().into()
 }
 
-/// No DATA_CHANNEL_ACK is in flight.
+/// Whether the peer has no DATA_CHANNEL_ACK in flight.
 fn no_answer(end: &mut End) -> bool {
     end.pump();
     end.pipe.pop().is_none()
@@ -36,7 +36,7 @@ fn each_way_to_be_refused_draws_one_reset() {
     ];
     for (case, stream, bytes) in bad {
         let (mut a, _) = pair();
-        // Any number of times, before and after this side could request the reset.
+        // The DATA_CHANNEL_OPEN is repeated many times, before and after the reset is requested.
         for _ in 0..100 {
             a.channels.handle_message(stream, 50, bytes.clone());
         }
@@ -49,7 +49,7 @@ fn each_way_to_be_refused_draws_one_reset() {
         assert_eq!(a.events(), [], "{case}");
         let counted: u64 = a.channels.discards().iter().map(|(_, it)| it).sum();
         assert_eq!(counted, 200, "{case}");
-        // Until both ends have reset it, no channel should be opened there.
+        // No channel should be opened on the stream until both ends have reset it.
         a.channels.handle_reset_done(stream);
         a.channels.handle_message(5, 50, sound());
         let taken = a.events().len();
@@ -61,8 +61,8 @@ fn each_way_to_be_refused_draws_one_reset() {
     }
 }
 
-/// Beyond the limit of channels the opener should be notified of the failure. Its stream can carry
-/// a later channel.
+/// If the limit of channels is exceeded, the opener should be notified of the failure. The stream
+/// can be used by a later channel.
 #[test]
 fn the_opener_is_notified_that_its_channel_failed() {
     let (mut a, mut b) = pair();
@@ -93,7 +93,7 @@ fn the_opener_is_notified_that_its_channel_failed() {
     assert_eq!(opened.count(), 1);
 }
 
-/// The channel of a stream that is opened twice should be closed, at either end.
+/// If a stream is opened twice, its channel should be closed, whichever end sees it.
 #[test]
 fn a_channel_that_is_opened_twice_is_closed() {
     let malformed = Bytes::from_static(&[3, 9]);
@@ -111,7 +111,7 @@ fn a_channel_that_is_opened_twice_is_closed() {
     }
 }
 
-/// A peer without RE-CONFIG cannot be notified; a peer that denies the reset should not get another
+/// A peer without RE-CONFIG cannot be notified. A peer that denies the reset should get no second
 /// request.
 #[test]
 fn where_the_stream_cannot_be_reset() {
@@ -132,7 +132,7 @@ fn where_the_stream_cannot_be_reset() {
     assert_eq!(a.events(), []);
 }
 
-/// The peer resets all its streams in one request, repeatedly.
+/// The peer repeatedly resets all its streams in one request.
 #[test]
 fn a_reset_of_all_streams_covers_those_that_were_refused() {
     let (mut a, _) = pair();
@@ -142,13 +142,13 @@ fn a_reset_of_all_streams_covers_those_that_were_refused() {
         assert_eq!(a.channels.take_all_reset(), expected);
         a.channels.handle_reset(5);
     }
-    // The peer's response to the reset of this side was lost.
+    // The peer's response to the reset of this end was lost.
     a.channels.handle_message(5, 50, sound());
     assert_eq!(a.events().len(), 1);
 }
 
-/// An invalid DATA_CHANNEL_OPEN on every stream, repeatedly: each stream should have one pending
-/// reset.
+/// If the peer sends an invalid DATA_CHANNEL_OPEN on every stream repeatedly, each stream should
+/// have only one pending reset.
 #[test]
 fn a_peer_that_is_refused_everywhere() {
     let (mut a, _) = pair();
