@@ -1,9 +1,9 @@
-//! Messages in one direction over an association: the cost of a message without the sockets API
-//! (`bench/src/bin/sockets_api_cost.rs`).
+//! Sends messages in one direction over an association, to compare with the sockets API: the cost
+//! of a message without that API (`bench/src/bin/sockets_api_cost.rs`).
 //!
 //! `cargo run --release -p anabranch-sockets --example one_way --
-//! send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: the serving ends print their own UDP
-//! port; UDP-PORT is the peer's (0 for the serving ends).
+//! send|receive|serve-send|serve-receive UDP-PORT COUNT SIZE`: a serving end prints its UDP port.
+//! For the other end, UDP-PORT is that port; for a serving end it is 0.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -27,7 +27,7 @@ fn main() -> Outcome<()> {
     runtime.block_on(one_way(what, port.parse()?, count.parse()?, size.parse()?))
 }
 
-/// One end, implemented with `anabranch-net`.
+/// Runs one end on `anabranch-net`.
 async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
     let serves = what.starts_with("serve-");
     let config = Config::default().with(|it| {
@@ -47,13 +47,13 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
         endpoint.connect(Peer::from((HERE, PORT))).await?
     };
     if what.ends_with("send") {
-        // Copies each message, like a program that has its own buffer.
+        // Copies each message, as for a program that reuses its buffer.
         let message = vec![b'x'; size];
         for _ in 0..count {
             let bytes = Bytes::copy_from_slice(&message);
             association.send(bytes, SendOptions::default()).await?;
         }
-        // The other end closes.
+        // Waits until the other end closes.
         while let Ok(Some(_)) = association.recv().await {}
     } else {
         let mut bytes = 0;
@@ -61,7 +61,7 @@ async fn one_way(what: &str, udp: u16, count: u64, size: usize) -> Outcome<()> {
             let part = association.recv_part().await?.ok_or("the end came early")?;
             bytes += part.bytes.len() as u64;
         }
-        // The other end may already have closed.
+        // Fails if the other end has already closed.
         let _ = association.shutdown().await;
     }
     Ok(())

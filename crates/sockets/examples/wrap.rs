@@ -1,5 +1,5 @@
-//! Runs a program on this stack's SCTP sockets with the arguments of `anabranch wrap`: a host in a
-//! process of its caller, which benches can measure without the whole command.
+//! Runs a program on this stack's SCTP sockets, with the arguments of `anabranch wrap`. The host
+//! runs in this process, so that a benchmark can measure it without the rest of the command.
 //!
 //! `cargo run --release -p anabranch-sockets --example wrap -- wrap [--udp-port=N]
 //! [--peer-udp-port=N] [--no-seccomp] -- COMMAND ARGUMENTS...`; the variable ANABRANCH_PRELOAD is
@@ -28,7 +28,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             Some(("--udp-port", number)) => port = number.parse()?,
             Some(("--peer-udp-port", number)) => peer_port = number.parse()?,
             None if word == "--" => break,
-            // This example never watches.
+            // Accepted without effect, because this example never detects bypassing calls.
             None if word == "--no-seccomp" => (),
             _ => return Err(format!("found {word}; {USAGE}").into()),
         }
@@ -49,7 +49,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         let idle = host.idle();
         let serving = tokio::spawn(host.serve());
         let status = tokio::task::spawn_blocking(move || program.status()).await??;
-        // The last messages of the program are still in transit.
+        // The last messages of the program may still be in transit.
         idle.await;
         serving.abort();
         Ok::<_, std::io::Error>(status)

@@ -1,5 +1,5 @@
-//! Control requests about a socket: one request and its answer, one datagram each, on a connection
-//! separate from the socket's descriptor.
+//! Control requests about a socket. Each request and its answer is one datagram on a connection
+//! that is separate from the socket's descriptor.
 
 use std::net::SocketAddr;
 
@@ -20,53 +20,54 @@ pub struct Call {
 /// Kinds of requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// `bind`.
+    /// `bind` with these addresses.
     Bind(Vec<SocketAddr>),
-    /// `sctp_bindx`.
+    /// `sctp_bindx` that adds these addresses.
     BindMore(Vec<SocketAddr>),
-    /// `sctp_bindx` with SCTP_BINDX_REM_ADDR.
+    /// `sctp_bindx` with SCTP_BINDX_REM_ADDR, which removes these addresses.
     Unbind(Vec<SocketAddr>),
-    /// `listen`; 0: stop listening.
+    /// `listen` with this backlog; 0 stops listening.
     Listen(i32),
-    /// `connect`, `sctp_connectx`: to a peer with these addresses. Answered when the association is
-    /// established, or immediately.
+    /// `connect` or `sctp_connectx` to a peer with these addresses.
     Connect {
         /// The peer's addresses.
         addresses: Vec<SocketAddr>,
-        /// Answer only when it is established.
+        /// Whether the answer should wait until the association is established; otherwise it is
+        /// immediate.
         wait: bool,
     },
-    /// Route lookup before a message is sent: [`Answer::Route`], after starting an association for
-    /// it if necessary.
+    /// Query for the route of a message before it is sent, answered by [`Answer::Route`]. If
+    /// necessary, an association is started for the message.
     Route {
-        /// The association by the program's number; 0: the program names an address.
+        /// The program's number of the association; 0 if the program has passed an address instead.
         association: u32,
-        /// The peer's addresses, if the program names any.
+        /// The peer's addresses, if the program has passed any.
         addresses: Vec<SocketAddr>,
-        /// Start an association if there is none.
+        /// Whether to start an association if there is none.
         begin: bool,
-        /// Answer only when a started association is established and buffer space for a message is
-        /// available.
+        /// Whether the answer should wait until a started association is established, and until
+        /// buffer space for a message is available.
         wait: bool,
-        /// A message is about to be sent, for which an association of a one-to-many socket must
-        /// have buffer space: EAGAIN if it has none and the program does not wait.
+        /// True if a message is to be sent, for which the association of a one-to-many socket needs
+        /// buffer space. Without space the answer is EAGAIN, unless `wait` is true.
         room: bool,
-        /// The key that should sign the message.
+        /// The key that should sign the message, if the program has selected one.
         key: Option<u16>,
     },
-    /// A message is about to be sent to all associations (SCTP_SENDALL): [`Answer::Done`] if each
-    /// has buffer space for it.
+    /// Query for buffer space before a message is sent to all associations (SCTP_SENDALL):
+    /// [`Answer::Done`] if each of them has space.
     Room {
-        /// Answer only when each has buffer space; otherwise EAGAIN.
+        /// Whether the answer should wait until each association has space; otherwise it may be
+        /// EAGAIN.
         wait: bool,
     },
-    /// `sctp_peeloff`: after [`Answer::Association`] a new socket can take over the association.
-    /// The request carries a copy of the descriptor, because unread data of the association moves
-    /// to the new socket.
+    /// `sctp_peeloff`: removes an association from the socket. After [`Answer::Association`] a new
+    /// socket can take it over. The request carries a copy of the descriptor, because unread data
+    /// of the association moves to the new socket.
     PeelOff {
-        /// The association.
+        /// Number of the association.
         association: u32,
-        /// Bytes of the first frame that were already read.
+        /// Number of bytes of the first frame that the program has already read.
         read: usize,
     },
     /// `setsockopt`.
@@ -84,50 +85,50 @@ pub enum Request {
         level: i32,
         /// Option number.
         option: i32,
-        /// Bytes that the program passed; some options read part of them.
+        /// The buffer that the program has passed; some options read a part of it.
         value: Vec<u8>,
     },
-    /// `getsockname`: of an association, or of the socket (0).
+    /// `getsockname`: the local addresses of an association, or of the socket if the number is 0.
     Local(u32),
-    /// `sctp_getladdrs`: the same, with the system's addresses if the socket is bound to all of
-    /// them.
+    /// `sctp_getladdrs`: like [`Request::Local`]. If the socket is bound to all addresses, the
+    /// answer contains those of the system.
     LocalAll(u32),
-    /// `sctp_getpaddrs`.
+    /// `sctp_getpaddrs`: the addresses of the peer of this association.
     Peer(u32),
     /// `getpeername`.
     PeerName,
-    /// Not about a socket: [`Answer::Done`] at once. A program that gets no answer has lost its
-    /// host.
+    /// Check that the host is running; does not concern a socket. The answer is [`Answer::Done`].
+    /// If there is none, the host has ended.
     Alive,
-    /// A program is about to receive: [`Answer::Awaited`] if data may arrive; otherwise the `errno`
-    /// for `recv`.
+    /// Query before a program receives: [`Answer::Awaited`] if data may arrive; otherwise the
+    /// `errno` for `recv`.
     Await {
-        /// The call would block.
+        /// Whether the call of the program would block.
         wait: bool,
     },
     /// `shutdown` of a one-to-one socket.
     ShutDown {
-        /// SHUT_RD, SHUT_RDWR.
+        /// True for SHUT_RD and SHUT_RDWR.
         reading: bool,
-        /// SHUT_WR, SHUT_RDWR.
+        /// True for SHUT_WR and SHUT_RDWR.
         writing: bool,
     },
-    /// A program has ended an association (SCTP_EOF): [`Answer::Done`] when the association is
-    /// closed if the peer is on this machine, otherwise immediately.
+    /// The program has ended this association (SCTP_EOF). The answer is [`Answer::Done`]: after the
+    /// association is closed if the peer is on this machine, otherwise immediately.
     Ended(u32),
-    /// A program has reached the end of its descriptor: [`Answer::Done`] if the peer has shut down
-    /// the association, otherwise the `errno` for `recv`.
+    /// The program has read to the end of its descriptor. The answer is [`Answer::Done`] if the
+    /// peer has shut down the association; otherwise the `errno` for `recv`.
     End,
-    /// Not about a socket: [`Answer::Done`] with a descriptor of the shared memory that contains
-    /// the [`Generation`]s of the host's sockets.
+    /// Query for the shared memory that contains the [`Generation`]s of the host's sockets; does
+    /// not concern a single socket. The answer is [`Answer::Done`] with a descriptor.
     Generations,
-    /// Does not concern a socket, and is not answered. Carries the descriptor that reports SCTP
-    /// sockets requested from the kernel, bypassing the library (`SECCOMP_RET_USER_NOTIF`); without
-    /// one, an `errno` with the reason.
+    /// Passes the descriptor that reports requests to the kernel for SCTP sockets, which bypass the
+    /// library (`SECCOMP_RET_USER_NOTIF`). If there is no descriptor, the value is an `errno` with
+    /// the reason. Does not concern a socket, and is not answered.
     Watch(i32),
 }
 
-/// Answers.
+/// Answers of the host to requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     /// Success.
@@ -140,14 +141,14 @@ pub enum Answer {
         association: u32,
         /// Number of outgoing streams.
         streams: u16,
-        /// Largest message size, bytes.
+        /// Maximum size of a message, bytes.
         most: usize,
-        /// The association is established, so the route may be cached while the socket has this
-        /// generation.
+        /// Set if the association is established: the route may be cached as long as the socket has
+        /// this generation.
         settled: Option<Generation>,
     },
-    /// Messages or the end of the association may arrive, and the program will see them on its
-    /// descriptor. May be cached while the socket has this generation.
+    /// Data or the end of the association may arrive on the descriptor. The answer may be cached as
+    /// long as the socket has this generation.
     Awaited(Generation),
     /// Value of an option.
     Value(Vec<u8>),
@@ -157,13 +158,13 @@ pub enum Answer {
     Failed(i32),
 }
 
-/// Version of a socket's cached state: a program's cached answers are valid while the number in
-/// this slot is unchanged (`host::generations`).
+/// Version of a socket's state: answers that a program has cached are valid as long as the number
+/// in this slot is unchanged (`host::generations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// Slot index, below [`GENERATION_SLOTS`].
     pub slot: u32,
-    /// The number.
+    /// The number in the slot.
     pub number: u32,
 }
 

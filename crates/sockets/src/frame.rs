@@ -1,5 +1,5 @@
-//! Framing on a socket's descriptor: each datagram is a [`Frame`] header of [`HEADER`] bytes
-//! followed by its payload.
+//! Frames on a socket's descriptor: each datagram is a [`Frame`] header of [`HEADER`] bytes,
+//! followed by the payload.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -9,18 +9,18 @@ pub const HEADER: usize = 64;
 /// Kinds of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// First frame from a program: the association that the socket takes over ([`hello`]).
+    /// First frame from a program: names the association that the socket takes over ([`hello`]).
     Hello,
-    /// A message, or a piece of one.
+    /// A message, or a part of one.
     #[default]
     Data,
     /// To a program: a notification (RFC 6458 §6).
     Notification,
-    /// To a program: the association failed with `error`.
+    /// To a program: the association has failed with `error`.
     Error,
-    /// To a listening program: an association can be accepted; `association` is its number.
+    /// To a program that listens: an association can be accepted; `association` is its number.
     Incoming,
-    /// From a program: no content. Fills a descriptor so that it is not writable yet.
+    /// From a program: no content. Fills the descriptor so that it is not writable yet.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ pub const UNORDERED: u8 = 1;
 pub const MORE: u8 = 2;
 /// Shut down the association after this message (SCTP_EOF).
 pub const EOF: u8 = 4;
-/// Abort the association (SCTP_ABORT); the message is the cause.
+/// Abort the association (SCTP_ABORT); the payload is the reason.
 pub const ABORT: u8 = 8;
 /// The peer should acknowledge the message immediately (SCTP_SACK_IMMEDIATELY).
 pub const IMMEDIATE: u8 = 16;
@@ -68,22 +68,23 @@ pub struct Frame {
     pub context: u32,
     /// Number of the association at its socket.
     pub association: u32,
-    /// Number of the message within its stream. From a program: number of the piece within the
+    /// Number of the message within its stream. From a program: number of the part within the
     /// message, from 0.
     pub ssn: u32,
-    /// TSN of the message, if known. From a program: its thread, for a message of several pieces,
-    /// because pieces from several threads and processes may alternate; otherwise 0.
+    /// TSN of the message, if known. From a program: identifier of the sending thread if the
+    /// message has several parts, because parts from several threads and processes may alternate;
+    /// otherwise 0.
     pub tsn: u32,
-    /// Lifetime in milliseconds, number of retransmissions, or priority, depending on `policy`; 0:
+    /// Parameter of `policy`: lifetime in milliseconds, number of retransmissions, or priority; 0:
     /// none.
     pub value: u32,
-    /// 0, or an RFC 7496 policy with Linux's number.
+    /// Policy of RFC 7496, with its number in Linux; 0: none.
     pub policy: u16,
-    /// For [`Kind::Error`]: an `errno`.
+    /// The `errno` of a [`Kind::Error`].
     pub error: i32,
     /// Source or destination of the message.
     pub address: Option<SocketAddr>,
-    /// From a program: send to exactly this address of the peer (SCTP_ADDR_OVER).
+    /// From a program: send only to `address` (SCTP_ADDR_OVER).
     pub over: bool,
     /// From a program: key that should sign the message (SCTP_AUTHINFO).
     pub key: Option<u16>,
@@ -129,7 +130,8 @@ impl Frame {
         out
     }
 
-    /// Decodes the header at the start of `bytes`; `None`: too short, or of an unknown kind.
+    /// Decodes the header at the start of `bytes`; `None` if they are too short, or the kind is
+    /// unknown.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER] = bytes.get(..HEADER)?.try_into().ok()?;
         let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
@@ -162,8 +164,9 @@ impl Frame {
     }
 }
 
-/// First frame of a program, sent before its secret if it needs one: the association that the
-/// socket takes over, from [`Kind::Incoming`] or peeled off; 0: none.
+/// First frame of a program. It names the association that the socket takes over, which came from
+/// [`Kind::Incoming`] or was peeled off; 0: none. If the program needs a secret, it follows this
+/// frame.
 pub fn hello(incoming: u32) -> [u8; HEADER] {
     let frame = Frame {
         kind: Kind::Hello,
@@ -173,7 +176,7 @@ pub fn hello(incoming: u32) -> [u8; HEADER] {
     frame.encode()
 }
 
-/// The association number in a [`hello`].
+/// The association number in a [`hello`] frame.
 pub fn of_hello(bytes: &[u8]) -> Option<u32> {
     let frame = Frame::decode(bytes)?;
     (frame.kind == Kind::Hello).then_some(frame.association)

@@ -5,11 +5,11 @@
 //! handles `poll`, `epoll`, `fork`, `exec`, `dup2`, SCM_RIGHTS, timeouts and signals, and an
 //! association ends when the last descriptor of its socket is closed.
 //!
-//! - [`frame`]: framing on such a descriptor, one message or notification per datagram.
+//! - - [`frame`]: frames on such a descriptor, one message or notification per datagram.
 //! - [`control`]: requests about a socket that are not messages: options, addresses, `connect`.
 //! - [`options`]: socket options with their numbers and layouts (RFC 6458 §8, with Linux's
 //!   layouts).
-//! - [`host`]: the process behind the descriptors.
+//! - - [`host`]: the process at the other end of the descriptors.
 //!
 //! The C library is the crate `anabranch-capi`.
 #![warn(missing_debug_implementations, unnameable_types, unreachable_pub)]
@@ -25,14 +25,13 @@ mod socket_type;
 
 pub use socket_type::{SocketType, Style};
 
-/// Abstract Unix address, as in `sun_path`, of the host called `name` for sockets of this type.
-/// Programs connect to it, and recognize their SCTP sockets and the types of these by the peer
-/// address.
+/// Abstract Unix address (as in `sun_path`) at which the host `name` accepts sockets of this type.
+/// Programs connect to it, and recognize SCTP sockets and their types by this peer address.
 pub fn address(name: &str, socket_type: SocketType) -> Vec<u8> {
     [PREFIX, &socket_type.letters(), b":", name.as_bytes()].concat()
 }
 
-/// Like [`address`], for requests.
+/// Like [`address`], for control requests.
 pub fn control_address(name: &str) -> Vec<u8> {
     [b"\0anabranch-control:", name.as_bytes()].concat()
 }
@@ -40,18 +39,19 @@ pub fn control_address(name: &str) -> Vec<u8> {
 /// Prefix of the abstract addresses of hosts.
 pub const PREFIX: &[u8] = b"\0anabranch-sctp:";
 
-/// Environment variable that names the host.
+/// Environment variable with the name of the host.
 pub const HOST_VARIABLE: &str = "ANABRANCH_HOST";
 
-/// Environment variable with the host's secret, which authenticates programs of other users.
+/// Environment variable with the host's secret, which programs of other users must present.
 pub const SECRET_VARIABLE: &str = "ANABRANCH_HOST_SECRET";
 
 /// Environment variable with the command that starts a host if none is running: a program and its
 /// arguments, one per line.
 pub const COMMAND_VARIABLE: &str = "ANABRANCH_HOST_COMMAND";
 
-/// Environment variable that is set if programs should report SCTP sockets that bypass the library.
+/// Environment variable that is set if programs should report requests to the kernel for SCTP
+/// sockets, which bypass the library.
 pub const WATCH_VARIABLE: &str = "ANABRANCH_WATCH";
 
-/// Largest message in a single frame, bytes; longer messages are sent in several frames.
+/// Maximum size of a message in a single frame, bytes; longer messages are split.
 pub const MAX_PIECE: usize = 64 << 10;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// SOL_SOCKET.
 pub const SOL_SOCKET: i32 = 1;
-/// IPPROTO_SCTP, which is SOL_SCTP, too.
+/// IPPROTO_SCTP, which equals SOL_SCTP.
 pub const IPPROTO_SCTP: i32 = 132;
 
 /// IPPROTO_IP.
@@ -64,8 +64,8 @@ pub const GET_PEER_ADDR_INFO: i32 = 15;
 pub const DELAYED_SACK: i32 = 16;
 /// SCTP_CONTEXT: struct sctp_assoc_value.
 pub const CONTEXT: i32 = 17;
-/// SCTP_FRAGMENT_INTERLEAVE: int; 0: the parts of a message are delivered without interruption
-/// within an association.
+/// SCTP_FRAGMENT_INTERLEAVE: int. With 0, the parts of a message are delivered without other
+/// messages of the association between them.
 pub const FRAGMENT_INTERLEAVE: i32 = 18;
 /// SCTP_PARTIAL_DELIVERY_POINT: u32.
 pub const PARTIAL_DELIVERY_POINT: i32 = 19;
@@ -89,7 +89,7 @@ pub const LOCAL_AUTH_CHUNKS: i32 = 27;
 pub const GET_ASSOC_NUMBER: i32 = 28;
 /// SCTP_GET_ASSOC_ID_LIST: struct sctp_assoc_ids; read only.
 pub const GET_ASSOC_ID_LIST: i32 = 29;
-/// SCTP_AUTO_ASCONF: int. Stored only, because the system's addresses are not monitored.
+/// SCTP_AUTO_ASCONF: int. Stored without effect, because the system's addresses are not monitored.
 pub const AUTO_ASCONF: i32 = 30;
 /// SCTP_PEER_ADDR_THLDS: struct sctp_paddrthlds.
 pub const PEER_ADDR_THLDS: i32 = 31;
@@ -97,8 +97,8 @@ pub const PEER_ADDR_THLDS: i32 = 31;
 pub const RECVRCVINFO: i32 = 32;
 /// SCTP_RECVNXTINFO: int.
 pub const RECVNXTINFO: i32 = 33;
-/// SCTP_DEFAULT_SNDINFO: struct sctp_sndinfo; the same setting as [`DEFAULT_SEND_PARAM`] in another
-/// layout.
+/// SCTP_DEFAULT_SNDINFO: struct sctp_sndinfo; the same setting as [`DEFAULT_SEND_PARAM`], in
+/// another layout.
 pub const DEFAULT_SNDINFO: i32 = 34;
 /// SCTP_AUTH_DEACTIVATE_KEY: struct sctp_authkeyid; write only.
 pub const AUTH_DEACTIVATE_KEY: i32 = 35;
@@ -138,8 +138,8 @@ pub const ASCONF_SUPPORTED: i32 = 128;
 pub const AUTH_SUPPORTED: i32 = 129;
 /// SCTP_ECN_SUPPORTED: struct sctp_assoc_value.
 pub const ECN_SUPPORTED: i32 = 130;
-/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value: 0, neither; 1, hidden; 2,
-/// reported.
+/// SCTP_EXPOSE_POTENTIALLY_FAILED_STATE: struct sctp_assoc_value. 0: not set; 1: hidden; 2:
+/// notified.
 pub const EXPOSE_POTENTIALLY_FAILED: i32 = 131;
 /// SCTP_REMOTE_UDP_ENCAPS_PORT: struct sctp_udpencaps.
 pub const REMOTE_UDP_ENCAPS_PORT: i32 = 132;
@@ -154,7 +154,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `setsockopt`.
+    /// Sets an option, as `setsockopt` does.
     ///
     /// # Errors
     /// An `errno`.
@@ -174,7 +174,7 @@ impl Options {
         }
         match option {
             EVENT => return self.set_event(value),
-            // An older program passes fewer bytes; kinds that it does not know keep their value.
+            // An older program may pass fewer bytes; the kinds beyond them keep their value.
             EVENTS if value.len() < EVENT_KINDS => {
                 let mut all = self.value(level, option)?;
                 all[..value.len()].copy_from_slice(value);
@@ -198,7 +198,7 @@ impl Options {
         Ok(())
     }
 
-    /// Two options contain the SACK delay and must have the same value.
+    /// Copies the SACK delay to the other of the two options that contain it.
     fn share_delay(&mut self, option: i32, given: &[u8]) -> Result<(), i32> {
         let [mut paths, mut sacks] =
             [PEER_ADDR_PARAMS, DELAYED_SACK].map(|it| self.value(IPPROTO_SCTP, it));
@@ -217,7 +217,7 @@ impl Options {
         Ok(())
     }
 
-    /// struct sctp_sndinfo has the fields of the first half of struct sctp_sndrcvinfo.
+    /// Copies struct sctp_sndinfo to struct sctp_sndrcvinfo, whose first half has the same fields.
     fn set_sndinfo(&mut self, value: &[u8]) -> Result<(), i32> {
         let value: &[u8; 16] = value.try_into().map_err(|_| libc::EINVAL)?;
         table::check_flags([value[2], value[3]])?;
@@ -264,7 +264,7 @@ impl Options {
         Ok((stored_option(level, option)?.default)())
     }
 
-    /// `getsockopt` with a buffer of `room` bytes.
+    /// The value of an option for a buffer of `room` bytes, as `getsockopt` returns it.
     ///
     /// # Errors
     /// An `errno`.
@@ -293,10 +293,11 @@ impl Options {
         set.map(|((_, option), value)| (*option, &value[..]))
     }
 
-    /// Whether the program subscribed to notifications of that kind, by its index in struct
+    /// Whether the program has subscribed to notifications of this kind, by its index in struct
     /// sctp_event_subscribe.
     pub fn wants(&self, kind: usize) -> bool {
-        // No subscription by default. Checked for each message.
+        // There are no subscriptions by default. Read without copying, because this is called for
+        // each message.
         let events = self.set.get(&(IPPROTO_SCTP, EVENTS));
         events.is_some_and(|it| it.get(kind).is_some_and(|&on| on != 0))
     }
@@ -317,7 +318,8 @@ impl Options {
             [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]),
             _ => 0,
         };
-        // Called for each message, and most options have their default.
+        // Avoids copying the value, because this is called for each message and most options have
+        // their default.
         match (
             self.set.get(&(IPPROTO_SCTP, option)),
             stored_option(IPPROTO_SCTP, option),
@@ -328,13 +330,13 @@ impl Options {
         }
     }
 
-    /// IPV6_V6ONLY: the socket does not accept IPv4.
+    /// IPV6_V6ONLY: whether the socket refuses IPv4.
     pub fn is_v6_only(&self) -> bool {
         let value = self.value(IPPROTO_IPV6, IPV6_V6ONLY);
         value.is_ok_and(|it| it.iter().any(|&byte| byte != 0))
     }
 
-    /// SO_LINGER: maximum duration of `close` in seconds, if enabled.
+    /// SO_LINGER: maximum duration of `close` in seconds; `None` if it is disabled.
     pub fn linger(&self) -> Option<u32> {
         let value = self.set.get(&(SOL_SOCKET, SO_LINGER))?;
         match value[..] {
@@ -346,7 +348,7 @@ impl Options {
     }
 }
 
-/// Index of a notification type in struct sctp_event_subscribe: the numbers start at
+/// Index in struct sctp_event_subscribe of a notification type. The types start at
 /// SCTP_SN_TYPE_BASE, in the same order.
 pub fn kind_of_event(number: u16) -> Option<usize> {
     let place = number.checked_sub(1 << 15).map(usize::from);
@@ -373,7 +375,8 @@ pub fn can_be_set(option: i32) -> bool {
     ACTS.contains(&option) || option == ADD_STREAMS || stored_option(IPPROTO_SCTP, option).is_ok()
 }
 
-/// Byte offset of the association number in the option's value, for options of an association.
+/// Byte offset of the association number in the value of an option; `None` for options of the whole
+/// socket.
 pub fn names_association_at(option: i32) -> Option<usize> {
     match option {
         DEFAULT_SNDINFO => Some(12),
@@ -395,7 +398,7 @@ pub fn named_association(option: i32, value: &[u8]) -> u32 {
     bytes.map_or(0, u32::from_ne_bytes)
 }
 
-/// Whether the value is the option's short form, without an association number.
+/// Whether the value has the short form of the option, without an association number.
 fn is_short(option: i32, length: usize) -> bool {
     stored_option(IPPROTO_SCTP, option).is_ok_and(|it| it.short == Some(length))
 }
@@ -472,7 +475,7 @@ mod tests {
             [options.word(DELAYED_SACK, 4), options.word(DELAYED_SACK, 8)]
         };
         assert_eq!(sack(&mut options, 100), [100, 2]);
-        // Without a delay each packet is acknowledged.
+        // If the delay is 0, each packet is acknowledged.
         assert_eq!(sack(&mut options, 0), [100, 1]);
         let short = options.get(IPPROTO_SCTP, DELAYED_SACK, 8);
         assert_eq!(short, Ok(words(&[0, 100])));
@@ -512,7 +515,7 @@ mod tests {
         options.set(IPPROTO_SCTP, EVENT, &event).unwrap();
         assert!(options.wants(5) && !options.wants(1));
         options.set(IPPROTO_SCTP, EVENTS, &[1, 1]).unwrap();
-        // Kinds beyond a short value are unchanged.
+        // Kinds beyond the end of a short value keep their value.
         assert!(options.wants(0) && options.wants(1) && options.wants(5));
         options.set(IPPROTO_SCTP, EVENTS, &[1; 15]).unwrap_err();
         let unknown = [&0_u32.to_ne_bytes()[..], &0x9000_u16.to_ne_bytes(), &[1, 0]].concat();
@@ -531,7 +534,7 @@ mod tests {
         options.set(SOL_SOCKET, SO_LINGER, &words(&[0, 5])).unwrap();
         assert_eq!(options.linger(), None);
         // Unknown options should not be stored, because any program that reaches the host could
-        // fill its memory.
+        // fill its memory with them.
         assert_eq!(
             options.set(SOL_SOCKET, 9999, &[0; 4]),
             Err(libc::ENOPROTOOPT)

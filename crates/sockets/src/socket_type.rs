@@ -1,24 +1,24 @@
-//! Type of socket behind a descriptor, encoded in the host's address.
+//! Type of the socket behind a descriptor, which is encoded in the host's address.
 
 use crate::PREFIX;
 
-/// Number of associations that a socket can have.
+/// Style of a socket: the number of associations that it can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A one-to-one socket (SOCK_STREAM).
+    /// One-to-one (SOCK_STREAM): a single association.
     OneToOne,
-    /// Many (SOCK_SEQPACKET).
+    /// One-to-many (SOCK_SEQPACKET): any number of associations.
     OneToMany,
-    /// A socket with one association that was peeled off a one-to-many socket (`sctp_peeloff`).
+    /// Peeled off a one-to-many socket (`sctp_peeloff`): a single association.
     PeeledOff,
 }
 
 /// Type of a socket: address family and style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketType {
-    /// AF_INET6.
+    /// True if the address family is AF_INET6.
     pub v6: bool,
-    /// One-to-one or one-to-many.
+    /// Style of the socket.
     pub style: Style,
 }
 
@@ -38,7 +38,7 @@ impl SocketType {
         Self { v6, style }
     }
 
-    /// Two-letter code.
+    /// Two-letter code of the type, which is part of the address.
     pub(crate) const fn letters(self) -> [u8; 2] {
         let family = if self.v6 { b'6' } else { b'4' };
         let style = match self.style {
@@ -49,8 +49,8 @@ impl SocketType {
         [family, style]
     }
 
-    /// Type of the sockets that are connected to this abstract Unix address; `None`: it is not a
-    /// host's address.
+    /// Type of the sockets that are connected to this abstract Unix address; `None` if it is not
+    /// the address of a host.
     pub fn of(address: &[u8]) -> Option<Self> {
         let rest = address.strip_prefix(PREFIX)?;
         Self::ALL.into_iter().find(|socket_type| {

@@ -1,9 +1,9 @@
-//! Acceptor of connections from programs, for the lifetime of the host.
+//! Accepts connections from programs, as long as the host runs.
 //!
-//! Errors of a single connection and transient errors should not stop it, because otherwise a peer
-//! that opens more associations than this process may have descriptors would end `accept` for every
-//! program. When few descriptors are left, new sockets are refused and the last descriptors are
-//! reserved for requests: a program that closes its sockets must still reach the host.
+//! Errors of a single connection and transient errors must not end it. Otherwise a peer that opens
+//! more associations than this process has descriptors would end `accept` for every program. When
+//! few descriptors are left, new sockets are refused, and the last descriptors are reserved for
+//! requests, because a program that closes its sockets must still reach the host.
 
 use std::fmt::Write;
 use std::io;
@@ -22,11 +22,12 @@ use super::{HostState, name_of, watched_by};
 
 /// Descriptors reserved for requests, if the limit allows it.
 const RESERVED_DESCRIPTORS: u64 = 64;
-/// Delay before the next attempt after an error; it doubles.
+/// Delay before accepting is tried again after an error. It doubles with each error, up to the
+/// maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LAST_PAUSE: Duration = Duration::from_millis(250);
-/// Time within which a program of another user must present the secret, and the number of such
-/// programs that may be pending.
+/// Time within which a program of another user must present the secret, and maximum number of
+/// programs that have not done so yet.
 const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const MAX_UNAUTHENTICATED: usize = 64;
 
@@ -34,20 +35,20 @@ pub(super) const MAX_UNAUTHENTICATED: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shortage {
-    /// Sockets of programs and acceptable associations that were refused because few descriptors
-    /// were left.
+    /// Number of programs' sockets and of incoming associations that were refused because few
+    /// descriptors were left.
     pub refused: u64,
-    /// System errors after which the host continued.
+    /// Number of system errors after which the host continued.
     pub errors: u64,
-    /// The last of these errors, an `errno`.
+    /// The last of these errors, as an `errno`.
     pub last: Option<i32>,
 }
 
 /// The program at the other end of a connection.
 pub(super) struct Caller {
-    /// The program is of another user and must present the secret.
+    /// Set if the program belongs to another user, and has not presented the secret yet.
     unauthenticated: Option<OwnedSemaphorePermit>,
-    /// Descriptors are available for a new socket.
+    /// Whether descriptors are available for a new socket.
     pub has_room: bool,
 }
 
@@ -65,8 +66,8 @@ impl Caller {
         }
     }
 
-    /// Whether the program is served, given the secret that it presented. A secret may be correct
-    /// even if none is needed.
+    /// Whether the program may be served, given the secret that it has presented. Programs of the
+    /// same user need no secret.
     pub(super) fn authenticate(&mut self, known: &HostState, secret: &[u8]) -> bool {
         match self.unauthenticated.take() {
             None => true,
@@ -88,7 +89,7 @@ fn same(one: &str, other: &[u8]) -> bool {
     one.len() == other.len() && differs == 0
 }
 
-/// 128 random bits as text: an unpredictable name, or a secret.
+/// A text of 128 random bits, used as unpredictable name or as secret.
 ///
 /// # Errors
 /// The system provides no random bits.
@@ -111,7 +112,7 @@ pub(super) fn random() -> io::Result<String> {
     Ok(text)
 }
 
-/// Accepts all connections; `each` gets each with the address of its other end.
+/// Accepts all connections, and passes each one with the peer's address to `each`.
 ///
 /// # Errors
 /// The listener is no longer usable.
@@ -143,7 +144,7 @@ pub(super) async fn accept_all(
     }
 }
 
-/// Identifies the caller of this connection; `None`: it is not served.
+/// Identifies the program at the other end of a connection; `None` if it is not served.
 fn take(known: &HostState, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Unix>)>> {
     let unauthenticated = match is_trusted(&unix) {
         true => None,
@@ -167,15 +168,15 @@ fn take(known: &HostState, unix: Unix) -> io::Result<Option<(Caller, AsyncFd<Uni
     )))
 }
 
-/// Abstract addresses have no permissions. Programs of this process's user and of root are served,
-/// and others that present the secret.
+/// Whether the program belongs to the user of this process or to root; others must present the
+/// secret. Checked here, because abstract addresses have no permissions.
 pub(super) fn is_trusted(unix: &Unix) -> bool {
     let peer = getsockopt(unix, PeerCredentials).map(|it| it.uid());
     peer.is_ok_and(|uid| uid == 0 || uid == nix::unistd::geteuid().as_raw())
 }
 
-/// Whether free descriptors remain in addition to those that are reserved for requests. The system
-/// allocates the lowest free number.
+/// Whether more descriptors are free than are reserved for requests. Concluded from the number of a
+/// new descriptor, because the system allocates the lowest free number.
 fn has_room(unix: &Unix) -> bool {
     let Ok((limit, _)) = getrlimit(Resource::RLIMIT_NOFILE) else {
         return true;
@@ -183,8 +184,8 @@ fn has_room(unix: &Unix) -> bool {
     u64::try_from(unix.as_raw_fd()).is_ok_and(|fd| fd < limit - RESERVED_DESCRIPTORS.min(limit / 4))
 }
 
-/// Whether the error concerns the listener itself. All others are of a single connection
-/// (ECONNABORTED), or transient: EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
+/// Whether an error of `accept` concerns the listener itself. All other errors concern a single
+/// connection (ECONNABORTED) or are transient: EMFILE, ENFILE, ENOMEM, ENOBUFS, EINTR.
 fn is_lasting(error: &io::Error) -> bool {
     let lasting = [
         Errno::EBADF,

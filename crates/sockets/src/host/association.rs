@@ -12,18 +12,18 @@ use super::send_queue::SendQueue;
 use crate::frame::Frame;
 use crate::options::{I_WANT_MAPPED_V4_ADDR, Options};
 
-/// Lifecycle of an association.
+/// Setup state of an association.
 #[derive(Clone, Debug)]
 pub(super) enum SetupState {
-    /// Setup was started.
+    /// The setup has started.
     Connecting,
-    /// Established at some time.
+    /// The association was established.
     Established(Association),
-    /// Setup failed, or it has ended.
+    /// The setup has failed, or the association has ended.
     Ended,
 }
 
-/// Owner of an association.
+/// Owner of an association: the socket to which it belongs.
 enum Owner<S> {
     Socket(Weak<S>),
     /// The association was removed from a socket, and no other socket owns it yet.
@@ -31,8 +31,8 @@ enum Owner<S> {
     None,
 }
 
-/// An address as shown to a program: an AF_INET6 socket gets an IPv4 address as a mapped address,
-/// unless SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458 §8.1.15).
+/// An address in the form for programs. An AF_INET6 socket gets an IPv4 address as a mapped
+/// address, unless SCTP_I_WANT_MAPPED_V4_ADDR is off (RFC 6458 §8.1.15).
 pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketAddr {
     match address {
         SocketAddr::V4(it) if v6 && options.word(I_WANT_MAPPED_V4_ADDR, 0) != 0 => {
@@ -42,23 +42,22 @@ pub(super) fn shown(address: SocketAddr, v6: bool, options: &Options) -> SocketA
     }
 }
 
-/// Counts of abandoned messages by stream and policy: messages without any sent chunk, and other
-/// messages.
+/// Number of abandoned messages by stream and policy: those of which no chunk was sent, and others.
 pub(super) type AbandonedCounts = BTreeMap<(u16, u16), [u64; 2]>;
 
-/// An association that a socket owns. The socket also has its associations: its type is an
-/// argument, so that this module does not name it.
+/// An association that a socket owns. The socket type is a parameter, because the socket in turn
+/// contains its associations.
 pub(super) struct OwnedAssociation<S> {
     /// Number for programs, unique at this host.
     pub number: u32,
-    /// The socket is AF_INET6.
+    /// True if the socket is AF_INET6.
     v6: bool,
-    /// Addresses to which the setup was started, until it is established.
+    /// Addresses to which the setup was started; empty after it is established.
     connect_addresses: Vec<SocketAddr>,
     progress: watch::Sender<SetupState>,
     owner: watch::Sender<Owner<S>>,
     options: Mutex<Options>,
-    /// Send queue, if its socket is one-to-many.
+    /// Send queue; used if the socket is one-to-many.
     pub send_queue: SendQueue,
     /// Notified when a message is sent or received.
     pub activity: Notify,
@@ -66,10 +65,10 @@ pub(super) struct OwnedAssociation<S> {
     pub sent: Notify,
     abandoned: Mutex<AbandonedCounts>,
     failed: Mutex<Failed>,
-    /// Deactivated keys; the program is notified when no more data is signed with them.
+    /// Deactivated keys. The program is notified when no more data is signed with them.
     deactivated_keys: Mutex<Vec<u16>>,
-    /// Messages that it no longer accepted, to be returned to the program. Bounded by the size of
-    /// the descriptor's buffer and of `send_queue`.
+    /// Messages that the association did not accept, to be returned to the program. Limited by the
+    /// size of the descriptor's buffer and of `send_queue`.
     refused: Mutex<Vec<(Frame, Bytes)>>,
     /// Streams of the association while it was established, for notifications.
     peer: OnceLock<SocketAddr>,
@@ -77,21 +76,22 @@ pub(super) struct OwnedAssociation<S> {
     ended: Mutex<Ended>,
 }
 
-/// End of an association that was established.
+/// State of the end of an established association.
 #[derive(Default)]
 pub(super) struct Ended {
-    /// The `errno`; 0: it was shut down.
+    /// The `errno`, or 0 after a graceful shutdown; `None` before the end.
     pub by: Option<i32>,
     pub reason: Option<CloseReason>,
-    /// The owning socket was notified of the end.
+    /// True if the owning socket was notified of the end.
     pub known: bool,
 }
 
-/// Limit on remembered addresses, above which all are forgotten, because a peer can add and remove
-/// any number.
+/// Maximum number of addresses that are remembered. If there are more, all are forgotten, because a
+/// peer can add and remove any number of addresses.
 const MAX_FAILED: usize = 256;
 
-/// Addresses of the peer that have been unreachable or potentially failed since they were added.
+/// Addresses of the peer that were unreachable or potentially failed at some time since they were
+/// added.
 #[derive(Default)]
 struct Failed(BTreeSet<IpAddr>);
 
@@ -124,7 +124,7 @@ impl Failed {
 }
 
 impl<S> OwnedAssociation<S> {
-    /// Creates an association in setup, to a peer with these addresses, or started by a peer.
+    /// Creates an association in setup, either to a peer with these addresses or started by a peer.
     pub(super) fn new(
         number: u32,
         v6: bool,
@@ -151,7 +151,7 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Options that the program has set on it.
+    /// Options that the program has set for the association.
     pub(super) fn options(&self) -> MutexGuard<'_, Options> {
         self.options.lock().unwrap_or_else(|it| it.into_inner())
     }
@@ -161,8 +161,8 @@ impl<S> OwnedAssociation<S> {
         self.abandoned.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Whether the event confirms an address of the peer: it is reachable and has not failed
-    /// before.
+    /// Whether the event confirms an address of the peer: the address is reachable and has not
+    /// failed before.
     pub(super) fn confirms(&self, event: &Event) -> bool {
         let mut failed = self.failed.lock().unwrap_or_else(|it| it.into_inner());
         failed.confirms(event)
@@ -175,7 +175,7 @@ impl<S> OwnedAssociation<S> {
             .unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Messages that it no longer accepted, to be returned.
+    /// Messages that the association did not accept, to be returned to the program.
     pub(super) fn refused(&self) -> MutexGuard<'_, Vec<(Frame, Bytes)>> {
         self.refused.lock().unwrap_or_else(|it| it.into_inner())
     }
@@ -188,12 +188,12 @@ impl<S> OwnedAssociation<S> {
             _ => 0x30,
         };
         let mut all = self.abandoned();
-        // Bounded, because a peer allows at most 65,535 streams.
+        // The size of the map is limited, because a peer can have at most 65,535 streams.
         let counts = all.entry((stream, policy)).or_default();
         counts[usize::from(sent)] += 1;
     }
 
-    /// Marks the association as established.
+    /// Records that the association is established.
     pub(super) fn set_established(&self, association: Association) {
         if let Some(status) = association.status() {
             let _ = self
@@ -204,28 +204,29 @@ impl<S> OwnedAssociation<S> {
             .send_replace(SetupState::Established(association));
     }
 
-    /// Marks its setup as failed.
+    /// Records that the setup has failed.
     pub(super) fn fail(&self, error: i32) {
         let _ = self.error.set(error);
         self.end();
     }
 
-    /// The reason for a failed setup.
+    /// The `errno` of a failed setup.
     pub(super) fn error(&self) -> i32 {
         self.error.get().copied().unwrap_or(libc::ECONNREFUSED)
     }
 
-    /// Marks the association as ended.
+    /// Records that the association has ended.
     pub(super) fn end(&self) {
         self.progress.send_replace(SetupState::Ended);
         self.owner.send_replace(Owner::None);
         self.send_queue.end();
     }
 
-    /// Waits until [`Self::end`]: the end was reported to the program.
+    /// Waits until [`Self::end`] was called, which happens after the end was reported to the
+    /// program.
     pub(super) async fn end_reported(&self) {
         let mut progress = self.progress.subscribe();
-        // The sender is in `self`.
+        // Cannot fail, because `self` contains the sender.
         let _ = progress
             .wait_for(|it| matches!(it, SetupState::Ended))
             .await;
@@ -239,8 +240,8 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Calls `act` with the association while it is established, without cloning the handle,
-    /// because a clone and its drop lock the endpoint twice.
+    /// Calls `act` with the association while it is established. The handle is not cloned, because
+    /// a clone and its drop would lock the endpoint twice.
     pub(super) fn with_association<T>(&self, act: impl FnOnce(&Association) -> T) -> Option<T> {
         match &*self.progress.borrow() {
             SetupState::Established(association) => Some(act(association)),
@@ -248,34 +249,34 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Statistics of the association, while it is established.
+    /// Status of the association, while it is established.
     pub(super) fn status(&self) -> Option<Status> {
         self.association()?.status()
     }
 
-    /// Address of the peer at establishment, or to which the setup was started.
+    /// Address of the peer at establishment, or the address to which the setup was started.
     pub(super) fn peer(&self) -> Option<SocketAddr> {
         self.peer.get().or(self.connect_addresses.first()).copied()
     }
 
-    /// Like [`Self::peer`], as shown to programs.
+    /// Like [`Self::peer`], in the form for programs.
     pub(super) fn name(&self) -> Option<SocketAddr> {
         self.peer().map(|it| self.shown(it))
     }
 
-    /// An address as shown to its programs.
+    /// An address in the form for programs of this socket.
     pub(super) fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.v6, &self.options())
     }
 
-    /// Whether the program passed this peer address when it started the association.
+    /// Whether the program has passed this address of the peer when it started the association.
     pub(super) fn was_connected_to(&self, address: IpAddr) -> bool {
         self.connect_addresses
             .iter()
             .any(|it| it.ip().to_canonical() == address)
     }
 
-    /// The peer's addresses, primary first.
+    /// The peer's addresses; the primary is the first.
     pub(super) fn peers(&self) -> Vec<SocketAddr> {
         let Some(status) = self.status() else {
             return self.connect_addresses.clone();
@@ -290,13 +291,14 @@ impl<S> OwnedAssociation<S> {
         all
     }
 
-    /// Whether the peer of the association has this address.
+    /// Whether the peer of the association has this address and port.
     pub(super) fn is_with(&self, address: SocketAddr) -> bool {
         let same = |it: &SocketAddr| (it.ip(), it.port()) == (address.ip(), address.port());
         self.connect_addresses.iter().any(same) || self.peers().iter().any(same)
     }
 
-    /// Waits until it is established; `None`: it never will be, or has ended.
+    /// Waits until the association is established; `None` if the setup has failed or the
+    /// association has ended.
     pub(super) async fn up(&self) -> Option<Association> {
         let mut progress = self.progress.subscribe();
         let settled = progress
@@ -308,17 +310,17 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// The reason for the end of the association, once known.
+    /// Why the association has ended; `None` before its end.
     pub(super) fn reason(&self) -> Option<CloseReason> {
         self.ended().reason.clone()
     }
 
-    /// State of its end.
+    /// State of the end of the association.
     pub(super) fn ended(&self) -> MutexGuard<'_, Ended> {
         self.ended.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// Current owner.
+    /// The socket that owns the association, if any.
     pub(super) fn current_owner(&self) -> Option<Arc<S>> {
         match &*self.owner.borrow() {
             Owner::Socket(socket) => socket.upgrade(),
@@ -326,18 +328,18 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Gives the association to the socket, which is not notified of its end.
+    /// Makes the socket the owner of the association, without a notification of its end.
     pub(super) fn assign(&self, socket: &Arc<S>) {
         self.owner
             .send_replace(Owner::Socket(Arc::downgrade(socket)));
     }
 
-    /// Removes the association from its owner until another socket takes it.
+    /// Removes the association from its owner, until another socket takes it over.
     pub(super) fn clear_owner(&self) {
         self.owner.send_replace(Owner::InTransfer);
     }
 
-    /// The owner, once the association has one; `None`: it will never have one.
+    /// Waits until the association has an owner; `None` if it will never have one.
     pub(super) async fn owner(&self) -> Option<Arc<S>> {
         if let Owner::Socket(socket) = &*self.owner.borrow() {
             return socket.upgrade();
@@ -350,7 +352,7 @@ impl<S> OwnedAssociation<S> {
         }
     }
 
-    /// Whether that socket owns the association.
+    /// Whether this socket owns the association.
     pub(super) fn is_owned_by(&self, socket: &Arc<S>) -> bool {
         let owner = self.owner.borrow();
         matches!(&*owner, Owner::Socket(it) if it.ptr_eq(&Arc::downgrade(socket)))
@@ -373,8 +375,8 @@ mod tests {
         };
         let up = |last| changed(address(last), PathState::Active);
         assert!(failed.confirms(&up(1)));
-        // The program may not be notified of a potentially failed path, so such a path is not
-        // confirmed again.
+        // A potentially failed path that becomes active is not confirmed again, because the program
+        // may not have been notified of its failure.
         assert!(!failed.confirms(&changed(address(1), PathState::PotentiallyFailed)));
         assert!(!failed.confirms(&up(1)));
         assert!(failed.confirms(&up(2)));

@@ -1,4 +1,4 @@
-//! Addresses and ports of sockets.
+//! Binding of sockets to addresses and ports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::socket::{PORT_TIMEOUT, RETRY_INTERVAL, Socket};
 use super::{HostState, Table};
 use crate::control::Answer;
 
-/// `bind`, and `sctp_bindx` (`more`). Waits for a port whose sockets all have their last descriptor
-/// closed, because the host will learn of that soon.
+/// `bind` and (`more`) `sctp_bindx`. If the port belongs only to sockets whose last descriptor is
+/// closed, waits for the host to release it, which happens soon.
 pub(super) async fn bind(
     host: &HostState,
     socket: &Socket,
@@ -31,14 +31,14 @@ pub(super) async fn bind(
     }
 }
 
-/// Whether a socket whose last descriptor is closed has that port.
+/// Whether a socket whose last descriptor is closed still has this port.
 fn is_left(host: &HostState, port: u16) -> bool {
     let table = host.table();
     let mut all = table.sockets.values();
     all.any(|it| it.state().port == Some(port) && it.is_hung_up())
 }
 
-/// Lock order: the host's table, then a socket's state.
+/// Lock order: the host's table before a socket's state.
 fn try_bind(
     host: &HostState,
     socket: &Socket,
@@ -49,7 +49,7 @@ fn try_bind(
     let (only, had) = {
         let state = socket.state();
         match (state.port, more) {
-            // sctp_bindx adds addresses at the existing port.
+            // `sctp_bindx` adds addresses to the existing port.
             (Some(port), true) if ![0, port].contains(&first.port()) => return Err(libc::EINVAL),
             (Some(_), false) => return Err(libc::EINVAL),
             (port, _) => (socket.only_family(&state), port),
@@ -90,8 +90,8 @@ fn try_bind(
     Ok(Answer::Done)
 }
 
-/// Checks that this host has the address, so that sockets can be bound to it. Reports a lack of
-/// descriptors as its own error.
+/// Checks that this host has the address, so that sockets can be bound to it. A lack of descriptors
+/// is reported as a separate error.
 fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     let to_all = matches!(address, IpAddr::V4(it) if it.is_broadcast());
     let of_carrier = &host.config.addresses;
@@ -107,7 +107,7 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(()),
         Err(error) => {
-            // The host's limit is not the program's limit.
+            // Replaced, because it is the host's limit, and not the program's, that is exceeded.
             const EXHAUSTED: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
             let code = error.raw_os_error().unwrap_or(libc::EADDRNOTAVAIL);
             Err(match EXHAUSTED.contains(&code) {
@@ -121,9 +121,9 @@ fn is_here(host: &HostState, address: IpAddr) -> Result<(), i32> {
     }
 }
 
-/// The addresses of a socket that is bound to all addresses: the addresses of the host process, or
-/// those of the system's interfaces in the socket's address families. `None`: the socket is bound
-/// to specific addresses, or not yet bound.
+/// The addresses of a socket that is bound to all addresses: those of the host process, or else
+/// those of the system's interfaces in the families of the socket. `None` if the socket is bound to
+/// specific addresses, or not bound yet.
 pub(super) fn interfaces(host: &HostState, socket: &Socket) -> Option<Vec<SocketAddr>> {
     let (port, only) = {
         let state = socket.state();
@@ -160,7 +160,7 @@ pub(super) fn source(to: IpAddr) -> Option<IpAddr> {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The port has no effect, because no packet is sent.
+    // Any port will do, because no packet is sent.
     let asked = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((to, 9))?;
         socket.local_addr()
@@ -168,7 +168,7 @@ pub(super) fn source(to: IpAddr) -> Option<IpAddr> {
     asked.ok().map(|it| it.ip())
 }
 
-/// `sctp_bindx` with SCTP_BINDX_REM_ADDR: at least one address must remain.
+/// `sctp_bindx` with SCTP_BINDX_REM_ADDR. Fails if no address would remain.
 pub(super) fn unbind(
     host: &HostState,
     socket: &Socket,
@@ -194,12 +194,12 @@ pub(super) fn unbind(
     Ok(Answer::Done)
 }
 
-/// Applies the change to new associations, and requests the change from the peers of existing
-/// associations (RFC 5061) if both ends support address changes; other associations are unchanged.
+/// Applies the changes to future associations. Existing associations request the changes from their
+/// peers (RFC 5061) if both ends support address changes, and are otherwise not changed.
 fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     let own = socket.state().endpoint.clone();
     if let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) {
-        // An endpoint without an explicit list has all addresses.
+        // Fails if the endpoint has no explicit list, because it then has all addresses.
         let _ = endpoint.change_addresses(changes);
         return;
     }
@@ -209,9 +209,10 @@ fn tell(host: &HostState, socket: &Socket, changes: &[AddressChange]) {
     }
 }
 
-/// Whether a socket can share a port with the sockets that have it: all these sockets were accepted
-/// and no socket listens any more, as after a server restart; or their address families differ and
-/// do not overlap; or their addresses differ; or all sockets share the port (SCTP_REUSE_PORT).
+/// Whether a socket can share a port with the sockets that already have it. This is possible if all
+/// of these were accepted and none listens any more (as after a server restart), if the address
+/// families do not overlap, if the addresses differ, or if all sockets share the port
+/// (SCTP_REUSE_PORT).
 fn can_share(
     table: &Table,
     socket: &Socket,
@@ -237,7 +238,7 @@ fn can_share(
     there.all(|can| can)
 }
 
-/// Whether the two lists have no address in common and neither contains a wildcard address.
+/// Whether the two lists have no address in common, and neither contains the wildcard address.
 fn are_apart(one: &[SocketAddr], other: &[SocketAddr]) -> bool {
     let all =
         |them: &[SocketAddr]| them.is_empty() || them.iter().any(|it| it.ip().is_unspecified());

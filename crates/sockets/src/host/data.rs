@@ -1,4 +1,5 @@
-//! A descriptor: its program's messages to associations, from its first frame to its end.
+//! Data of a descriptor: forwards a program's messages to associations, from the first frame to the
+//! end of the descriptor.
 
 use std::io;
 use std::sync::Arc;
@@ -54,19 +55,20 @@ pub(super) async fn serve(
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
     to_peer(&host, &socket, &mut buffer, host.config.max_message_size).await;
-    // The task that detects unread messages may be the task that delivers data.
+    // Waits for a delivery in progress, because the task that delivers may be the one that detects
+    // unread messages.
     drop(socket.turn.lock().await);
     leave(&host, &socket);
 }
 
-/// Moves an association that waits to be accepted or was peeled off to this socket.
+/// Moves an association to this socket, after it was accepted or peeled off.
 async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> bool {
     let (PendingTransfer { assoc, waiting, .. }, from) = {
         let mut table = host.table();
         let Some(pending) = table.incoming.remove(&number) else {
             return false;
         };
-        // Options of the other socket apply to the new one.
+        // The options of the other socket are copied.
         let from = table.sockets.get(&pending.from).cloned();
         (pending, from)
     };
@@ -90,11 +92,11 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
         state.peer = assoc.peer();
     }
     for (frame, payload) in &waiting {
-        // The messages fitted into the other socket, so they also fit into this socket.
+        // Does not block: the messages fitted the other socket, so they fit this one.
         let _ = socket.give(frame, payload).await;
     }
     assoc.set_owner(socket);
-    // A peeled-off association is served already.
+    // A peeled-off association has its tasks already.
     if socket.socket_type.style == Style::OneToOne
         && let Some(association) = assoc.association()
     {
@@ -103,7 +105,7 @@ async fn take_over(host: &Arc<HostState>, socket: &Arc<Socket>, number: u32) -> 
     true
 }
 
-/// Cleans up after the last descriptor was closed.
+/// Cleans up after the last copy of the descriptor was closed.
 fn leave(host: &HostState, socket: &Socket) {
     let mut table = host.table();
     table.sockets.remove(&socket.name);
@@ -121,7 +123,7 @@ fn leave(host: &HostState, socket: &Socket) {
     }
     drop(table);
     for assoc in orphans {
-        // No socket can accept it any more, so its peer gets an ABORT, as with Linux.
+        // Aborted like in Linux, because no socket can accept it any more.
         if let Some(association) = assoc.association() {
             association.abort("");
         }
@@ -133,7 +135,7 @@ fn leave(host: &HostState, socket: &Socket) {
         state.phase = Phase::Failed;
         state.endpoint = None;
         let assocs = std::mem::take(&mut state.assocs);
-        // Like Linux, aborts to inform the peer that its messages were not read.
+        // Aborted like in Linux if messages are unread, so that the peer is informed.
         let linger = match state.unread {
             true => Some(0),
             false => state.options.linger(),
@@ -145,7 +147,7 @@ fn leave(host: &HostState, socket: &Socket) {
             // RFC 6458 §8.1.4: a linger time of 0 aborts.
             (Some(0), Some(association)) => association.abort(""),
             (_, _) if socket.socket_type.is_one_to_many() => {
-                // After the queued messages.
+                // Closes after the queued messages are sent.
                 assoc.send_queue.ask(QueuedOperation::Close);
             }
             (linger, Some(association)) => {
@@ -161,19 +163,18 @@ fn leave(host: &HostState, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
-/// Maximum number of unfinished messages of a descriptor: the number of threads that send messages
-/// of several pieces at the same time. If there are more, the message that got no piece for the
-/// longest time is lost.
+/// Maximum number of unfinished messages of a descriptor, one for each thread that sends a message
+/// in several parts. If there are more, the message that got no part for the longest time is lost.
 const MAX_UNFINISHED: usize = 64;
 
-/// Messages of which the host has read some pieces, by the sending thread; the message that got a
-/// piece last is at the end.
+/// Messages of which some parts were read, by the sending thread. The message that got a part last
+/// is at the end.
 #[derive(Default)]
 struct UnfinishedMessages(Vec<(u32, Vec<u8>)>);
 
 impl UnfinishedMessages {
-    /// Adds a piece; at most `most + 1` bytes of its message are buffered. Returns the message with
-    /// its last piece.
+    /// Adds a part. At most `most + 1` bytes of a message are buffered. If it is the last part,
+    /// returns the message.
     fn add(&mut self, frame: &Frame, piece: &[u8], most: usize) -> Option<Bytes> {
         let is_first = frame.ssn == 0;
         let is_last = frame.flags & frame::MORE == 0;
@@ -183,7 +184,7 @@ impl UnfinishedMessages {
         let known = self.0.iter().position(|it| it.0 == frame.tsn);
         let begun = known.map(|index| self.0.remove(index).1);
         let mut whole = match is_first {
-            // A message that is already begun is lost: its thread ended within it.
+            // An unfinished message of this thread is dropped, because the thread ended within it.
             true => Vec::new(),
             false => begun?,
         };
@@ -201,7 +202,7 @@ impl UnfinishedMessages {
 }
 
 /// Forwards the program's messages to their associations. A message of more than `most` bytes is
-/// refused by the association, and its further pieces are not buffered.
+/// not buffered further, and the association refuses it.
 async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8], most: usize) {
     let mut unfinished = UnfinishedMessages::default();
     loop {
@@ -214,11 +215,11 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
         };
         let one = match socket.socket_type.style {
             Style::OneToMany => None,
-            // A listening socket stays one.
+            // A listening socket sends no messages.
             _ if socket.state().phase == Phase::Listening => return socket.left().await,
             _ => match socket.connected().await {
                 Some(assoc) => Some(assoc),
-                // The messages are lost, and the program has already got the error.
+                // The message is lost. The program was notified of the error before.
                 None => continue,
             },
         };
@@ -231,7 +232,7 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
         };
         match one {
             Some(assoc) => {
-                // Messages that were queued when it was peeled off are sent first.
+                // Messages that were queued before the association was peeled off are sent first.
                 assoc.send_queue.all_done().await;
                 if let Some(bytes) = send_at_once(&assoc, &frame, bytes)
                     && let Some(association) = assoc.up().await
@@ -254,8 +255,8 @@ async fn to_peer(host: &Arc<HostState>, socket: &Arc<Socket>, buffer: &mut [u8],
 }
 
 /// Sends a message immediately if the queue is empty and the association accepts it; otherwise
-/// queues it, without blocking the other associations. SCTP_ABORT is processed immediately, and the
-/// queued messages are lost.
+/// queues it, so that other associations are not blocked. SCTP_ABORT is processed immediately, and
+/// discards queued messages.
 fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
     if frame.flags & frame::ABORT != 0
         && let Some(association) = assoc.association()
@@ -275,10 +276,10 @@ fn send_or_wait(assoc: &SocketAssociation, frame: &Frame, bytes: Bytes) {
 }
 
 /// Makes the descriptor readable for a program that waits for a connection with `poll`, and reports
-/// the reason.
+/// the error.
 pub(super) async fn fail(socket: &Socket, error: i32) {
-    // The error is set before the phase, because a program that learns of either and tries again
-    // must find both set.
+    // The error is set before the phase, so that a program that sees either of them and retries
+    // finds both.
     let _turn = socket.turn.lock().await;
     socket.state().error = error;
     let frame = Frame {
@@ -294,7 +295,7 @@ pub(super) async fn fail(socket: &Socket, error: i32) {
 mod tests {
     use super::*;
 
-    /// Frame of a piece.
+    /// Frame of a part of a message.
     fn piece_of(thread: u32, number: u32, is_last: bool) -> Frame {
         Frame {
             flags: if is_last { 0 } else { frame::MORE },
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(add(7, 1, true, " end"), Some("one end".into()));
         assert_eq!(add(9, 1, false, " longer than eight"), None);
         assert_eq!(add(9, 2, true, "end"), Some("two longe".into()));
-        // A thread that ended within a message, and a message whose beginning was not buffered.
+        // Lost: a message whose thread ended within it, and a message without its first part.
         assert_eq!(add(7, 0, false, "lost"), None);
         assert_eq!(add(7, 0, false, "new"), None);
         assert_eq!(add(7, 1, true, "er"), Some("newer".into()));
@@ -334,7 +335,7 @@ mod tests {
             assert_eq!(whole, None);
         }
         assert_eq!(unfinished.0.len(), MAX_UNFINISHED);
-        // Threads that ended within a message do not affect later threads.
+        // Unfinished messages of threads that ended do not affect later messages.
         let whole = unfinished.add(&piece_of(last, 1, true), b"end", 8);
         assert_eq!(whole.as_deref(), Some(&b"pieceend"[..]));
         assert_eq!(unfinished.add(&piece_of(1, 1, true), b"end", 8), None);

@@ -1,4 +1,5 @@
-//! Messages and events of an association to its program, from its establishment to its end.
+//! Delivery of messages and events of an association to its program, from its establishment to its
+//! end.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use crate::Style;
 use crate::frame::{self, Frame, Kind};
 use crate::options::{CONTEXT, FRAGMENT_INTERLEAVE};
 
-/// Time that the end of an association waits for messages that its program sent before and the host
-/// has not read.
+/// Maximum time for which the end of an association is delayed, until the host has read all
+/// messages that the program sent before.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_secs(1);
-/// Poll interval for whether all sent data was acknowledged.
+/// Interval at which it is checked whether all sent data is acknowledged.
 const DRY_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Makes the socket the owner of the association.
@@ -39,7 +40,7 @@ pub(super) fn attach(
     };
     assoc.set_owner(socket);
     if closed {
-        // The program has already closed the socket.
+        // Aborted, because the program has already closed the socket.
         association.abort("");
         return;
     }
@@ -73,14 +74,14 @@ pub(super) async fn to_program(assoc: Arc<SocketAssociation>, association: Assoc
     report_end(&assoc, &association, ended, streams).await;
 }
 
-/// Passes messages and events of the association to the program in order. If the program disabled
-/// interleaving, only events are delivered between the parts of a message.
+/// Passes messages and events of the association to the program in order. If the program has
+/// disabled interleaving, only events are delivered between the parts of a message.
 async fn deliver(
     assoc: &SocketAssociation,
     association: &Association,
     port: u16,
 ) -> Result<(), Option<AssociationError>> {
-    // Stream of the partially delivered message, and whether it is unordered.
+    // Stream of the message that was delivered in part, and whether it is unordered.
     let mut unfinished: Option<(u16, bool)> = None;
     loop {
         let output = association.next_output(unfinished.map(|it| it.0)).await;
@@ -104,8 +105,8 @@ async fn deliver(
     }
 }
 
-/// Discards data for a program that has shut down receiving, until the association has ended,
-/// because the peer could not complete its shutdown while its messages find no buffer space.
+/// Reads and discards data after a program has shut down receiving. Without it the peer could not
+/// complete its shutdown, because its messages would find no buffer space.
 async fn discard_messages(association: &Association) -> Result<(), Option<AssociationError>> {
     loop {
         match association.recv_part().await {
@@ -116,9 +117,9 @@ async fn discard_messages(association: &Association) -> Result<(), Option<Associ
     }
 }
 
-/// Notifies the program, if it subscribed, that all its data was acknowledged (RFC 6458 §6.1.9),
-/// and that no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has
-/// no event for that.
+/// Notifies a program that has subscribed when all its data is acknowledged (RFC 6458 §6.1.9), and
+/// when no more data is signed with a deactivated key (§6.1.8). Polls, because the protocol has no
+/// event for that.
 async fn tell_dry(
     assoc: &SocketAssociation,
     association: &Association,
@@ -131,7 +132,7 @@ async fn tell_dry(
         while (wanted() || deactivated_keys()) && association.status().is_some_and(waits) {
             tokio::time::sleep(DRY_POLL_INTERVAL).await;
         }
-        // The program may have ended.
+        // Fails if the program has ended.
         let keys = std::mem::take(&mut *assoc.deactivated_keys());
         for key in keys {
             let free = notification::auth_key_event(key, AuthKeyEvent::Free, assoc.number);
@@ -154,7 +155,7 @@ async fn report_end(
             let reason = association.status().and_then(|it| it.abort_reason);
             let cause = lost.as_ref().map_or(0, |it| cause_of_end(&it.0));
             match (lost, reason) {
-                // Other causes are reported by number only.
+                // For other causes only the number is reported.
                 (Some(AssociationError(CloseReason::AbortedByPeer { .. })), Some(reason)) => {
                     notification::aborted(cause, &reason, streams, assoc.number)
                 }
@@ -166,9 +167,9 @@ async fn report_end(
         Err(Some(lost)) => Some(of_reason(&lost.0, true)),
         _ => None,
     };
-    // Recorded before the program is notified and sends requests.
+    // Recorded before the program is notified, because its next request must already see the end.
     assoc.record_end(&association.closed().await);
-    // Messages that it did not accept should be returned before its end is reported.
+    // Messages that the association did not accept are returned before its end is reported.
     let _ = tokio::time::timeout(LAST_FRAMES_TIMEOUT, assoc.send_queue.all_done()).await;
     if let Some(socket) = assoc.current_owner() {
         socket.all_taken_within(LAST_FRAMES_TIMEOUT).await;

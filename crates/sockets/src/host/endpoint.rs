@@ -1,4 +1,4 @@
-//! Endpoints of sockets, and the peers that they connect to.
+//! Creation of the endpoints of sockets, and of the peers to connect to.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,7 +7,7 @@ use anabranch_net::{BindError, Carrier, Endpoint, Peer};
 use super::socket::Socket;
 use super::{HostState, settings};
 
-/// Backlog of a one-to-many socket: like in Linux, practically unlimited.
+/// Backlog of a one-to-many socket, practically unlimited like in Linux.
 const BACKLOG: usize = 65_536;
 
 /// Creates an endpoint for the socket.
@@ -48,7 +48,7 @@ pub(super) fn peer(
     let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let peer = Peer::new(ips, first.port());
     let of_carrier = match host.config.carrier {
-        // Peers have this host's UDP port, as RFC 6951 expects.
+        // By default peers use the same UDP port as this host, as RFC 6951 expects.
         Carrier::Encapsulated { peer_port: 0, .. } => Some(host.sockets.udp_port()),
         _ => None,
     };

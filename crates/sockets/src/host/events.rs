@@ -10,8 +10,8 @@ use super::notify::send_notification;
 use super::socket::SocketAssociation;
 use crate::options::EXPOSE_POTENTIALLY_FAILED;
 
-/// Whether the event ends the incomplete message of that stream and kind, or may have replaced an
-/// event that did.
+/// Whether the event aborts the incomplete message of this stream and kind, or may replace an event
+/// that did.
 pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bool {
     match event {
         Event::PartialDeliveryAborted {
@@ -22,7 +22,7 @@ pub(super) fn cuts(event: &Event, (its_stream, is_unordered): (u16, bool)) -> bo
     }
 }
 
-/// Notifies the program of an event; `port` is the peer's.
+/// Notifies the program of an event; `port` is the peer's SCTP port.
 ///
 /// # Errors
 /// The program has ended.
@@ -31,20 +31,21 @@ pub(super) async fn notify(assoc: &SocketAssociation, event: &Event, port: u16) 
         assoc.count_abandoned(it.stream.unwrap_or(0), it.policy, it.sent);
     }
     if let Event::PeerShutdown | Event::Restarted { .. } | Event::StreamsAdded { .. } = event {
-        // Programs must ask again whether the association accepts messages, and on which streams.
+        // Invalidates the program's cache, because the event may change whether the association
+        // accepts messages, and on which streams.
         assoc.advance();
     }
     let confirms = assoc.confirms(event);
     let shown = |ip| assoc.shown(SocketAddr::new(ip, port));
     if let Event::PathChanged { address, state, .. } = event {
-        // SCTP_EXPOSE_POTENTIALLY_FAILED_STATE.
+        // Value of SCTP_EXPOSE_POTENTIALLY_FAILED_STATE that enables notifications.
         const EXPOSED: u32 = 2;
         let exposed = assoc.options().word(EXPOSE_POTENTIALLY_FAILED, 4) == EXPOSED;
         if *state == PathState::PotentiallyFailed && !exposed {
             return Ok(());
         }
         if confirms {
-            // Linux sends no notification for addresses that the program passed itself
+            // No notification, like in Linux, for addresses that the program has passed itself
             // (`sctp_connectx`).
             if assoc.was_connected_to(*address) {
                 return Ok(());

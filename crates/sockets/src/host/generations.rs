@@ -1,10 +1,10 @@
-//! Invalidation of state that programs cache about their sockets.
+//! Generations of sockets, which invalidate the state that programs have cached.
 //!
-//! A program queries once the route of a socket's messages, or whether to wait for data, and caches
-//! the answer because a request costs much more than a message. When the answer changes (the
-//! association ends, or stops accepting messages), the socket gets a new generation: a number in
-//! memory that all programs of the host can read, so a comparison before each message needs no
-//! system call.
+//! A program caches the route of a socket's messages, and whether to wait for data, because a
+//! request for them costs much more than a message. When the answer changes (the association ends,
+//! or stops accepting messages), the socket gets a new generation. This is a number in memory that
+//! all programs of the host can read, so that comparing it before each message needs no system
+//! call.
 
 use std::fs::File;
 use std::io;
@@ -16,9 +16,9 @@ use crate::control::{GENERATION_SLOTS, Generation};
 
 /// Generations of all sockets of a host.
 pub(super) struct Generations {
-    /// Shared memory, which programs read.
+    /// Shared memory with the numbers.
     memory: File,
-    /// The descriptor passed to programs: the same memory, read only.
+    /// Read-only descriptor of the same memory, for programs.
     readable: File,
     /// Current content of the memory.
     numbers: Mutex<Vec<u32>>,
@@ -28,13 +28,14 @@ impl Generations {
     /// Creates the memory for a new host.
     ///
     /// # Errors
-    /// The system has no memory or no descriptor.
+    /// The system has no memory or descriptors left.
     pub(super) fn new() -> io::Result<Self> {
         use rustix::fs::{MemfdFlags, memfd_create};
         use std::os::fd::AsRawFd;
         let memory: File = memfd_create("anabranch-generations", MemfdFlags::CLOEXEC)?.into();
         let readable = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
-        // Numbers must differ from those of another host.
+        // The initial numbers depend on the process, because they must differ from those of another
+        // host.
         let numbers = vec![std::process::id().wrapping_mul(0x9e37_79b9); GENERATION_SLOTS];
         let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_ne_bytes()).collect();
         memory.write_all_at(&bytes, 0)?;
@@ -45,8 +46,8 @@ impl Generations {
         })
     }
 
-    /// The generation of the socket with that number. Sockets may share a slot, which only causes
-    /// additional requests.
+    /// The current generation of the socket with this number. Sockets may share a slot, which only
+    /// causes additional requests.
     pub(super) fn current(&self, socket: u32) -> Generation {
         let slot = socket % GENERATION_SLOTS as u32;
         let numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
@@ -54,7 +55,7 @@ impl Generations {
         Generation { slot, number }
     }
 
-    /// Invalidates the state that programs have cached about that socket.
+    /// Starts a new generation of this socket, which invalidates all cached state about it.
     pub(super) fn advance(&self, socket: u32) {
         let slot = socket as usize % GENERATION_SLOTS;
         let mut numbers = self.numbers.lock().unwrap_or_else(|it| it.into_inner());
@@ -92,7 +93,7 @@ mod tests {
         assert_ne!(next, first);
         assert_eq!(read(&generations, next.slot), next.number);
         assert_eq!(generations.current(4), other);
-        // Socket numbers continue after the last slot.
+        // The numbers of sockets wrap around to the first slot.
         generations.advance(4 + GENERATION_SLOTS as u32);
         assert_ne!(generations.current(4), other);
     }

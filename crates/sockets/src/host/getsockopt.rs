@@ -12,8 +12,8 @@ use super::socket::SocketAssociation;
 use super::socket::{Phase, Socket};
 use crate::options::*;
 
-/// The value of an option. `given` is the program's buffer, which names the association and has the
-/// size of the result.
+/// The value of an option. `given` is the program's buffer: it names the association, and its size
+/// limits the result.
 pub(super) fn get(
     host: &HostState,
     socket: &Socket,
@@ -86,7 +86,7 @@ fn of_sctp(host: &HostState, socket: &Socket, option: i32, given: &[u8]) -> Resu
     }
 }
 
-/// A stored option: the stored value, or the association's current one.
+/// The stored value of an option, or the association's current value.
 fn kept(
     host: &HostState,
     socket: &Socket,
@@ -124,7 +124,7 @@ fn kept(
     Ok(value)
 }
 
-/// struct sctp_event: association, kind, subscribed.
+/// Value of SCTP_EVENT, struct sctp_event: association, kind, subscribed.
 fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
     let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
     let kind = u16::from_ne_bytes([out[4], out[5]]);
@@ -133,7 +133,7 @@ fn event(options: &Options, given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(out)
 }
 
-/// struct sctp_stream_value: association, stream, value.
+/// Value of SCTP_STREAM_SCHEDULER_VALUE, struct sctp_stream_value: association, stream, value.
 fn stream_value(assoc: &SocketAssociation, given: &[u8]) -> Result<Vec<u8>, i32> {
     let mut out = given.get(..8).ok_or(libc::EINVAL)?.to_vec();
     let stream = u16::from_ne_bytes([out[4], out[5]]);
@@ -246,7 +246,7 @@ fn numbers(socket: &Socket) -> Vec<u8> {
     out
 }
 
-/// struct sctp_assoc_stats; counters that this stack does not have are 0.
+/// struct sctp_assoc_stats; counters that this stack lacks are 0.
 fn statistics(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     let status = assoc.status()?;
     let (sender, port) = (&status.counters.sender, status.peer_port);
@@ -264,7 +264,8 @@ fn statistics(assoc: &SocketAssociation) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// struct sctp_prstatus: stream at 4, policy at 6, abandoned messages (unsent, sent).
+/// struct sctp_prstatus: stream at 4, policy at 6, then the numbers of abandoned messages (unsent
+/// and sent).
 fn abandoned(assoc: &SocketAssociation, option: i32, given: &[u8]) -> Result<Vec<u8>, i32> {
     const EVERY_POLICY: u16 = 0x80;
     let short = |at: usize| {
@@ -311,7 +312,7 @@ fn authentication(
     let mut out = given.get(..4).ok_or(libc::EINVAL)?.to_vec();
     match option {
         HMAC_IDENT => {
-            // SHA-1 and SHA-256.
+            // The supported algorithms: SHA-1 and SHA-256.
             out = 2_u32.to_ne_bytes().to_vec();
             out.extend([1_u16, 3].iter().flat_map(|it| it.to_ne_bytes()));
         }

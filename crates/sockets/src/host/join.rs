@@ -1,9 +1,9 @@
-//! Host process that several commands share: programs that need the same UDP port at the same
-//! addresses use the same host process, like programs that share a kernel.
+//! Joining a host process: commands whose programs need the same UDP port at the same addresses
+//! share one host process, as programs share a kernel.
 //!
 //! The host listens at an abstract address that encodes the port and the addresses; a command
-//! queries this address before it opens its own sockets. Both ends check the user of the other
-//! process: an address that another user has taken is not used.
+//! connects to this address before it opens its own sockets. Both ends check the user of the other
+//! process, because another user may have taken the address.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -24,17 +24,17 @@ use crate::control::{MAX_CONTROL_MESSAGE, decode, encode};
 /// Timeout for the host's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Access data with which programs find and use a host.
+/// Name and secret with which programs find and use a host.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// Name of the host.
     pub name: String,
-    /// Secret for programs of other users, for example after they dropped root privileges; they get
-    /// it from the process that started them.
+    /// Secret for programs of other users, for example those that have dropped root privileges.
+    /// They get it from the process that starts them.
     pub secret: Option<String>,
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access")
@@ -44,7 +44,7 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// A host of this name, without a secret.
+    /// Access to the host with this name, without a secret.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -52,7 +52,7 @@ impl Access {
         }
     }
 
-    /// An unpredictable name and secret.
+    /// Creates an unpredictable name and secret.
     ///
     /// # Errors
     /// The system provides no random bits.
@@ -64,8 +64,8 @@ impl Access {
     }
 }
 
-/// Membership in the host of another command; the host serves this command's programs until this is
-/// dropped.
+/// Membership of a command in the host of another command. The host serves this command's programs
+/// until the membership is dropped.
 #[derive(Debug)]
 pub struct Membership {
     /// Access data for the programs.
@@ -77,7 +77,7 @@ impl Membership {
     /// Waits until the host ends.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The error of the system.
     pub async fn host_ended(self) -> io::Result<()> {
         self.line.set_nonblocking(true)?;
         let line = super::watched_by(self.line)?;
@@ -90,15 +90,15 @@ impl Membership {
 /// Result of a request to join.
 #[derive(Debug)]
 pub enum JoinResult {
-    /// No host has the port.
+    /// No host uses the port.
     NoHost,
-    /// The host that has it.
+    /// The host at the port has accepted this command.
     Member(Membership),
-    /// The port is in use and cannot be shared, with the reason.
+    /// The port is in use by a process with which it cannot be shared; the text is the reason.
     Refused(String),
 }
 
-/// Requirements of a command's programs, in addition to the port and addresses.
+/// Requirements of a command for the host, in addition to port and addresses.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct JoinRequirements {
     version: String,
@@ -126,8 +126,8 @@ enum Reply {
     Differs(String),
 }
 
-/// Abstract address of the host that has this port at these addresses; `None`: any port is
-/// acceptable, and no port is shared.
+/// Abstract address of the host with this port at these addresses; `None` if any port may be used,
+/// because such a port is not shared.
 pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     let port = match config.carrier {
         Carrier::Encapsulated { port: 0, .. } | Carrier::Udp { port: 0, .. } => return None,
@@ -144,25 +144,25 @@ pub(super) fn place(config: &Config) -> Option<Vec<u8>> {
     }
     let mut place = format!("\0anabranch-port:{port}:").into_bytes();
     match text.len() {
-        // Limited by the size of a system address.
+        // Long lists are replaced by a digest, because the size of an abstract address is limited.
         0..=64 => place.extend(text.as_bytes()),
         _ => place.extend(format!("{:016x}", digest(text.as_bytes())).as_bytes()),
     }
     Some(place)
 }
 
-/// FNV-1a. The system detects two lists with the same digest, because it assigns each address only
-/// once.
+/// FNV-1a hash. Two lists with the same digest would collide visibly, because the system assigns
+/// each address only once.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Requests to join the host that has the port of `config` at its addresses.
+/// Asks the host with the port and addresses of `config` to accept this command as a member.
 ///
 /// # Errors
-/// Those of the system, or the process that has it does not answer.
+/// The error of the system; or the process at the port does not answer.
 pub fn join(config: &Config) -> io::Result<JoinResult> {
     let Some(place) = place(config) else {
         return Ok(JoinResult::NoHost);
@@ -187,12 +187,12 @@ pub fn join(config: &Config) -> io::Result<JoinResult> {
     Ok(match decode(&buffer[..read]) {
         Some(Reply::Welcome(access)) => JoinResult::Member(Membership { access, line }),
         Some(Reply::Differs(why)) => JoinResult::Refused(why),
-        // The host just ended, or has another protocol version.
+        // The host has just ended, or has another version of this protocol.
         None => JoinResult::Refused("the process that has it does not answer".to_owned()),
     })
 }
 
-/// Answers a request to join and counts the command as a member until it leaves.
+/// Answers a request to join, and counts the command as a member until it disconnects.
 pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut buffer);
@@ -202,7 +202,7 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
     else {
         return;
     };
-    // A caller that needs the secret already has its host.
+    // Refused: a program that needs the secret gets its host from the process that started it.
     if !caller.authenticate(&known, &[]) {
         return;
     }
@@ -231,14 +231,14 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
     let reply = encode(&reply);
     let write = |mut unix: &Unix| io::Write::write(&mut unix, &reply);
     if unix.async_io(Interest::WRITABLE, write).await.is_ok() && admit_member {
-        // A member sends no more data, so readable means closed.
+        // A member sends no more data, so that readable means disconnected.
         let mut nothing = [0; 1];
         let read = |mut unix: &Unix| io::Read::read(&mut unix, &mut nothing);
         let _ = unix.async_io(Interest::READABLE, read).await;
     }
 }
 
-/// Registers another member command, until the value is dropped.
+/// Registration of a member, until this value is dropped.
 pub(super) struct Member(Arc<HostState>);
 
 impl HostState {

@@ -11,22 +11,22 @@ use super::socket::SocketAssociation;
 use super::{HostState, PendingTransfer, Table};
 use crate::frame::{Frame, Kind};
 
-/// Interval between checks whether a socket still listens.
+/// Interval at which it is checked whether a socket still listens.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A listening address of one-to-one sockets: an endpoint, and the sockets that accept its
-/// associations round robin: a single socket, one per address family, or several sockets that share
-/// the port (SCTP_REUSE_PORT). Empty when the last socket has stopped listening and associations
-/// remain.
+/// A listening address of one-to-one sockets: its endpoint, and the sockets that accept
+/// associations round robin. There may be a single socket, one per address family, or several that
+/// share the port (SCTP_REUSE_PORT). The list is empty if no socket listens any more but
+/// associations remain.
 pub(super) struct ListenerSet {
     pub endpoint: Endpoint,
     pub sockets: Vec<Arc<Socket>>,
-    /// Unique number.
+    /// Unique number of the listening address.
     pub number: u32,
 }
 
 impl ListenerSet {
-    /// Sets the endpoint's backlog to the sum of the programs' backlogs, plus one for each socket,
+    /// Sets the endpoint's backlog to the sum of the sockets' backlogs, plus one for each socket,
     /// like Linux.
     pub(super) fn set_backlog(&self) {
         let most = self.sockets.iter().map(|it| it.state().backlog + 1).sum();
@@ -37,8 +37,8 @@ impl ListenerSet {
 }
 
 impl Table {
-    /// The listener at this port that a socket with these addresses shares, because no second
-    /// listener can be opened at this port.
+    /// The listening address that a socket with these addresses shares, because only one endpoint
+    /// can listen at the port.
     pub(super) fn listener_set_for(
         &mut self,
         port: u16,
@@ -60,7 +60,7 @@ impl Table {
         place.map(|it| it.endpoint.clone())
     }
 
-    /// Adds a listener with this endpoint for this socket; returns its number.
+    /// Adds a listening address with this endpoint and socket; returns its number.
     pub(super) fn add_listener_set(&mut self, endpoint: Endpoint, socket: Arc<Socket>) -> u32 {
         let number = self.listener_sets.iter().map(|it| it.number + 1).max();
         let number = number.unwrap_or_default();
@@ -78,12 +78,13 @@ impl Table {
     }
 }
 
-/// Notifies listening programs of each association that arrives at the endpoint, until no socket
-/// listens. The endpoint stays until its associations have ended, so that a restarted server can
+/// Announces each association that arrives at the endpoint to a listening program, until no socket
+/// listens. The endpoint remains until its associations have ended, so that a restarted server can
 /// listen at its port.
 pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32) {
     loop {
-        // Polls, because closing a listener sends no packet that would wake this task.
+        // Uses a timeout, because closing a listening socket causes no packet that would wake this
+        // task.
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept_with_permit()).await;
         if has_no_listener(&host, place, &endpoint) {
             if let Ok(Ok((association, _))) = accepted {
@@ -104,8 +105,8 @@ pub(super) async fn listen(host: Arc<HostState>, endpoint: Endpoint, place: u32)
     }
 }
 
-/// Whether no socket listens any more; the endpoint then refuses peers. Checked under the lock,
-/// because another socket may start to listen.
+/// Whether no socket listens any more; if so, the endpoint refuses peers from now on. Checked under
+/// the lock, because another socket may start to listen.
 fn has_no_listener(host: &HostState, place: u32, endpoint: &Endpoint) -> bool {
     let table = host.table();
     let nobody = table.sockets_at(place).is_empty();
@@ -115,7 +116,7 @@ fn has_no_listener(host: &HostState, place: u32, endpoint: &Endpoint) -> bool {
     nobody
 }
 
-/// Notifies the program whose socket has the peer's address family.
+/// Announces an association to a program whose socket has the peer's address family.
 async fn announce(
     host: &Arc<HostState>,
     place: u32,
@@ -129,7 +130,7 @@ async fn announce(
         let all = table.sockets_at(place);
         let fits = |it: &&Arc<Socket>| it.only_family(&it.state()).is_none_or(|only| only == v6);
         let fitting: Vec<_> = all.iter().filter(fits).cloned().collect();
-        // Sockets that share the port (SCTP_REUSE_PORT) are selected round robin.
+        // Round robin among sockets that share the port (SCTP_REUSE_PORT).
         let turn = table.announced % fitting.len().max(1);
         table.announced = table.announced.wrapping_add(1);
         let Some(socket) = fitting.into_iter().nth(turn) else {

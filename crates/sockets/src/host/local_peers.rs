@@ -1,9 +1,9 @@
-//! Synchronous behavior for peers on this machine.
+//! Synchronous behavior of calls for peers on this machine.
 //!
 //! Linux processes a packet over the loopback interface before the sending call returns: a
 //! non-blocking `connect` returns EINPROGRESS with the association already established, and after
-//! SCTP_EOF an association is closed. Programs rely on it, so such calls wait here, at most for
-//! [`MAX_WAIT`].
+//! SCTP_EOF an association is closed. Programs rely on that, so the host delays the answers of such
+//! calls, by at most [`MAX_WAIT`].
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use std::time::Duration;
 use super::bind::source;
 use super::socket::Socket;
 
-/// Timeout if the other end does not answer.
+/// Maximum wait, if the other end does not answer.
 const MAX_WAIT: Duration = Duration::from_millis(100);
-/// Delay from establishment until the association reaches the listening socket at the other end.
+/// Time that an established association needs until the listening socket at the other end has it.
 const ACCEPT_DELAY: Duration = Duration::from_millis(1);
 
-/// Poll interval for an association that is closing.
+/// Interval at which a closing association is checked.
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
-/// Whether that address is one of this machine.
+/// Whether the address belongs to this machine.
 fn is_here(address: IpAddr) -> bool {
     address.is_loopback() || source(address) == Some(address)
 }
 
-/// Waits until `done` completes if the peer is on this machine.
+/// If the peer is on this machine, waits until `done` completes.
 pub(super) async fn settle<T>(peer: IpAddr, done: impl Future<Output = T>) {
     if is_here(peer) && tokio::time::timeout(MAX_WAIT, done).await.is_ok() {
         tokio::time::sleep(ACCEPT_DELAY).await;
     }
 }
 
-/// Waits until an association that its program ended is closed, if its peer is on this machine.
+/// If the peer is on this machine, waits until an association that the program has ended is closed.
 pub(super) async fn settle_end(socket: &Socket, number: u32) {
     let Some(assoc) = socket.assoc(number) else {
         return;

@@ -1,4 +1,4 @@
-//! Host process, which runs SCTP for programs and holds the other end of their descriptors.
+//! The host process, which runs SCTP for programs and holds the other end of their descriptors.
 
 mod acceptor;
 mod association;
@@ -50,14 +50,14 @@ pub use seccomp::BypassStatus;
 use socket::Socket;
 use socket::SocketAssociation;
 
-/// Time for which a request waits until the host knows its socket, because a program may send a
-/// request directly after it created the socket.
+/// Time for which a request waits until the host has registered its socket, because a program may
+/// send a request immediately after it has created the socket.
 const NEW_SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Backlog of the host's Unix listeners.
 const BACKLOG: i32 = 1024;
-/// Largest association number, because `sctp_assoc_t` is signed.
+/// Maximum association number; `sctp_assoc_t` is signed.
 const MAX_ASSOCIATION_NUMBER: u32 = i32::MAX as u32;
-/// Number of refused sockets whose names are remembered.
+/// Maximum number of refused sockets whose names are remembered.
 const MAX_REFUSED: usize = 4096;
 
 /// Shared state of the host.
@@ -69,47 +69,47 @@ pub(crate) struct HostState {
     /// Number of associations that have not ended, and a notification when the last one ends.
     alive: AtomicUsize,
     ended: Notify,
-    /// System calls that bypassed the library.
+    /// Status of system calls that bypass the library.
     bypass_status: watch::Sender<BypassStatus>,
     name: String,
     secret: Option<String>,
     /// Permits for programs of other users that have not presented the secret yet.
     unauthenticated: Arc<Semaphore>,
     shortage: watch::Sender<Shortage>,
-    /// Other commands whose programs use this host.
+    /// Number of other commands whose programs use this host.
     members: watch::Sender<usize>,
     generations: Arc<Generations>,
-    /// Total number of sockets opened.
+    /// Number of sockets opened so far.
     opened: AtomicU32,
 }
 
-/// An association in transfer between two sockets.
+/// An association that a new socket should take over.
 struct PendingTransfer {
     assoc: Arc<SocketAssociation>,
-    /// The socket from which the association was peeled off.
+    /// Name of the socket from which the association was peeled off.
     from: Vec<u8>,
-    /// Unread frames of the association in that socket.
+    /// Unread frames of the association from that socket.
     waiting: Vec<(Frame, Vec<u8>)>,
-    /// Backlog permit, if it waits to be accepted.
+    /// Backlog permit, if the association waits to be accepted.
     _permit: Option<BacklogPermit>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// Sockets by the address of the descriptor without its first byte.
+    /// Sockets by the abstract address of their descriptor without its first byte.
     sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
-    /// Associations that programs were notified of or peeled off and have not taken over yet.
+    /// Associations that were announced or peeled off, and that no new socket has taken over yet.
     incoming: BTreeMap<u32, PendingTransfer>,
     last_number: u32,
-    /// SCTP ports in use, with the number of sockets that have them.
+    /// SCTP ports in use, with the number of sockets at each.
     ports: BTreeMap<u16, u32>,
-    /// Listening addresses of one-to-one sockets, including addresses with associations but without
-    /// a listening socket, at which another socket can start to listen. Several with the same port
-    /// have disjoint addresses.
+    /// Listening addresses of one-to-one sockets; those with the same port have disjoint addresses.
+    /// A listening address may have associations but no socket; another socket can then start to
+    /// listen at it.
     listener_sets: Vec<ListenerSet>,
-    /// Refused sockets, newest last.
+    /// Names of refused sockets; the newest is the last.
     refused: VecDeque<Vec<u8>>,
-    /// Associations that listening sockets were notified of.
+    /// Number of associations that were announced to listening sockets.
     announced: usize,
 }
 
@@ -118,8 +118,8 @@ impl HostState {
         self.table.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// A new number for an association. The first three values mean future associations, existing
-    /// associations, and both.
+    /// A new number for an association. Numbers 0 to 2 are not used, because they mean future
+    /// associations, current associations, and all.
     fn number(&self) -> u32 {
         let mut table = self.table();
         table.last_number = match table.last_number {
@@ -129,7 +129,7 @@ impl HostState {
         table.last_number
     }
 
-    /// Counts an association until it has ended, and informs its socket of the end immediately,
+    /// Counts an association until it has ended, and notifies its socket of the end immediately,
     /// even if earlier data is unread.
     fn watch(self: &Arc<Self>, assoc: &Arc<SocketAssociation>, association: Association) {
         self.alive.fetch_add(1, Ordering::AcqRel);
@@ -143,7 +143,7 @@ impl HostState {
         });
     }
 
-    /// The socket of a descriptor; waits for a socket that is not known yet.
+    /// The socket with this name. Waits for a socket that is not registered yet.
     async fn socket(&self, name: &[u8]) -> Result<Arc<Socket>, i32> {
         let look = async {
             loop {
@@ -166,7 +166,7 @@ impl HostState {
         found.unwrap_or(Err(libc::ENOTCONN))
     }
 
-    /// Refuses a socket because few descriptors are left. Its program gets the error with its next
+    /// Refuses a socket because few descriptors are left. The program gets the error with its next
     /// request, and an association that the socket should have taken over is aborted.
     fn refuse(&self, name: Vec<u8>, incoming: u32) {
         let pending = {
@@ -185,8 +185,8 @@ impl HostState {
         self.count_refused();
     }
 
-    /// Allocates a port for a socket: `wanted`, or any port if that is 0. A port in use is shared
-    /// if `can_share` allows it.
+    /// Allocates the port `wanted` for a socket, or any port if it is 0. A port in use can be
+    /// shared if `can_share` returns true.
     fn take_port(&self, wanted: u16, can_share: impl Fn(&Table) -> bool) -> Option<u16> {
         let mut table = self.table();
         let port = match wanted {
@@ -206,7 +206,7 @@ impl HostState {
         }
     }
 
-    /// Releases a socket's use of this port, whether the socket allocated it or was accepted at it.
+    /// Releases a port for one socket, which was bound to it or accepted at it.
     fn give_port_back(&self, port: u16) {
         let mut table = self.table();
         if let Some(count) = table.ports.get_mut(&port) {
@@ -217,18 +217,18 @@ impl HostState {
         }
     }
 
-    /// Adds a socket's use of this port.
+    /// Counts another socket at a port.
     fn share_port(&self, port: u16) {
         *self.table().ports.entry(port).or_default() += 1;
     }
 }
 
-/// Host process, which runs SCTP for programs over the carrier and addresses of a [`Config`].
+/// A host process, which runs SCTP for programs over the carrier and addresses of a [`Config`].
 pub struct Host {
     known: Arc<HostState>,
     descriptors: Vec<(SocketType, AsyncFd<Unix>)>,
     control: AsyncFd<Unix>,
-    /// Listener for other commands that ask to join.
+    /// Listener for other commands that want to join.
     place: Option<AsyncFd<Unix>>,
 }
 
@@ -240,26 +240,27 @@ impl fmt::Debug for Host {
 
 impl Host {
     /// Opens the sockets on the current tokio runtime; programs find the host by `name`. If the
-    /// carrier names no UDP port of peers, it is the host's own port.
+    /// carrier has no UDP port of peers, the host's own port is used.
     ///
     /// # Errors
-    /// The sockets cannot be opened, or the name is taken.
+    /// The sockets cannot be opened, or the name is in use.
     pub fn start(name: &str, config: Config) -> io::Result<Self> {
         Self::open(&Access::named(name), config, None)
     }
 
-    /// Like [`Host::start`], found by `access`. Other commands of this user and of root that need
-    /// the same UDP port at the same addresses can [`join`].
+    /// Like [`Host::start`], for programs with `access`. Commands of this user and of root that
+    /// need the same UDP port at the same addresses can [`join`] this host.
     ///
     /// # Errors
-    /// Like [`Host::start`]. If the port is taken, the kind is [`io::ErrorKind::AddrInUse`].
+    /// The errors of [`Host::start`]. If the port is in use, the kind is
+    /// [`io::ErrorKind::AddrInUse`].
     pub fn start_shared(access: &Access, config: Config) -> io::Result<Self> {
         let place = match join::place(&config) {
             None => None,
             Some(place) => match listener(&place) {
                 Ok(place) => Some(place),
-                // Another user's process may have the name but not the port; then this host is not
-                // shared.
+                // The name may be in use by a process of another user, although the port is free.
+                // This host is then not shared.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     tracing::warn!("further commands cannot join this host");
                     None
@@ -276,7 +277,7 @@ impl Host {
             BindError::Socket { source, .. } => source,
             other => io::Error::other(other.to_string()),
         })?;
-        // Opened last, because programs that find them expect a working host.
+        // Opened last, because programs that find these listeners expect a working host.
         let control = listener(&crate::control_address(name))?;
         let descriptors = SocketType::ALL
             .into_iter()
@@ -311,25 +312,25 @@ impl Host {
         self.known.sockets.udp_port()
     }
 
-    /// Completes when no program has a socket, every association has ended and no other command is
-    /// a member. Messages that programs sent before they closed their sockets still arrive, as with
-    /// SCTP in a kernel.
+    /// Completes when no program has a socket, every association has ended, and no other command is
+    /// a member. Messages that programs sent before they closed their sockets are still delivered,
+    /// as with SCTP in a kernel.
     pub fn idle(&self) -> impl Future<Output = ()> + use<> {
         let use_of = self.use_of();
         async move { use_of.none().await }
     }
 
-    /// Usage of the host.
+    /// Usage of the host, which can be awaited.
     pub fn use_of(&self) -> Use {
         Use(Arc::clone(&self.known))
     }
 
-    /// Reports system calls that bypassed the library, or that they cannot be detected.
+    /// Reports whether system calls have bypassed the library, or that they cannot be detected.
     pub fn bypass_status(&self) -> watch::Receiver<BypassStatus> {
         self.known.bypass_status.subscribe()
     }
 
-    /// Reports each shortage of system resources, mostly descriptors. The host continues.
+    /// Reports shortages of system resources, mostly of descriptors. The host continues.
     pub fn shortage(&self) -> watch::Receiver<Shortage> {
         self.known.shortage()
     }
@@ -342,7 +343,7 @@ impl Host {
     /// Serves programs until the future is dropped.
     ///
     /// # Errors
-    /// The system accepts no more connections. Transient errors do not end it ([`Host::shortage`]).
+    /// The listener of the host has failed. Transient errors do not end it ([`Host::shortage`]).
     pub async fn serve(self) -> io::Result<()> {
         let mut opened = JoinSet::new();
         for (socket_type, listener) in self.descriptors {
@@ -380,7 +381,7 @@ impl Host {
     }
 }
 
-/// Usage of a host: sockets, associations, member commands.
+/// Usage of a host by sockets, associations and member commands.
 pub struct Use(Arc<HostState>);
 
 impl fmt::Debug for Use {
@@ -410,7 +411,7 @@ impl Use {
     }
 }
 
-/// An abstract address without its first byte, which is 0.
+/// Name of a socket: its abstract address without the first byte, which is 0.
 fn name_of(address: &SockAddr) -> Vec<u8> {
     address.as_abstract_namespace().unwrap_or_default().to_vec()
 }
@@ -430,8 +431,8 @@ fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
 }
 
 /// Registers a socket with the reactor.
-// The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
-// a socket's does not.
+// This function is deprecated in favour of an `unsafe` one, because the descriptor of some types
+// changes while it is registered. That of a socket does not change.
 #[allow(deprecated)]
 fn watched_by(unix: Unix) -> io::Result<AsyncFd<Unix>> {
     AsyncFd::new(unix)

@@ -1,4 +1,4 @@
-//! Notifications with Linux's layouts (RFC 6458 §6.1).
+//! Encoding of notifications (RFC 6458 §6.1), with Linux's layouts.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,7 +26,7 @@ const ASSOC_RESET: usize = 11;
 const STREAM_CHANGE: usize = 12;
 pub(super) const SEND_FAILED_EVENT: usize = 13;
 
-/// States of struct sctp_assoc_change.
+/// Values of `sac_state` in struct sctp_assoc_change.
 #[derive(Clone, Copy)]
 pub(super) enum AssocChange {
     /// SCTP_COMM_UP.
@@ -50,7 +50,7 @@ fn notification(kind: usize, flags: u16, rest: &[u8]) -> Notification {
     (kind, out)
 }
 
-/// struct sctp_assoc_change without additional information.
+/// Notification of struct sctp_assoc_change, without additional information.
 pub(super) fn change(
     change: AssocChange,
     error: u16,
@@ -60,8 +60,8 @@ pub(super) fn change(
     assoc_change_with(change, error, streams, association, &[])
 }
 
-/// struct sctp_assoc_change for an ABORT of the peer with a user-defined reason: includes the
-/// chunk's error causes, like Linux.
+/// Notification of struct sctp_assoc_change about an ABORT with a user-defined reason. Like in
+/// Linux, it includes the error causes of the chunk.
 pub(super) fn aborted(
     error: u16,
     reason: &[u8],
@@ -81,7 +81,7 @@ fn assoc_change_with(
     info: &[u8],
 ) -> Notification {
     let mut rest = Vec::new();
-    // Linux keeps the cause in network byte order.
+    // The cause is in network byte order, like in Linux.
     for value in [change as u16, error.to_be(), streams[0], streams[1]] {
         rest.extend(value.to_ne_bytes());
     }
@@ -90,8 +90,8 @@ fn assoc_change_with(
     notification(ASSOC_CHANGE, 0, &rest)
 }
 
-/// Notifications for an event, with peer addresses in the form of `shown`; empty if RFC 6458
-/// defines none.
+/// Notifications for an event, with peer addresses in the form of `shown`. Empty if RFC 6458
+/// defines none for it.
 pub(super) fn of_event(
     event: &Event,
     shown: impl Fn(IpAddr) -> SocketAddr,
@@ -118,7 +118,7 @@ pub(super) fn of_event(
             vec![change(AssocChange::Restart, 0, [0; 2], association)]
         }
         Event::PartialDeliveryAborted { stream, ssn, .. } => {
-            // struct sctp_pdapi_event: SCTP_PARTIAL_DELIVERY_ABORTED is 0.
+            // struct sctp_pdapi_event; the indication SCTP_PARTIAL_DELIVERY_ABORTED is 0.
             let rest = [0, association, u32::from(*stream), u32::from(ssn.0)];
             vec![notification(PARTIAL_DELIVERY, 0, &words(&rest))]
         }
@@ -175,7 +175,7 @@ pub(super) fn of_event(
             let rest = [&named[..], &to, &from].concat();
             vec![notification(STREAM_CHANGE, outcome_flags(*outcome), &rest)]
         }
-        // RFC 6458 has none for them, or they are reported elsewhere.
+        // RFC 6458 defines no notification for these events, or other code sends it.
         Event::Established { .. }
         | Event::Closed(_)
         | Event::Receipt { .. }
@@ -198,7 +198,7 @@ fn outcome_flags(outcome: ReconfigOutcome) -> u16 {
     }
 }
 
-/// A message of the program for struct sctp_send_failed and struct sctp_send_failed_event.
+/// Fields about the message in struct sctp_send_failed and struct sctp_send_failed_event.
 fn message(
     association: u32,
     stream: Option<u16>,
@@ -239,13 +239,13 @@ pub(super) fn auth_key_event(key: u16, news: AuthKeyEvent, association: u32) -> 
     notification(AUTHENTICATION, 0, &rest.concat())
 }
 
-/// SCTP_ADDR_CONFIRMED with Linux's SCTP_HEARTBEAT_SUCCESS: an unconfirmed path answered a
-/// HEARTBEAT.
+/// Notification SCTP_ADDR_CONFIRMED with Linux's SCTP_HEARTBEAT_SUCCESS: an unconfirmed path has
+/// answered a HEARTBEAT.
 pub(super) fn addr_confirmed(address: SocketAddr, association: u32) -> Notification {
     of_path(address, [5, 2], association)
 }
 
-/// struct sctp_paddr_change: a state, and Linux's number of the cause.
+/// Notification of struct sctp_paddr_change, with the state and Linux's number of the cause.
 fn of_path(address: SocketAddr, [state, error]: [u32; 2], association: u32) -> Notification {
     let rest = [&storage(address)[..], &words(&[state, error, association])];
     notification(PEER_ADDR_CHANGE, 0, &rest.concat())
@@ -265,7 +265,7 @@ const NO_SUCH_STREAM: u16 = 1;
 /// User-Initiated Abort (RFC 9260 §3.3.10.12).
 const USER_ABORT: u16 = 12;
 
-/// Error cause of the ABORT that ended an association, or 0.
+/// Cause code of the ABORT that ended an association; 0 if there was none.
 pub(super) fn cause_of_end(reason: &CloseReason) -> u16 {
     match reason {
         CloseReason::AbortedByPeer { cause } => cause.unwrap_or(0),
@@ -282,7 +282,7 @@ fn cause_of(cause: &UndeliveredCause) -> u16 {
     }
 }
 
-/// A message without any sent chunk, with the cause.
+/// Notifications about a message of which no chunk was sent, with the error cause.
 pub(super) fn not_sent(message: &Frame, bytes: &[u8], cause: u16) -> Vec<Notification> {
     send_failed(message, bytes, (false, cause))
 }
@@ -292,7 +292,7 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
     let flags = u16::from(message.flags & UNORDERED != 0).to_ne_bytes();
     let [ppid, context, named] = [message.ppid, message.context, message.association];
     let [ppid, context, named] = [ppid, context, named].map(u32::to_ne_bytes);
-    // In network byte order, like Linux at the end of an association.
+    // The cause is in network byte order, as in Linux at the end of an association.
     let error = u32::from(cause.to_be()).to_ne_bytes();
     let old = [
         &error[..],
@@ -317,7 +317,7 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
         &named,
         bytes,
     ];
-    // SCTP_DATA_UNSENT is 0, SCTP_DATA_SENT 1.
+    // Values of the flags: SCTP_DATA_UNSENT is 0, and SCTP_DATA_SENT is 1.
     let flags = u16::from(sent);
     vec![
         notification(SEND_FAILED, flags, &old.concat()),
@@ -325,7 +325,8 @@ fn send_failed(message: &Frame, bytes: &[u8], (sent, cause): (bool, u16)) -> Vec
     ]
 }
 
-/// The address in a struct sockaddr_storage, with a mapped address as IPv4; `None`: there is none.
+/// Decodes an address in a struct sockaddr_storage, with a mapped address as IPv4; `None` if there
+/// is none.
 pub(super) fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
@@ -337,7 +338,7 @@ pub(super) fn of_storage(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.to_canonical(), port))
 }
 
-/// Writes an address as struct sockaddr_storage.
+/// Encodes an address as struct sockaddr_storage.
 pub(super) fn storage(address: SocketAddr) -> [u8; 128] {
     let mut out = [0; 128];
     out[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -386,8 +387,8 @@ mod tests {
         assert_eq!((kind, &bytes[8..12]), (4, &[0, 3, 0, 0][..]));
         let failed = message(9, Some(3), true, 4, 6);
         let both = send_failed(&failed, b"lost", (true, 0));
-        // struct sctp_send_failed has 48 bytes before the message, struct sctp_send_failed_event
-        // 32.
+        // Before the message, struct sctp_send_failed has 48 bytes, and struct
+        // sctp_send_failed_event 32.
         let sizes: Vec<_> = both
             .iter()
             .map(|(kind, bytes)| (*kind, bytes.len()))

@@ -1,4 +1,4 @@
-//! Notifications to a program, and return of its unsent messages.
+//! Sending of notifications to a program, and return of its unsent messages.
 
 use std::io;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(super) async fn return_message(assoc: &SocketAssociation, frame: &Frame, byt
         ..Frame::default()
     };
     for failed in notification::not_sent(&message, bytes, cause) {
-        // The program may be gone.
+        // Fails if the program has ended.
         let _ = send_notification(assoc, failed).await;
     }
 }
 
-/// The stream, the send options, and whether the program wants the message back if it cannot be
-/// sent.
+/// Returns the stream, the send options, and whether the message should be returned to the program
+/// if it cannot be sent.
 pub(super) fn send_parameters(
     assoc: &SocketAssociation,
     frame: &Frame,
@@ -65,7 +65,7 @@ pub(super) fn send_parameters(
         .with_key(frame.key)
         .with_context(context);
     match policy {
-        // Milliseconds in the API, nanoseconds in the protocol.
+        // The API uses milliseconds, the protocol nanoseconds.
         0x10 if value > 0 => options = options.with_lifetime(Some(u64::from(value) * 1_000_000)),
         0x20 => options = options.with_max_retransmits(Some(value)),
         0x30 => options = options.with_priority(Some(value)),
@@ -76,7 +76,7 @@ pub(super) fn send_parameters(
     (stream, options, wants_back)
 }
 
-/// Returns to the program the messages that waited for an association that could not be set up.
+/// Returns to the program the messages that were queued for an association whose setup failed.
 pub(super) async fn return_queued(assoc: &SocketAssociation) {
     let Some(mut left) = assoc.send_queue.take() else {
         return;
@@ -90,9 +90,9 @@ pub(super) async fn return_queued(assoc: &SocketAssociation) {
     }
 }
 
-/// Sends the last notification, if the program subscribed to it, and returns the socket that owns
-/// or owned the association. Requests that the program sends after the notification should find the
-/// association gone, and a waiting receive is not answered in between.
+/// Sends the last notification of an association if the program has subscribed to it; returns the
+/// socket that owns or owned the association. Requests after the notification must find the
+/// association gone, and no receive request is answered in between.
 pub(super) async fn send_last_notification(
     assoc: &SocketAssociation,
     (kind, bytes): Notification,
@@ -101,13 +101,13 @@ pub(super) async fn send_last_notification(
         let socket = assoc.owner().await?;
         let turn = socket.turn.lock().await;
         if !assoc.is_owned_by(&socket) {
-            // The association was peeled off meanwhile.
+            // The association was peeled off meanwhile, so its new owner is notified.
             continue;
         }
         socket.state().assocs.remove(&assoc.number);
         socket.advance();
         if assoc.options().wants(kind) {
-            // The program may have ended, or the descriptor may be full of unread data.
+            // Fails if the program has ended, or if the descriptor is full of unread data.
             for (frame, piece) in in_pieces(notification_header(assoc), &bytes) {
                 let _ = socket.give(&frame, piece).await;
             }
@@ -127,7 +127,7 @@ fn notification_header(assoc: &SocketAssociation) -> Frame {
     }
 }
 
-/// Sends a notification, if the program subscribed to it.
+/// Sends a notification if the program has subscribed to it.
 pub(super) async fn send_notification(
     assoc: &SocketAssociation,
     (kind, bytes): Notification,

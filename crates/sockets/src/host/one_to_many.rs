@@ -18,7 +18,7 @@ use super::{HostState, PendingTransfer, scm_rights};
 use crate::Style;
 use crate::frame::{self, Frame, Kind};
 
-/// The socket's endpoint, created on first use with the options that are set by then.
+/// The socket's endpoint. It is created at its first use, with the options that are set by then.
 pub(super) fn endpoint(host: &HostState, socket: &Socket) -> Result<Endpoint, i32> {
     if let Some(endpoint) = &socket.state().endpoint {
         return Ok(endpoint.clone());
@@ -48,7 +48,7 @@ pub(super) fn listen(
     Ok(())
 }
 
-/// Accepts all associations from peers while the socket listens.
+/// Accepts all associations that peers start, while the socket listens.
 async fn accept(host: Arc<HostState>, socket: Weak<Socket>, endpoint: Endpoint) {
     loop {
         let accepted = tokio::time::timeout(POLL_INTERVAL, endpoint.accept()).await;
@@ -138,7 +138,7 @@ fn is_peeled_off(host: &HostState, socket: &Socket, addresses: &[SocketAddr]) ->
     })
 }
 
-/// The associations to which the program's frame is addressed.
+/// The associations to which the program has addressed the frame.
 pub(super) fn of_frame(
     host: &Arc<HostState>,
     socket: &Arc<Socket>,
@@ -156,8 +156,8 @@ pub(super) fn of_frame(
     with().or_else(new).into_iter().collect()
 }
 
-/// Checks that each association has buffer space for a message to all (SCTP_SENDALL); otherwise
-/// waits, or fails.
+/// Checks that each association has buffer space for a message to all (SCTP_SENDALL). If not, waits
+/// or fails with EAGAIN.
 pub(super) async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32> {
     let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     for assoc in assocs {
@@ -166,7 +166,7 @@ pub(super) async fn room_for_all(socket: &Socket, wait: bool) -> Result<(), i32>
     Ok(())
 }
 
-/// Checks that an association has buffer space for a message; otherwise waits, or fails.
+/// Checks that an association has buffer space for a message. If not, waits or fails with EAGAIN.
 pub(super) async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i32> {
     match wait || assoc.send_queue.have_room() {
         true => assoc.send_queue.room().await,
@@ -175,7 +175,8 @@ pub(super) async fn room(assoc: &SocketAssociation, wait: bool) -> Result<(), i3
     Ok(())
 }
 
-/// Returns a message whose association could not be set up, or ended before the message was sent.
+/// Returns a message to the program, because its association could not be set up, or ended before
+/// the message was sent.
 pub(super) async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
     for (kind, told) in notification::not_sent(frame, bytes, 0) {
         if !socket.state().options.wants(kind) {
@@ -189,15 +190,15 @@ pub(super) async fn lost(socket: &Socket, frame: &Frame, bytes: &[u8]) {
         };
         let _turn = socket.turn.lock().await;
         for (frame, piece) in in_pieces(header, &told) {
-            // The program may have ended.
+            // Fails if the program has ended.
             let _ = socket.give(&frame, piece).await;
         }
     }
 }
 
-/// Removes an association from its socket so that a new socket can take it over. `descriptor` is
-/// the program's; `read` bytes of its first frame were already read. Like in Linux, unread data of
-/// the association moves with it.
+/// Removes an association from its socket, so that a new socket can take it over. `descriptor` is
+/// the program's end of the old socket, of whose first frame `read` bytes were already read. Like
+/// in Linux, unread data of the association moves with it.
 pub(super) async fn peel_off(
     host: &HostState,
     socket: &Socket,
@@ -207,7 +208,7 @@ pub(super) async fn peel_off(
     if !socket.socket_type.is_one_to_many() {
         return Err(libc::EINVAL);
     }
-    // No data should be delivered meanwhile.
+    // Locked, so that no data is delivered to the old socket meanwhile.
     let _turn = socket.turn.lock().await;
     let assoc = {
         let mut state = socket.state();
@@ -225,7 +226,8 @@ pub(super) async fn peel_off(
         .into_iter()
         .partition(|(frame, _)| frame.association == number);
     for (frame, payload) in &others {
-        // The frames were just taken out of the descriptor, so it has space for them.
+        // Does not block: the frames were just taken out of the descriptor, so there is space for
+        // them.
         let _ = socket.give(frame, payload).await;
     }
     let from = socket.name.clone();

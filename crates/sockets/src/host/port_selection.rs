@@ -1,8 +1,8 @@
-//! Ports that the host selects for sockets whose programs did not choose one.
+//! Selection of SCTP ports for sockets that are not bound to a port.
 //!
-//! Hosts that share an address, with one UDP port each, select their SCTP ports independently. A
-//! peer that has an association from the same port of the address refuses a second association (RFC
-//! 6951 §5.4), but accepts an association from another port.
+//! Hosts that share an address, with one UDP port each, select their SCTP ports independently. If a
+//! peer has an association with that address and SCTP port, it refuses another one (RFC 6951 §5.4);
+//! then another port is tried.
 
 use anabranch_net::{Association, ConnectError, Endpoint, Peer};
 
@@ -10,10 +10,11 @@ use super::HostState;
 use super::endpoint::endpoint;
 use super::socket::{Phase, Socket};
 
-/// Number of ports that are tried.
+/// Maximum number of ports that are tried.
 const MAX_PORTS: usize = 32;
 
-/// Connects; tries other ports if another host uses this port and the program did not choose it.
+/// Connects. If another host uses this port, tries other ports, unless the program has selected the
+/// port.
 pub(super) async fn from_any_port(
     host: &HostState,
     socket: &Socket,
@@ -32,13 +33,13 @@ pub(super) async fn from_any_port(
     endpoint.connect(peer).await
 }
 
-/// An endpoint at another port that replaces the socket's; `None`: the port must stay, because the
-/// program chose it, peers may know it, or an association uses it.
+/// Replaces the socket's endpoint by one at another port. `None` if the port must stay, because the
+/// program has selected it, peers may know it, or an association uses it.
 pub(super) fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
     let former = {
         let mut state = socket.state();
         let many = socket.socket_type.is_one_to_many();
-        // The association that a one-to-many socket is setting up is already in its list.
+        // For a one-to-many socket, the association that is being set up is already in the list.
         let has_none = state.assocs.len() <= usize::from(many);
         let may = state.port_is_drawn && state.bound.is_empty() && has_none && !state.closed;
         if !may || state.phase == Phase::Listening {
@@ -47,7 +48,8 @@ pub(super) fn another(host: &HostState, socket: &Socket) -> Option<Endpoint> {
         state.endpoint = None;
         state.port.take()?
     };
-    // The previous port is released later, so that it is not selected again.
+    // The previous port is released after the new one is allocated, so that it is not selected
+    // again.
     let endpoint = endpoint(host, socket, None).ok();
     host.give_port_back(former);
     let (closed, port) = {

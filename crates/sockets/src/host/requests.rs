@@ -1,4 +1,4 @@
-//! Requests about a socket.
+//! Handling of control requests.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use crate::Style;
 use crate::control::{Answer, Call, MAX_CONTROL_MESSAGE, Request, decode, encode};
 use crate::options::{DISABLE_FRAGMENTS, INITMSG, IPPROTO_SCTP, RESET_ASSOC, RESET_STREAMS};
 
-/// Answers the single request of a connection.
+/// Answers the only request of a connection.
 pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: AsyncFd<Unix>) {
     let mut buffer = vec![0; MAX_CONTROL_MESSAGE];
     let read = unix.async_io(Interest::READABLE, |unix: &Unix| {
@@ -53,8 +53,9 @@ pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: Async
         let memory = host.generations.descriptor();
         return give(&unix, &Answer::Done, Some(memory)).await;
     }
-    // A request continues even if the program no longer waits for its answer, unless it only waits
-    // for buffer space, because interrupted programs may repeat that many times.
+    // A request that only waits for buffer space is cancelled when the program no longer waits for
+    // its answer, because interrupted programs may repeat it many times. All other requests are
+    // continued.
     let is_let_go = matches!(
         call.request,
         Request::Room { .. } | Request::Route { room: true, .. }
@@ -77,21 +78,21 @@ pub(super) async fn answer(host: Arc<HostState>, mut caller: Caller, unix: Async
     give(&unix, &answer, None).await;
 }
 
-/// Sends the answer, with a descriptor if there is one.
+/// Sends an answer, and a descriptor if there is one.
 async fn give(unix: &AsyncFd<Unix>, answer: &Answer, descriptor: Option<BorrowedFd<'_>>) {
     let answer = encode(answer);
     let write = |mut unix: &Unix| match descriptor {
         Some(descriptor) => scm_rights::send(unix, &answer, descriptor),
         None => unix.write(&answer),
     };
-    // The program may have ended.
+    // Fails if the program has ended.
     let _ = unix.async_io(Interest::WRITABLE, write).await;
 }
 
 /// Waits until the program has closed its end.
 async fn hung_up(unix: &AsyncFd<Unix>) {
     let mut nothing = [0; 1];
-    // The program sends no more data, so readable means closed.
+    // The program sends no more data, so that readable means closed.
     let read = |mut unix: &Unix| unix.read(&mut nothing);
     let _ = unix.async_io(Interest::READABLE, read).await;
 }
@@ -103,7 +104,8 @@ async fn carry_out(
     passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
     if socket.state().phase == Phase::Connecting {
-        // The program may have read that this failed ([`fail`]), and mean the failed socket.
+        // Waits for a delivery in progress: if the program has read of a failure ([`fail`]), its
+        // request must find the socket failed.
         drop(socket.turn.lock().await);
     }
     match request {
@@ -145,7 +147,8 @@ async fn carry_out(
                 settled(socket).await?;
             }
             let set = setsockopt::set(socket, option, &value);
-            // One of several associations may have rejected the option.
+            // Invalidates the cache even after an error, because only one of several associations
+            // may have rejected the option.
             socket.advance();
             set.map(|()| Answer::Done)
         }
@@ -194,12 +197,12 @@ async fn carry_out(
             Ok(Answer::Done)
         }
         Request::End => socket.end_of_messages().map(|()| Answer::Done),
-        // The request does not concern a socket: see `answer`.
+        // Not about a socket: handled in `answer`.
         Request::Watch(_) | Request::Alive | Request::Generations => Err(libc::EINVAL),
         Request::PeerName => {
             let name = match socket.socket_type.is_one_to_many() {
                 true => None,
-                // The address is kept after the association has ended.
+                // The address remains available after the association has ended.
                 false => socket
                     .assoc(0)
                     .and_then(|it| it.peer())
@@ -211,7 +214,7 @@ async fn carry_out(
     }
 }
 
-/// Retries while the endpoint of a previous socket may still be using the port.
+/// Retries while the endpoint of a previous socket may still use the port.
 async fn in_time<T>(attempt: impl Fn() -> Result<T, i32>) -> Result<T, i32> {
     let mut waited = Duration::ZERO;
     loop {
@@ -238,7 +241,7 @@ async fn start_listening(
     }
     let phase = socket.state().phase;
     match phase {
-        // Like in Linux, not an error, and without effect.
+        // A backlog of 0 has no effect here and is no error, like in Linux.
         Phase::Fresh | Phase::Listening if backlog == 0 => return Ok(Answer::Done),
         Phase::Fresh if socket.socket_type.style == Style::OneToOne => (),
         Phase::Listening => {
@@ -268,8 +271,8 @@ async fn start_listening(
     Ok(Answer::Done)
 }
 
-/// Shares the listening address of other sockets: sockets that share the port, a socket of the
-/// other address family, or a previous socket whose associations remain.
+/// Lets the socket listen at the listening address of others, if possible: sockets that share the
+/// port, a socket of the other address family, or a previous socket whose associations remain.
 fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     let (port, addresses) = {
         let state = socket.state();
@@ -345,7 +348,8 @@ async fn connect(
                 Err(error) => {
                     let error = of_connect(&error);
                     match wait {
-                        // The caller gets the error, and the socket has it too, as in Linux.
+                        // The error is both returned to the caller and set at the socket, like in
+                        // Linux.
                         true => {
                             socket.state().error = error;
                             socket.enter(Phase::Failed);
@@ -365,8 +369,8 @@ async fn connect(
     Ok(Answer::Association(number))
 }
 
-/// Waits until the program's data has reached its associations, because a stream reset applies
-/// after it (RFC 6525 §5.1.2 A1). EAGAIN after a timeout.
+/// Waits until the program's data has reached its associations, because a stream reset must not
+/// overtake it (RFC 6525 §5.1.2 A1). Fails with EAGAIN after a timeout.
 async fn settled(socket: &Socket) -> Result<(), i32> {
     let assocs: Vec<_> = socket.state().assocs.values().cloned().collect();
     let all = async {
@@ -379,8 +383,8 @@ async fn settled(socket: &Socket) -> Result<(), i32> {
     done.map_err(|_| libc::EAGAIN)
 }
 
-/// Whether messages can be signed with that key (SCTP_AUTHINFO): the active key, or a key that was
-/// not deactivated.
+/// Whether messages can be signed with this key (SCTP_AUTHINFO): it is the active key, or was not
+/// deactivated.
 fn may_sign(
     socket: &Socket,
     association: u32,
@@ -393,7 +397,7 @@ fn may_sign(
     };
     let state = socket.state();
     let can = match assoc.and_then(|it| it.association()) {
-        // Without AUTH no message is signed, and any key is accepted, as in Linux.
+        // Without AUTH no message is signed, and any key is accepted, like in Linux.
         Some(association) => {
             !association.negotiated().authentication || association.has_auth_key(key)
         }
@@ -405,15 +409,15 @@ fn may_sign(
     }
 }
 
-/// Request to start an association for a message if needed.
+/// Whether an association should be started for a message.
 struct Begin {
-    /// Wait for it.
+    /// Whether to wait for its establishment.
     wait: bool,
 }
 
 /// Request for buffer space for a message.
 struct Room {
-    /// Wait for it.
+    /// Whether to wait for the space.
     wait: bool,
 }
 
@@ -428,8 +432,8 @@ async fn route(
     let one_to_many = socket.socket_type.is_one_to_many();
     let generation = socket.generation();
     let addresses = match socket.socket_type.style {
-        // A one-to-one socket has a single association, regardless of the address of a message, as
-        // in Linux.
+        // Like in Linux, a one-to-one socket ignores the address of a message, because it has only
+        // one association.
         Style::PeeledOff => Vec::new(),
         _ => addresses,
     };
@@ -441,7 +445,7 @@ async fn route(
                 in_time(|| one_to_many::endpoint(host, socket)).await?;
                 let assoc = one_to_many::begin(host, socket, addresses)?;
                 if begin.wait {
-                    // Like in Linux, a notification reports the result.
+                    // If the setup fails, a notification reports it, like in Linux.
                     assoc.up().await;
                 }
                 assoc
@@ -454,7 +458,7 @@ async fn route(
                 connect(host, socket, addresses, begin.wait).await?;
             }
             match socket.assoc(0) {
-                // Like in Linux, the number is ignored for a peeled-off socket.
+                // A peeled-off socket ignores the number, like in Linux.
                 Some(assoc)
                     if socket.socket_type.style == Style::OneToOne
                         && first.is_some_and(|it| !assoc.is_with(it)) =>
@@ -462,7 +466,7 @@ async fn route(
                     return Err(libc::EADDRNOTAVAIL);
                 }
                 Some(assoc) => assoc,
-                // While connecting, messages wait.
+                // Messages are queued while the socket connects.
                 None if socket.state().phase == Phase::Connecting => {
                     let streams = socket.state().options.short(INITMSG, 0);
                     let most = host.config.max_message_size;
@@ -483,10 +487,10 @@ async fn route(
         one_to_many::room(&assoc, wait).await?;
     }
     let status = assoc.status();
-    // The program or the peer has shut it down.
+    // The association was shut down by either end.
     let state = status.as_ref().map(|it| it.state);
     if let (Some(AssociationState::Closed), Some(association)) = (state, assoc.association()) {
-        // The task that records the end may not have run yet.
+        // Records the end here, because the task that records it may not have run yet.
         assoc.record_end(&association.closed().await);
         return Err(socket.take_error().unwrap_or(libc::EPIPE));
     }
@@ -495,7 +499,7 @@ async fn route(
     }
     let offered = || assoc.options().short(INITMSG, 0);
     let streams = status.as_ref().map_or_else(offered, |it| it.outstrms);
-    // SCTP_DISABLE_FRAGMENTS: a message that needs fragmentation is refused.
+    // With SCTP_DISABLE_FRAGMENTS a message that needs fragmentation is refused.
     let whole = assoc.options().word(DISABLE_FRAGMENTS, 0) != 0;
     let most = match &status {
         Some(status) if whole => status.fragmentation_point,
@@ -514,9 +518,9 @@ fn closes(state: AssociationState) -> bool {
     !matches!(state, CookieWait | CookieEchoed | Established)
 }
 
-/// Local addresses of a socket, or of one of its associations: the addresses that it is bound to.
-/// If it is bound to all addresses, the source addresses of its packets; with several associations,
-/// those of the newest one.
+/// Local addresses of a socket, or of one of its associations. If the socket is bound to all
+/// addresses, these are the source addresses of its packets, for the newest association if there
+/// are several.
 fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
     let named = socket.assoc(number);
     if socket.socket_type.is_one_to_many() && number != 0 && named.is_none() {
@@ -541,7 +545,7 @@ fn local(socket: &Socket, number: u32) -> Result<Vec<SocketAddr>, i32> {
         all.extend(address.filter(|it| !all.contains(it)));
     }
     if all.is_empty() {
-        // The address is kept after the association has ended.
+        // The address remains available after the association has ended.
         let ip = peer.and_then(|it| source(it.ip()));
         all.push(SocketAddr::new(ip.unwrap_or(socket.unspecified()), port));
     }

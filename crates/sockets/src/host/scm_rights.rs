@@ -1,4 +1,4 @@
-//! Descriptors that programs pass (SCM_RIGHTS), and their unread data.
+//! Descriptors that programs pass (SCM_RIGHTS), and the unread data in them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,8 +13,8 @@ use socket2::Socket as Unix;
 use crate::MAX_PIECE;
 use crate::frame::{Frame, HEADER};
 
-/// Limit on the data read from a descriptor, bytes: many times the size of its buffer, because a
-/// program may pass any descriptor.
+/// Maximum size of data that is read from a descriptor, bytes: many times its buffer. Limited,
+/// because a program may pass any descriptor.
 const MAX_UNREAD: usize = 16 << 20;
 
 /// Receives a datagram, and the descriptor that it carries, if any.
@@ -43,7 +43,7 @@ pub(super) fn send(unix: &Unix, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io:
 }
 
 /// Reads all frames from a program's descriptor, at most [`MAX_UNREAD`] bytes. The first `read`
-/// bytes of the first frame are skipped, because they were already read.
+/// bytes of the first frame are skipped, because the program has read them.
 pub(super) fn empty(descriptor: &OwnedFd, read: usize) -> Vec<(Frame, Vec<u8>)> {
     let mut buffer = vec![0; HEADER + MAX_PIECE];
     let mut all = Vec::new();

@@ -1,9 +1,9 @@
-//! Detection of programs that request an SCTP socket from the kernel itself: their system calls
-//! bypass the library, and this stack cannot serve them.
+//! Detection of programs that request an SCTP socket from the kernel by system calls. These bypass
+//! the library, so that this stack cannot serve them.
 //!
 //! The library installs a seccomp filter that suspends and reports such a call
-//! (`SECCOMP_RET_USER_NOTIF`). Only the host has the notification descriptor: when it is closed,
-//! the call fails with ENOSYS, like all later ones.
+//! (`SECCOMP_RET_USER_NOTIF`). Only the host has the notification descriptor. When the host closes
+//! it, the call fails with ENOSYS, like all later ones.
 
 use std::os::fd::OwnedFd;
 
@@ -38,10 +38,10 @@ pub(super) async fn watch(host: &HostState, descriptor: Option<OwnedFd>, error: 
     }
 }
 
-/// Reports a call that arrives before all watched processes end. The call stays suspended until it
-/// was reported, because the descriptor is closed last.
-// The replacement is `unsafe`, because the descriptor of some types changes while it is registered;
-// the descriptor of this type does not change.
+/// Reports the first such call, if one arrives before all watched processes have ended. The call
+/// stays suspended until it was reported, because the descriptor is closed afterwards.
+// This function is deprecated in favour of an `unsafe` one, because the descriptor of some types
+// changes while it is registered. The descriptor of this type does not change.
 #[allow(deprecated)]
 async fn wait(host: &HostState, descriptor: OwnedFd) -> std::io::Result<()> {
     let watched = AsyncFd::with_interest(descriptor, Interest::READABLE | Interest::WRITABLE)?;
@@ -53,7 +53,7 @@ async fn wait(host: &HostState, descriptor: OwnedFd) -> std::io::Result<()> {
 }
 
 fn tell(host: &HostState, bypass_status: BypassStatus) {
-    // Several processes may make such calls; only the first is reported.
+    // Several processes may make such calls; only the first call is reported.
     host.bypass_status.send_if_modified(|known| {
         let new = *known != bypass_status;
         if new {

@@ -1,4 +1,4 @@
-//! Messages from the program to an association.
+//! Sending of a program's messages over an association.
 
 use anabranch_net::{Association, SendError, TrySendError};
 
@@ -6,8 +6,8 @@ use super::notify::{return_message, send_parameters};
 use super::socket::SocketAssociation;
 use crate::frame::{self, Frame};
 
-/// Sends a message with its frame's options if that needs neither waiting nor closing; otherwise
-/// returns it.
+/// Sends a message with the options of its frame, if that requires neither waiting nor closing the
+/// association. If not, returns the message.
 pub(super) fn send_at_once(
     assoc: &SocketAssociation,
     frame: &Frame,
@@ -29,8 +29,8 @@ pub(super) fn send_at_once(
         Some(Err(TrySendError::Full(bytes))) => return Some(bytes),
         Some(Err(error)) => {
             tracing::debug!(%error, "message not taken");
-            // The program requests the undelivered message, so that sending may have to wait
-            // ([`send`]).
+            // The program wants undelivered messages back, so the message is sent by [`send`],
+            // which can wait.
             return copy;
         }
         Some(Ok(())) => {
@@ -42,7 +42,7 @@ pub(super) fn send_at_once(
     None
 }
 
-/// Sends a message with its frame's options.
+/// Sends a message with the options of its frame.
 pub(super) async fn send(
     assoc: &SocketAssociation,
     association: &Association,
@@ -81,7 +81,7 @@ pub(super) async fn send(
                 tracing::debug!(%error, "message not taken");
                 match (copy, error) {
                     (None, _) => (),
-                    // Messages that were accepted before must be reported first.
+                    // Stored, because messages that were accepted before have to be reported first.
                     (Some(bytes), SendError::Closing) => assoc.refused().push((*frame, bytes)),
                     (Some(bytes), _) => return_message(assoc, frame, &bytes).await,
                 }

@@ -1,11 +1,10 @@
 //! Send queue of an association of a one-to-many socket.
 //!
-//! All associations of such a socket have one descriptor, which is read regardless of the state of
-//! each: messages that an association cannot accept yet wait here, in the order of the program's
-//! calls, and the other associations continue. A peer that does not read therefore delays only its
-//! own messages. The library requests buffer space before each message
-//! ([`Request::Route`](crate::control::Request::Route)); without buffer space the program waits, or
-//! gets EAGAIN.
+//! All associations of such a socket share one descriptor, which is always read. Messages that an
+//! association cannot accept yet are queued here, in the order of the program's calls. Therefore a
+//! peer that does not read delays only messages to itself. The library requests buffer space before
+//! each message ([`Request::Route`](crate::control::Request::Route)); if there is none, the program
+//! waits or gets EAGAIN.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,17 +14,17 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::frame::Frame;
 
-/// Queued bytes above which a program gets no more buffer space.
+/// Number of queued bytes from which on a program gets no more buffer space.
 pub(super) const MAX_QUEUED: usize = 256 << 10;
 /// Margin in bytes: the descriptor is not read while the queue has more than [`MAX_QUEUED`], one
-/// message and this margin. Messages that were granted space and are still in the descriptor can
-/// arrive: 208 KiB from one thread (`net.core.wmem_default`), and one message from each further
+/// message and this margin. The margin is for messages that were granted space and are still in the
+/// descriptor: 208 KiB from one thread (`net.core.wmem_default`), and one message from each further
 /// thread.
 const QUEUE_MARGIN: usize = 1 << 20;
-/// Bytes counted for each job in addition to its message.
+/// Size that is counted for each operation in addition to its message, bytes.
 const JOB_OVERHEAD: usize = 256;
 
-/// An operation on an association, in the order of the program's calls.
+/// A queued operation on an association, in the order of the program's calls.
 pub(super) enum QueuedOperation {
     /// Send a message.
     Message(Frame, Bytes),
@@ -34,7 +33,7 @@ pub(super) enum QueuedOperation {
 }
 
 impl QueuedOperation {
-    /// Bytes counted for it.
+    /// Size that is counted for the operation, bytes.
     pub(super) fn cost(&self) -> usize {
         match self {
             Self::Message(_, bytes) => bytes.len() + JOB_OVERHEAD,
@@ -43,19 +42,19 @@ impl QueuedOperation {
     }
 }
 
-/// Queued jobs of an association.
+/// Queued operations on an association.
 pub(super) struct SendQueue {
     queue: mpsc::UnboundedSender<QueuedOperation>,
-    /// The task that processes the jobs takes the receiver.
+    /// Receiver of the operations, until the task that processes them takes it.
     todo: Mutex<Option<mpsc::UnboundedReceiver<QueuedOperation>>>,
-    /// Bytes of the jobs in the queue or in progress.
+    /// Size of the operations that are queued or in progress, bytes.
     held: AtomicUsize,
-    /// A job has finished, or processing has stopped.
+    /// Notified when an operation has finished, or when processing has stopped.
     changed: Notify,
 }
 
 impl SendQueue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub(super) fn new() -> Self {
         let (queue, todo) = mpsc::unbounded_channel();
         Self {
@@ -66,23 +65,23 @@ impl SendQueue {
         }
     }
 
-    /// The receiver for the task that processes the jobs; available once.
+    /// Takes the receiver, for the task that processes the operations; available only once.
     pub(super) fn take(&self) -> Option<mpsc::UnboundedReceiver<QueuedOperation>> {
         let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
         todo.take()
     }
 
-    /// Queues a job.
+    /// Queues an operation.
     pub(super) fn ask(&self, job: QueuedOperation) {
         let cost = job.cost();
         self.held.fetch_add(cost, Ordering::AcqRel);
-        // The task ends with the association, after which no job can run.
+        // The task has ended with the association, so the operation is dropped.
         if self.queue.send(job).is_err() {
             self.done(cost);
         }
     }
 
-    /// A job of that cost has finished.
+    /// Records that an operation of this size has finished.
     pub(super) fn done(&self, cost: usize) {
         self.held.fetch_sub(cost, Ordering::AcqRel);
         self.changed.notify_waiters();
@@ -94,7 +93,7 @@ impl SendQueue {
         self.changed.notify_waiters();
     }
 
-    /// Whether all jobs have finished.
+    /// Whether all operations have finished.
     pub(super) fn are_done(&self) -> bool {
         self.is_within(0)
     }
@@ -109,13 +108,13 @@ impl SendQueue {
         self.within(MAX_QUEUED).await;
     }
 
-    /// Waits while the queue exceeds the space that was granted, with an allowance for messages of
-    /// several threads. `largest`: size of the largest message, bytes.
+    /// Waits while the queue exceeds the granted space and an allowance for messages of several
+    /// threads. `largest` is the maximum size of a message, bytes.
     pub(super) async fn bounded(&self, largest: usize) {
         self.within(MAX_QUEUED + QUEUE_MARGIN + largest).await;
     }
 
-    /// Waits until all jobs have finished.
+    /// Waits until all operations have finished.
     pub(super) async fn all_done(&self) {
         self.within(0).await;
     }
@@ -167,7 +166,7 @@ mod tests {
         let mut bounded = pin!(send_queue.bounded(10));
         assert!(is_pending(&mut room) && is_pending(&mut all) && !is_pending(&mut bounded));
         let first = todo.try_recv().expect("the first").cost();
-        // The job counts until it has finished.
+        // An operation counts until it has finished.
         assert!(is_pending(&mut room));
         send_queue.done(first);
         assert!(!is_pending(&mut room) && is_pending(&mut all));
@@ -184,7 +183,7 @@ mod tests {
         send_queue.ask(message(1));
         let mut bounded = pin!(send_queue.bounded(JOB_OVERHEAD));
         assert!(is_pending(&mut bounded));
-        // Processing stopped: the association could not be set up.
+        // Processing has stopped, because the association could not be set up.
         send_queue.end();
         assert!(!is_pending(&mut bounded) && send_queue.have_room() && send_queue.are_done());
     }

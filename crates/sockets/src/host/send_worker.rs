@@ -1,5 +1,5 @@
-//! The task of an association of a one-to-many socket that processes its
-//! [send queue](super::send_queue).
+//! The task that processes the [send queue](super::send_queue) of an association of a one-to-many
+//! socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::socket::Socket;
 use super::socket::SocketAssociation;
 use crate::options::AUTOCLOSE;
 
-/// Processes the program's jobs for an association in order, until it has ended.
+/// Starts the task, which processes the operations in order until the association has ended.
 pub(super) fn start(host: &Arc<HostState>, socket: &Socket, assoc: &Arc<SocketAssociation>) {
     let Some(todo) = assoc.send_queue.take() else {
         return;
@@ -37,8 +37,8 @@ async fn process(
         while let Some(job) = next_job(&mut todo, &assoc).await {
             let cost = job.cost();
             match job {
-                // An association that has ended rejects them, and they are returned to the
-                // program.
+                // If the association has ended, it rejects the messages, which are then returned to
+                // the program.
                 QueuedOperation::Message(frame, bytes) => {
                     send(&assoc, &association, &frame, bytes).await;
                 }
@@ -50,13 +50,13 @@ async fn process(
             assoc.send_queue.done(cost);
         }
     }
-    // Tasks that wait for buffer space must check again, because no more jobs will finish.
+    // Wakes tasks that wait for buffer space, because no more operations will finish.
     drop(todo);
     assoc.send_queue.end();
 }
 
-/// The next job of an association; after the end of the association was reported, only queued jobs.
-/// Until then the host may still read messages that the program has sent before.
+/// The next operation. After the end of the association was reported, returns only operations that
+/// are queued already; until then the host may still read messages that the program sent before.
 async fn next_job(
     todo: &mut UnboundedReceiver<QueuedOperation>,
     assoc: &SocketAssociation,
@@ -108,7 +108,7 @@ mod tests {
         Endpoint::bind(config).expect("loopback")
     }
 
-    /// A message that the host reads after the association has ended and before the end is reported
+    /// A message that the host reads between the end of the association and the report of the end
     /// is returned to the program.
     #[tokio::test]
     async fn a_message_after_the_end_is_returned() {
@@ -127,7 +127,7 @@ mod tests {
         association.abort("");
         association.closed().await;
         for _ in 0..10 {
-            // The worker runs until it waits.
+            // Lets the worker run until it waits.
             tokio::task::yield_now().await;
         }
         let late = QueuedOperation::Message(Frame::default(), Bytes::from_static(b"late"));

@@ -15,16 +15,16 @@ use super::socket::Socket;
 use super::socket::SocketAssociation;
 use crate::options::*;
 
-/// SCTP_CURRENT_ASSOC: existing associations. SCTP_ALL_ASSOC also includes future associations.
-/// SCTP_FUTURE_ASSOC, 0, means only future associations.
+/// Association numbers with a special meaning: SCTP_CURRENT_ASSOC is all existing associations, and
+/// SCTP_ALL_ASSOC also includes future ones. SCTP_FUTURE_ASSOC, 0, is only future associations.
 const CURRENT: u32 = 1;
 const ALL: u32 = 2;
 
-/// Targets of an option.
+/// The associations to which an option applies.
 struct Scope {
-    /// Future associations.
+    /// Whether it applies to future associations.
     future: bool,
-    /// Existing associations.
+    /// Existing associations to which it applies.
     assocs: Vec<Arc<SocketAssociation>>,
 }
 
@@ -36,15 +36,15 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
         return Ok(Scope { future, assocs });
     }
     if is_offered(option) {
-        // The extension is offered in the handshake, so the option applies to future associations
-        // even if an existing association is named (RFC 7496 §4.5).
+        // The option applies to future associations even if it names an existing one, because the
+        // extension is offered in the handshake (RFC 7496 §4.5).
         return Ok(Scope {
             future: true,
             assocs: Vec::new(),
         });
     }
     let (future, assocs) = match (of_association, named_association(option, value)) {
-        // Options of the whole socket apply to all its associations.
+        // An option of the whole socket applies to all its associations.
         (false, _) | (_, ALL) => (true, assocs),
         (true, 0) => (true, Vec::new()),
         (true, CURRENT) => (false, assocs),
@@ -53,7 +53,7 @@ fn scope(socket: &Socket, option: i32, value: &[u8]) -> Result<Scope, i32> {
     Ok(Scope { future, assocs })
 }
 
-/// Whether the option changes the offer to peers in the handshake.
+/// Whether the option changes an offer in the handshake.
 fn is_offered(option: i32) -> bool {
     [
         PR_SUPPORTED,
@@ -100,14 +100,15 @@ pub(super) fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32>
         is_of_peer(assoc, option, value)?;
         assoc.options().set(IPPROTO_SCTP, option, value)?;
         if [EVENT, EVENTS].contains(&option) {
-            // A subscriber to SENDER_DRY must be notified immediately if all data is acknowledged.
+            // Wakes the task that sends SENDER_DRY, because a new subscriber must be notified
+            // immediately if all data is acknowledged.
             assoc.sent.notify_one();
         }
         let kept = assoc.options().value(IPPROTO_SCTP, option);
         if let (Ok(kept), Some(association)) = (kept, assoc.association()) {
             apply(&association, option, &kept)?;
         }
-        // The option also contains the SACK delay.
+        // SCTP_PEER_ADDR_PARAMS also contains the SACK delay.
         let sacks = assoc.options().value(IPPROTO_SCTP, DELAYED_SACK);
         if let (PEER_ADDR_PARAMS, Ok(sacks), Some(association)) =
             (option, sacks, assoc.association())
@@ -118,7 +119,7 @@ pub(super) fn set(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32>
     Ok(())
 }
 
-/// Restrictions of Linux for certain sockets.
+/// Checks restrictions that Linux has for certain sockets.
 fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     let one_to_one = !socket.socket_type.is_one_to_many();
     let state = socket.state();
@@ -136,13 +137,14 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
         INTERLEAVING_SUPPORTED if state.options.word(FRAGMENT_INTERLEAVE, 0) == 0 => {
             Err(libc::EPERM)
         }
-        // Only a socket that is bound to all addresses of the system can follow them.
+        // Only a socket that is bound to all addresses can follow changes of the system's
+        // addresses.
         AUTO_ASCONF
             if word(value, 0) != 0 && (state.port.is_none() || !state.addresses().is_empty()) =>
         {
             Err(libc::EINVAL)
         }
-        // Linux accepts only addresses of peers.
+        // Like in Linux, an address is accepted only if it belongs to a peer.
         PEER_ADDR_PARAMS | PEER_ADDR_THLDS
             if address_in(option, value).is_some() && state.assocs.is_empty() =>
         {
@@ -152,7 +154,7 @@ fn permit(socket: &Socket, option: i32, value: &[u8]) -> Result<(), i32> {
     }
 }
 
-/// Checks that a peer address in an option also has the peer's port.
+/// Checks that a peer address in an option has the peer's port.
 fn is_of_peer(assoc: &SocketAssociation, option: i32, value: &[u8]) -> Result<(), i32> {
     let at = match option {
         PRIMARY_ADDR | PEER_ADDR_PARAMS => 4,
@@ -168,13 +170,13 @@ fn is_of_peer(assoc: &SocketAssociation, option: i32, value: &[u8]) -> Result<()
     }
 }
 
-/// SPP_HB_DEMAND in struct sctp_paddrparams, which applies to an association.
+/// Whether struct sctp_paddrparams has the flag SPP_HB_DEMAND, which applies to an association.
 fn demands_heartbeat(value: &[u8]) -> bool {
     const DEMAND: u32 = 4;
     word(value, 146) & DEMAND != 0
 }
 
-/// The address in the value of that option, if it has one.
+/// The address in the value of an option, if there is one.
 fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
     let at = match option {
         PEER_ADDR_PARAMS | PRIMARY_ADDR | SET_PEER_PRIMARY_ADDR => 4,
@@ -184,7 +186,7 @@ fn address_in(option: i32, value: &[u8]) -> Option<IpAddr> {
     Some(address.ip()).filter(|it| !it.is_unspecified())
 }
 
-/// Applies all options that were set to an association that was just established.
+/// Applies all stored options to an association that was just established.
 pub(super) fn apply_all(assoc: &SocketAssociation) {
     let Some(association) = assoc.association() else {
         return;
@@ -197,7 +199,7 @@ pub(super) fn apply_all(assoc: &SocketAssociation) {
             .collect()
     };
     for (option, value) in set {
-        // Options that do not fit this association are ignored.
+        // Options that are invalid for this association are ignored.
         let _ = apply(&association, option, &value);
     }
 }
@@ -227,7 +229,8 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
         PEER_ADDR_PARAMS => paths(association, address, |it| {
             let flags = word(value, 146);
             let interval = milliseconds(word(value, 132).max(1));
-            // SPP_HB_ENABLE, SPP_HB_DISABLE. With an interval of 0 heartbeats are one RTO apart.
+            // SPP_HB_ENABLE and SPP_HB_DISABLE. With an interval of 0, HEARTBEATs are one RTO
+            // apart.
             match flags & 3 {
                 1 => it.heartbeat_interval = Some(interval),
                 2 => it.heartbeat_interval = None,
@@ -261,7 +264,7 @@ fn apply(association: &Association, option: i32, value: &[u8]) -> Result<(), i32
     }
 }
 
-/// Changes one path or all paths.
+/// Changes the settings of one path, or of all paths.
 fn paths(
     association: &Association,
     address: Option<IpAddr>,
@@ -280,7 +283,7 @@ fn of_runtime(_: DynamicSettingError) -> i32 {
     libc::EINVAL
 }
 
-/// Options that trigger an action.
+/// Performs the action that an option requests.
 fn act(
     assoc: &SocketAssociation,
     association: &Association,
@@ -288,7 +291,7 @@ fn act(
     value: &[u8],
 ) -> Result<(), i32> {
     let address = || address_in(option, value).ok_or(libc::EINVAL);
-    // SCTP_ENABLE_STREAM_RESET permits requests.
+    // SCTP_ENABLE_STREAM_RESET selects which requests are permitted.
     let allowed = |bit: u32| match assoc.options().word(ENABLE_STREAM_RESET, 4) & bit {
         0 => Err(libc::EPERM),
         _ => Ok(()),
@@ -349,10 +352,11 @@ fn of_reconfig(error: ReconfigError) -> i32 {
     }
 }
 
-/// Keys and chunk types of AUTH (RFC 6458 §8.3.2 to §8.3.5).
+/// Sets keys and chunk types of AUTH (RFC 6458 §8.3.2 to §8.3.5).
 fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Result<(), i32> {
     let fits = match option {
-        // struct sctp_authkey, with a key of at least one byte; struct sctp_authkeyid.
+        // struct sctp_authkey must contain a key of at least one byte; the others are struct
+        // sctp_authkeyid.
         AUTH_KEY => value.len() > 8,
         AUTH_ACTIVE_KEY | AUTH_DELETE_KEY | AUTH_DEACTIVATE_KEY => value.len() == 8,
         _ => true,
@@ -376,7 +380,7 @@ fn authenticate(socket: &Socket, scope: &Scope, option: i32, value: &[u8]) -> Re
         return Ok(());
     }
     if option == HMAC_IDENT {
-        // SHA-1 and SHA-256 are supported in either order; no others are.
+        // Only SHA-1 and SHA-256 are supported, in either order.
         let count = word(value, 0) as usize;
         let known = (0..count).all(|place| [1, 3].contains(&short(value, 4 + 2 * place)));
         return match (1..=2).contains(&count) && known {

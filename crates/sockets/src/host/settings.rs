@@ -1,4 +1,4 @@
-//! Endpoint configuration from a socket's options.
+//! Settings of an endpoint that result from a socket's options.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::options::*;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// The configuration of an endpoint at `port` from the program's options; an option of 0 means the
+/// The settings of an endpoint at `port`, with the program's options. An option of 0 selects the
 /// host's value.
 pub(super) fn endpoint(
     base: &Config,
@@ -47,7 +47,7 @@ pub(super) fn endpoint(
         if let errors @ 1.. = options.short(ASSOCINFO, 4) {
             sctp.association_max_retrans = u32::from(errors);
         }
-        // Like Linux: the sender switches to another path after the first timeout (RFC 7829).
+        // Like in Linux, the sender switches to another path after the first timeout (RFC 7829).
         sctp.profile.potentially_failed = true;
         sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
         if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
@@ -69,7 +69,8 @@ pub(super) fn addresses(base: &Config, state: &State) -> Vec<IpAddr> {
     }
 }
 
-/// Extensions offered in the handshake, fragmentation and delivery.
+/// Sets the extensions that are offered in the handshake, and the options of fragmentation and
+/// delivery.
 fn extend(sctp: &mut SctpConfig, state: &State) {
     let options = &state.options;
     let on = |option| options.word(option, 4) != 0;
@@ -95,15 +96,15 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     if let point @ 1.. = options.word(PARTIAL_DELIVERY_POINT, 0) {
         sctp.partial_delivery_point = Some(point as usize);
     }
-    // SCTP_MAXSEG is the payload of a DATA chunk; in front of it are 16 bytes of the chunk, 12 of
-    // the packet, 8 of UDP and 20 of IP.
+    // SCTP_MAXSEG is the maximum payload of a DATA chunk. Headers are added: 16 bytes of the chunk,
+    // 12 of the packet, 8 of UDP and 20 of IP.
     if let most @ 1.. = options.word(MAXSEG, 4) {
         sctp.mtu = sctp.mtu.min((most as usize + 16 + 12 + 8 + 20).max(576));
     }
 }
 
-/// SCTP_STREAM_SCHEDULER with Linux's numbers of the schedulers of RFC 8260 §4.3.2; the option
-/// table rejects others.
+/// The scheduler with this number in SCTP_STREAM_SCHEDULER, for which Linux has the schedulers of
+/// RFC 8260 §4.3.2. The option table has rejected other numbers.
 pub(super) fn scheduler(number: u32) -> SchedulerKind {
     match number {
         1 => SchedulerKind::Priority,

@@ -1,4 +1,4 @@
-//! A program's socket, on the side of the host.
+//! A program's socket, as the host sees it.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -22,20 +22,21 @@ use crate::frame::{Frame, Kind};
 use crate::options::{Options, REUSE_PORT};
 use crate::{SocketType, Style};
 
-/// Retry interval for conditions without a wakeup.
+/// Interval at which conditions without a wakeup are checked.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// Timeout for the port of a previous socket whose association is still closing.
+/// Time for which a request waits for the port of a previous socket whose association is still
+/// closing.
 pub(super) const PORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A socket: the host's end of the descriptor, and its state.
 pub(super) struct Socket {
-    /// Address of the program's end.
+    /// Abstract address of the program's end, without its first byte.
     pub name: Vec<u8>,
-    /// The host's end.
+    /// The host's end of the descriptor.
     pub unix: AsyncFd<Unix>,
     /// Type of the socket.
     pub socket_type: SocketType,
-    /// Unique at the host until the counter wraps after billions of sockets.
+    /// Number of the socket, unique at the host until the counter wraps after billions of sockets.
     number: u32,
     generations: Arc<Generations>,
     state: Mutex<State>,
@@ -43,16 +44,17 @@ pub(super) struct Socket {
     pub changed: Notify,
     /// Locked while a sequence of frames is delivered.
     pub turn: tokio::sync::Mutex<()>,
-    /// The last frame delivered to the program is a message, or a part of one.
+    /// True if the last frame that was delivered to the program contains a message or a part of
+    /// one.
     message_last: AtomicBool,
-    /// A frame of the program was read and is not processed yet.
+    /// True if a frame of the program was read and is still being processed.
     busy: AtomicBool,
 }
 
-/// Lifecycle of a socket. A one-to-many socket is fresh, or listens.
+/// Lifecycle of a socket. A one-to-many socket is only `Fresh` or `Listening`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Created, and perhaps bound.
+    /// Created, and possibly bound.
     #[default]
     Fresh,
     /// Listening.
@@ -61,16 +63,16 @@ pub(super) enum Phase {
     Connecting,
     /// The association of the socket is established, or was.
     Connected,
-    /// Association failed, or could not be set up.
+    /// The association has failed, or could not be set up.
     Failed,
 }
 
 /// `shutdown` of a one-to-one socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shut {
-    /// Receiving is shut down.
+    /// True if receiving is shut down.
     pub reading: bool,
-    /// Sending is shut down.
+    /// True if sending is shut down.
     pub writing: bool,
 }
 
@@ -83,43 +85,44 @@ pub(super) struct State {
     pub keys: SharedKeys,
     /// Chunk types that peers must authenticate.
     pub authenticated: Vec<u8>,
-    /// Addresses that the program bound it to, all with the socket's port.
+    /// Addresses to which the program has bound the socket, all with its port.
     pub bound: Vec<SocketAddr>,
     /// Maximum number of associations that wait to be accepted.
     pub backlog: usize,
-    /// The port, once allocated.
+    /// The SCTP port, once allocated.
     pub port: Option<u16>,
-    /// The host selected the port, because the program did not.
+    /// True if the host has selected the port, because the program did not.
     pub port_is_drawn: bool,
     /// Lifecycle phase.
     pub phase: Phase,
-    /// SO_ERROR.
+    /// Pending error (SO_ERROR), an `errno`; 0: none.
     pub error: i32,
     /// The directions that the program has shut down.
     pub shut: Shut,
-    /// End of its single association: an `errno`, or 0 after a shutdown.
+    /// End of the only association of a one-to-one socket: an `errno`, or 0 after a shutdown;
+    /// `None` before the end.
     pub ended: Option<i32>,
-    /// The peer of its association, also after the end.
+    /// Address of the peer of the only association, which remains after the end.
     pub peer: Option<SocketAddr>,
     /// Associations by number.
     pub assocs: BTreeMap<u32, Arc<SocketAssociation>>,
-    /// The endpoint of a one-to-many socket, once in use.
+    /// The endpoint of a one-to-many socket, once created.
     pub endpoint: Option<Endpoint>,
-    /// Created by `accept`, with the port of the listening socket.
+    /// True if the socket was created by `accept`, with the port of the listening socket.
     pub accepted: bool,
-    /// The last descriptor is closed.
+    /// True after the last copy of the descriptor was closed.
     pub closed: bool,
-    /// The program left messages unread when it closed the socket.
+    /// True if messages were unread when the program closed the socket.
     pub unread: bool,
 }
 
 impl State {
-    /// SCTP_REUSE_PORT.
+    /// Whether the option SCTP_REUSE_PORT is set.
     pub(super) fn shares_port(&self) -> bool {
         self.options.word(REUSE_PORT, 0) != 0
     }
 
-    /// The addresses that it is bound to; empty: all.
+    /// The IP addresses to which the socket is bound; empty: all.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         let all: Vec<_> = self.bound.iter().map(SocketAddr::ip).collect();
         match all.iter().any(IpAddr::is_unspecified) {
@@ -130,7 +133,7 @@ impl State {
 }
 
 impl Socket {
-    /// Creates the host's next socket.
+    /// Creates a socket with the next number of the host.
     pub(super) fn new(
         host: &HostState,
         name: Vec<u8>,
@@ -151,13 +154,12 @@ impl Socket {
         }
     }
 
-    /// Mutable state.
+    /// Locks the mutable state.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|it| it.into_inner())
     }
 
-    /// The association with the program's `number`. A socket with a single association ignores the
-    /// number.
+    /// The association with this number. A socket with a single association ignores the number.
     pub(super) fn assoc(&self, number: u32) -> Option<Arc<SocketAssociation>> {
         let state = self.state();
         match self.socket_type.style {
@@ -166,13 +168,13 @@ impl Socket {
         }
     }
 
-    /// The association with the peer at this address.
+    /// The association with the peer that has this address.
     pub(super) fn assoc_with(&self, address: SocketAddr) -> Option<Arc<SocketAssociation>> {
         let assocs: Vec<_> = self.state().assocs.values().cloned().collect();
         assocs.into_iter().find(|assoc| assoc.is_with(address))
     }
 
-    /// Waits until its association is established; `None`: it never will be.
+    /// Waits until the only association is established; `None` if the setup has failed.
     pub(super) async fn connected(&self) -> Option<Arc<SocketAssociation>> {
         if let Some(settled) = self.settled() {
             return settled;
@@ -188,7 +190,7 @@ impl Socket {
         }
     }
 
-    /// The association, or the fact that there will be none; `None`: not known yet.
+    /// The association, or `Some(None)` if there will be none; `None` if it is not known yet.
     fn settled(&self) -> Option<Option<Arc<SocketAssociation>>> {
         let state = self.state();
         match state.phase {
@@ -205,29 +207,30 @@ impl Socket {
         self.changed.notify_waiters();
     }
 
-    /// Generation for cached state; must be read before the state that is cached.
+    /// Generation for state that a program caches. Must be read before the state itself.
     pub(super) fn generation(&self) -> Generation {
         self.generations.current(self.number)
     }
 
-    /// Invalidates cached state; should be called after the change.
+    /// Invalidates the state that programs have cached. Should be called after the state has
+    /// changed.
     pub(super) fn advance(&self) {
         self.generations.advance(self.number);
     }
 
-    /// Records the end of its single association: an `errno`, or 0 after a shutdown.
+    /// Records the end of the only association: an `errno`, or 0 after a shutdown.
     pub(super) fn record_end(&self, error: i32) {
         let mut state = self.state();
         (state.ended, state.error) = (Some(error), error);
     }
 
-    /// Takes the pending error, which is reported once.
+    /// Removes and returns the pending error, which is reported once.
     pub(super) fn take_error(&self) -> Option<i32> {
         let error = std::mem::take(&mut self.state().error);
         (error != 0).then_some(error)
     }
 
-    /// Like [`Self::may_come`], after pending sends and deliveries have been processed.
+    /// Like [`Self::may_come`], after pending messages of both directions were processed.
     pub(super) async fn await_message(&self, wait: bool) -> Result<Generation, i32> {
         let may_come = self.may_come(wait);
         if may_come.is_ok() || self.socket_type.style != Style::OneToMany {
@@ -245,7 +248,7 @@ impl Socket {
         }
     }
 
-    /// Like [`Self::all_taken`], with a timeout; returns immediately if the program has closed the
+    /// Like [`Self::all_taken`], with a timeout. Returns immediately if the program has closed the
     /// socket.
     pub(super) async fn all_taken_within(&self, limit: Duration) {
         if !self.is_hung_up() {
@@ -253,7 +256,7 @@ impl Socket {
         }
     }
 
-    /// Whether a receiving program may get data, or should get an error immediately.
+    /// Whether data may arrive for a receiving program; otherwise the error that it should get.
     fn may_come(&self, wait: bool) -> Result<Generation, i32> {
         let generation = self.generation();
         let mut state = self.state();
@@ -268,26 +271,25 @@ impl Socket {
             (true, 0) => Err(libc::EAGAIN),
             (true, error) => Err(error),
             (false, error) => {
-                // The error is reported after the data that precedes it.
+                // The error is kept, because data that precedes it is reported first.
                 state.error = error;
                 Ok(generation)
             }
         }
     }
 
-    /// Result for a program that has read all data and reached the end of its descriptor; an
-    /// `errno` if that is an error.
+    /// Result of `recv` at the end of the descriptor, after all data was read.
     pub(super) fn end_of_messages(&self) -> Result<(), i32> {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
         let state = self.state();
         match state.ended {
-            // The end is reported after a shutdown by the peer, and to a program that has shut down
-            // receiving.
+            // The end of data is reported after a shutdown by the peer, and to a program that has
+            // shut down receiving.
             None | Some(0) if state.shut.writing && !state.shut.reading => Err(libc::ENOTCONN),
             None | Some(0) => Ok(()),
-            // The error itself was already reported.
+            // The error itself was reported before.
             Some(_) => Err(libc::ENOTCONN),
         }
     }
@@ -297,7 +299,8 @@ impl Socket {
         let header = frame.encode();
         let parts = [IoSlice::new(&header), IoSlice::new(payload)];
         let is_message = frame.kind == Kind::Data;
-        // Set first, because the program may close the descriptor before this call returns.
+        // Set before the write, because the program may close the descriptor before the call
+        // returns.
         self.message_last.fetch_or(is_message, Ordering::Relaxed);
         let given = self
             .unix
@@ -310,9 +313,9 @@ impl Socket {
         given.map(drop)
     }
 
-    /// Whether the program closed its last descriptor with unread data. The kernel reports this
-    /// only once, to the first call. The unread data is the last that was delivered, so a
-    /// notification after a message hides the message.
+    /// Whether the program has closed its last descriptor with unread data. The kernel reports this
+    /// only to the first call. If a notification was delivered last, unread messages before it are
+    /// not detected.
     fn detect_unread(&self, done: &io::Result<usize>) -> bool {
         let error = done.as_ref().err().map(io::Error::kind);
         let unread = error == Some(io::ErrorKind::ConnectionReset);
@@ -322,8 +325,8 @@ impl Socket {
         unread
     }
 
-    /// Reads a frame of the program with its payload into `buffer`; 0 bytes: the program closed its
-    /// last descriptor, or shut it down.
+    /// Reads a frame of the program with its payload into `buffer`. Returns 0 if the program has
+    /// closed its last descriptor or shut it down.
     pub(super) async fn take(&self, buffer: &mut [u8]) -> io::Result<usize> {
         use std::io::Read;
         loop {
@@ -336,14 +339,14 @@ impl Socket {
                 taken
             };
             let taken = self.unix.async_io(Interest::READABLE, take).await;
-            // The program's data must still be read.
+            // Reads again, because data of the program may remain.
             if !self.detect_unread(&taken) {
                 return taken;
             }
         }
     }
 
-    /// Whether the descriptor is ready for these events.
+    /// Whether the descriptor is ready for one of these events.
     fn is_polled(&self, events: PollFlags) -> bool {
         use std::os::fd::AsFd;
         let unix = self.unix.get_ref();
@@ -353,15 +356,14 @@ impl Socket {
         ready.is_ok() && seen.intersects(events)
     }
 
-    /// Whether the last descriptor is closed or shut down, even if the host has not been notified
-    /// yet.
+    /// Whether the last descriptor is closed or shut down, even if this task was not notified yet.
     pub(super) fn is_hung_up(&self) -> bool {
         self.is_polled(PollFlags::POLLHUP)
     }
 
-    /// Waits until the last descriptor of a listening socket is closed. The data that makes the
-    /// descriptor unwritable ([`Kind::Nothing`]) stays in the descriptor, so no frame may be read
-    /// after this call.
+    /// Waits until the last descriptor of a listening socket is closed. No frame may be read after
+    /// this call, because the data that makes the descriptor unwritable ([`Kind::Nothing`]) stays
+    /// in it.
     pub(super) async fn left(&self) {
         while let Ok(mut ready) = self.unix.readable().await {
             if ready.ready().is_read_closed() {
@@ -371,7 +373,7 @@ impl Socket {
         }
     }
 
-    /// Whether the socket accepts only IPv6 or only IPv4; `None`: both.
+    /// The only address family that the socket accepts: IPv6 (true) or IPv4 (false); `None`: both.
     pub(super) fn only_family(&self, state: &State) -> Option<bool> {
         match self.socket_type.v6 {
             false => Some(false),
@@ -380,7 +382,7 @@ impl Socket {
         }
     }
 
-    /// An address as shown to the program.
+    /// An address in the form for the program.
     pub(super) fn shown(&self, address: SocketAddr) -> SocketAddr {
         shown(address, self.socket_type.v6, &self.state().options)
     }
@@ -394,7 +396,7 @@ impl Socket {
     }
 }
 
-/// An association of a socket.
+/// An association that a [`Socket`] owns.
 pub(super) type SocketAssociation = OwnedAssociation<Socket>;
 
 impl SocketAssociation {
@@ -404,8 +406,8 @@ impl SocketAssociation {
         self.settle_end();
     }
 
-    /// Records its end and reports it to the owning socket, now or when it gets one, before the
-    /// program has read all data.
+    /// Records the end of the association, and reports it to the owning socket, or to the next
+    /// owner if there is none. This does not wait until the program has read all data.
     pub(super) fn record_end(&self, reason: &CloseReason) {
         let by = match reason {
             CloseReason::Shutdown => 0,
@@ -440,13 +442,13 @@ impl SocketAssociation {
         }
     }
 
-    /// Delivers frames to its socket without other frames between them.
+    /// Delivers frames to the socket of the association, without other frames between them.
     pub(super) async fn give(&self, frames: &[(Frame, &[u8])]) -> std::io::Result<()> {
         loop {
             let gone = || std::io::Error::from(std::io::ErrorKind::NotConnected);
             let socket = self.owner().await.ok_or_else(gone)?;
             let _turn = socket.turn.lock().await;
-            // Another socket may have become the owner of the association meanwhile.
+            // Tries again, because another socket has become the owner meanwhile.
             if !self.is_owned_by(&socket) {
                 continue;
             }
@@ -458,7 +460,7 @@ impl SocketAssociation {
     }
 }
 
-/// The `errno` for an association that ended.
+/// The `errno` that corresponds to the end of an association.
 pub(super) fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     match reason {
         CloseReason::AbortedHere => libc::ECONNABORTED,
@@ -472,7 +474,7 @@ pub(super) fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     }
 }
 
-/// The `errno` for an association that could not be set up.
+/// The `errno` that corresponds to a failed setup.
 pub(super) fn of_connect(error: &ConnectError) -> i32 {
     match error {
         ConnectError::Association(lost) => of_reason(&lost.0, false),

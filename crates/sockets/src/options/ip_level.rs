@@ -1,6 +1,6 @@
-//! Options below SCTP's level. The options are stored so that a program reads back its own values,
-//! but have no effect because the host decides how packets are sent. Numbers, defaults and limits
-//! are Linux's.
+//! Socket options at the levels of IPv4 and IPv6. They are stored, so that a program reads back its
+//! own values, but have no effect, because the host decides how packets are sent. Numbers, defaults
+//! and limits are those of Linux.
 
 use super::{IPPROTO_IP, IPPROTO_IPV6, IPV6_V6ONLY};
 
@@ -9,15 +9,15 @@ use super::{IPPROTO_IP, IPPROTO_IPV6, IPV6_V6ONLY};
 enum Range {
     /// On or off.
     Switch,
-    /// The lowest byte of the given value; -1: the default.
+    /// The lowest byte of the value; -1 selects the default.
     Byte,
-    /// From this value to 255; -1: the default.
+    /// From this value to 255; -1 selects the default.
     From(i32),
 }
 
 use Range::{Byte, From, Switch};
 
-/// Level, number, default, range.
+/// Stored options: level, number, default, range.
 const KEPT: &[(i32, i32, i32, Range)] = &[
     (IPPROTO_IP, libc::IP_TOS, 0, Byte),
     (IPPROTO_IP, libc::IP_TTL, 64, From(1)),
@@ -52,8 +52,8 @@ pub(super) fn is_ip_level(level: i32) -> bool {
     matches!(level, IPPROTO_IP | IPPROTO_IPV6)
 }
 
-/// The value that is stored; `None`: no action, as for the many options that only the host could
-/// apply.
+/// The value to be stored; `None` if the option is accepted without effect, as for the many options
+/// that only the host could apply.
 pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<u8>>, i32> {
     let Some((default, range)) = kept(level, option) else {
         return Ok(None);
@@ -74,7 +74,7 @@ pub(super) fn given(level: i32, option: i32, value: &[u8]) -> Result<Option<Vec<
     Ok(Some(number.to_ne_bytes().to_vec()))
 }
 
-/// The default value.
+/// The default value of an option.
 pub(super) fn default(level: i32, option: i32) -> Result<Vec<u8>, i32> {
     let (default, _) = kept(level, option).ok_or(libc::ENOPROTOOPT)?;
     Ok(default.to_ne_bytes().to_vec())

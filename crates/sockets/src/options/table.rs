@@ -1,8 +1,9 @@
-//! Table of stored options: numbers, sizes and defaults of `linux/sctp.h` and Linux 6.1.
+//! Table of options that are stored, with numbers, sizes and defaults of `linux/sctp.h` and Linux
+//! 6.1.
 
 use super::*;
 
-/// Default value of an option.
+/// Function that returns the default value of an option.
 type Default = fn() -> Vec<u8>;
 /// Computes the new value from the previous value and the program's value, or returns an `errno`.
 type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
@@ -11,13 +12,15 @@ type Merge = fn(&[u8], &[u8]) -> Result<Vec<u8>, i32>;
 pub(super) struct StoredOption {
     number: i32,
     pub default: Default,
-    /// Size of a short form that programs may pass: the last bytes of the value.
+    /// Size of a short form that programs may pass instead, which contains the last bytes of the
+    /// value.
     pub short: Option<usize>,
-    /// Size of an older struct that programs may pass: the first bytes of the value.
+    /// Size of an older struct that programs may pass instead, which contains the first bytes of
+    /// the value.
     old: Option<usize>,
-    /// Longer values are rejected.
+    /// True if longer values are rejected.
     exact: bool,
-    /// Byte offset of the association number.
+    /// Byte offset of the association number, if the value has one.
     pub association: Option<usize>,
     /// Function that combines the previous and the new value; without it, the new value replaces
     /// the previous one.
@@ -37,7 +40,7 @@ impl StoredOption {
         }
     }
 
-    /// The association number is at this offset.
+    /// Sets the offset of the association number.
     const fn of_association(mut self, at: usize) -> Self {
         self.association = Some(at);
         self
@@ -49,7 +52,7 @@ impl StoredOption {
         self
     }
 
-    /// Accepts only the first bytes too.
+    /// Also accepts a value with only its first `bytes` bytes.
     const fn or_first(mut self, bytes: usize) -> Self {
         self.old = Some(bytes);
         self
@@ -72,7 +75,7 @@ impl StoredOption {
         self
     }
 
-    /// The program's value in full size.
+    /// Extends the program's value to its full size.
     pub(super) fn whole(&self, value: &[u8]) -> Result<Vec<u8>, i32> {
         let size = (self.default)().len();
         let given = value.len();
@@ -87,13 +90,14 @@ impl StoredOption {
         }
         let mut whole = [value, &vec![0; size - given]].concat();
         if self.number == DELAYED_SACK && word(value, 4) == 0 {
-            // A delay of 0 was the older way to acknowledge each packet: a frequency of 1.
+            // Before the frequency was added, a delay of 0 requested a SACK for each packet, which
+            // is a frequency of 1.
             whole[8..12].copy_from_slice(&1_u32.to_ne_bytes());
         }
         Ok(whole)
     }
 
-    /// The value for a program whose buffer has `room` bytes.
+    /// The value in the form that fits a buffer of `room` bytes.
     pub(super) fn fit(&self, mut value: Vec<u8>, room: usize) -> Result<Vec<u8>, i32> {
         match self.short {
             Some(short) if room == short => Ok(value.split_off(value.len() - short)),
@@ -115,7 +119,7 @@ impl StoredOption {
     }
 }
 
-/// The option of that number; ENOPROTOOPT if it is not stored.
+/// The stored option with this number; ENOPROTOOPT if there is none.
 pub(super) fn stored_option(level: i32, option: i32) -> Result<&'static StoredOption, i32> {
     let found = STORED_OPTIONS.iter().find(|it| it.number == option);
     found
@@ -135,24 +139,25 @@ const fn int(number: i32) -> StoredOption {
     StoredOption::new(number, || words(&[0]))
 }
 
-/// struct sctp_assoc_value of 0.
+/// An option of struct sctp_assoc_value, with the default 0.
 const fn value(number: i32) -> StoredOption {
     StoredOption::new(number, || words(&[0, 0]))
         .of_association(0)
         .exact()
 }
 
-/// struct sctp_assoc_value of 1.
+/// An option of struct sctp_assoc_value, with the default 1.
 const fn value_on(number: i32) -> StoredOption {
     StoredOption::new(number, || words(&[0, 1]))
         .of_association(0)
         .exact()
 }
 
-/// Receive buffer of associations; the partial delivery point must not exceed it.
+/// Maximum of SCTP_PARTIAL_DELIVERY_POINT: the receive buffer of associations, bytes.
 const MAX_PARTIAL_DELIVERY_POINT: u32 = 1 << 20;
 
-/// Default flags of messages: unordered, address override, abort, end.
+/// Checks the default flags of messages: only unordered, address override, abort and end are
+/// allowed.
 pub(super) fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     match u16::from_ne_bytes(flags) & !0x207 {
         0 => Ok(()),
@@ -160,7 +165,7 @@ pub(super) fn check_flags(flags: [u8; 2]) -> Result<(), i32> {
     }
 }
 
-/// Packets per SACK.
+/// Default number of packets per SACK.
 const FREQUENCY: u32 = 2;
 
 /// All stored options.
@@ -185,7 +190,7 @@ const STORED_OPTIONS: &[StoredOption] = &[
     StoredOption::new(PEER_ADDR_PARAMS, peer_addr_params)
         .of_association(0)
         .exact()
-        // The size before flow labels and code points were added.
+        // The size of the struct before flow label and code point were added.
         .or_first(152)
         .merged(merge_peer_addr_params),
     StoredOption::new(DEFAULT_SEND_PARAM, || vec![0; 32])
@@ -197,14 +202,14 @@ const STORED_OPTIONS: &[StoredOption] = &[
     value(MAXSEG)
         .or_int()
         .merged(|_, given| match word(given, 4) {
-            // A packet has at least 512 bytes, of which 48 are headers.
+            // A packet has at least 512 bytes, including 48 bytes of headers.
             0 | 464..=65_516 => Ok(given.to_vec()),
             _ => Err(libc::EINVAL),
         }),
     StoredOption::new(DELAYED_SACK, || words(&[0, 200, FREQUENCY]))
         .of_association(0)
         .exact()
-        // struct sctp_assoc_value, as before RFC 6458.
+        // struct sctp_assoc_value, which the option had before RFC 6458.
         .or_first(8)
         .merged(delayed_sack),
     value(CONTEXT),
@@ -235,14 +240,15 @@ const STORED_OPTIONS: &[StoredOption] = &[
         .merged(default_prinfo),
     value(RECONFIG_SUPPORTED),
     value(ENABLE_STREAM_RESET).merged(|_, given| match given {
-        // SCTP_ENABLE_RESET_STREAM_REQ, _RESET_ASSOC_REQ, _CHANGE_ASSOC_REQ.
+        // Bits: SCTP_ENABLE_RESET_STREAM_REQ, _RESET_ASSOC_REQ, _CHANGE_ASSOC_REQ.
         [_, _, _, _, 0..=7, 0, 0, 0] => Ok(given.to_vec()),
         _ => Err(libc::EINVAL),
     }),
     value(STREAM_SCHEDULER)
         .or_longer()
         .merged(|_, given| match given {
-            // First come first served, priority, round robin, fair capacity, weighted fair.
+            // Schedulers: first come first served, priority, round robin, fair capacity, weighted
+            // fair.
             [_, _, _, _, 0..=4, 0, 0, 0] => Ok(given.to_vec()),
             _ => Err(libc::EINVAL),
         }),
@@ -269,7 +275,7 @@ fn short(value: &[u8], at: usize) -> u16 {
     bytes.map_or(0, u16::from_ne_bytes)
 }
 
-/// The previous value, except for these ranges if they are not 0.
+/// The previous value, with those of the given ranges replaced that are not 0 in `given`.
 fn but(before: &[u8], given: &[u8], parts: &[std::ops::Range<usize>]) -> Vec<u8> {
     let mut out = before.to_vec();
     for part in parts {
@@ -291,8 +297,8 @@ fn rtoinfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_assocparams: association, retransmissions, peer's addresses, windows, lifetime of a
-/// cookie.
+/// struct sctp_assocparams: association, retransmissions, number of peer addresses, windows, cookie
+/// lifetime.
 fn associnfo(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(but(before, given, &[4..6, 16..20]))
 }
@@ -318,7 +324,7 @@ fn default_prinfo(_: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// struct sctp_paddrthlds: no address, a path fails after five errors.
+/// Default of struct sctp_paddrthlds: no address, and a path fails after five errors.
 fn thresholds(bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
     out[136..138].copy_from_slice(&5_u16.to_ne_bytes());
@@ -377,8 +383,8 @@ fn merge_peer_addr_params(before: &[u8], given: &[u8]) -> Result<Vec<u8>, i32> {
     Ok(out)
 }
 
-/// struct sctp_paddrparams was set: copies its delay to SCTP_DELAYED_SACK, or acknowledges each
-/// packet if the delay is disabled.
+/// Called when struct sctp_paddrparams was set: copies its SACK delay to SCTP_DELAYED_SACK, or sets
+/// a frequency of 1 if the delay is disabled.
 pub(super) fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     let flags = word(given, 146);
     if flags & spp::DELAY[0] != 0 {
@@ -391,7 +397,7 @@ pub(super) fn delay_of_paths(given: &[u8], paths: &[u8], sacks: &mut [u8]) {
     }
 }
 
-/// struct sctp_sack_info was set: copies it to SCTP_PEER_ADDR_PARAMS.
+/// Called when struct sctp_sack_info was set: copies its delay to SCTP_PEER_ADDR_PARAMS.
 pub(super) fn delay_of_sacks(paths: &mut [u8], sacks: &[u8]) {
     paths[142..146].copy_from_slice(&sacks[4..8]);
     let flags = word(paths, 146) & !(spp::DELAY[0] | spp::DELAY[1]);

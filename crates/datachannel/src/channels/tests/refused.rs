@@ -13,7 +13,7 @@ fn resets(end: &mut End) -> Vec<u16> {
     was_refused.unwrap_or_default().into()
 }
 
-/// Whether the peer has no DATA_CHANNEL_ACK in flight.
+/// Whether this end sends no answer, such as a DATA_CHANNEL_ACK.
 fn no_answer(end: &mut End) -> bool {
     end.pump();
     end.pipe.pop().is_none()

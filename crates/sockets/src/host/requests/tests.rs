@@ -5,7 +5,8 @@ use socket2::{Domain, Type};
 
 use super::*;
 
-/// A request for buffer space should end when the program no longer waits for it, and not before.
+/// A request for buffer space should be cancelled when the program no longer waits for it, and not
+/// before.
 #[tokio::test]
 async fn the_end_of_a_program_is_seen() {
     let (program, host) = Unix::pair(Domain::UNIX, Type::SEQPACKET, None).expect("sockets");
@@ -23,6 +24,6 @@ async fn the_end_of_a_program_is_seen() {
         drop(program);
         ended.await;
     }
-    // The socket stays closed.
+    // A closed connection stays closed.
     hung_up(&host).await;
 }
