@@ -1,4 +1,4 @@
-//! The keys of an association: keys by epoch, and keys for a restart
+//! The keys of an association by epoch, and its keys for a restart
 //! (draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §7).
 
 use thiserror::Error;
@@ -6,22 +6,22 @@ use thiserror::Error;
 use crate::material::KeyMaterial;
 use crate::record::{self, OpenError, OpeningKey, SealError, SealingKey};
 
-/// The epoch of the first keys; lower epochs belong to a handshake (RFC 9147 §6.1).
+/// Epoch of the first keys; lower epochs belong to the handshake (RFC 9147 §6.1).
 const FIRST_EPOCH: u64 = 3;
-/// Number of epochs that the two bits of a record distinguish.
+/// Number of epochs that can be distinguished by the two bits in a record.
 const EPOCHS: usize = 4;
 
 /// Identifier of the keys of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
-    /// The keys are for a restart.
+    /// True if the keys are for a restart.
     pub restart: bool,
     /// The epoch, at least 3.
     pub epoch: u64,
 }
 
 impl KeyId {
-    /// The keys of normal traffic of `epoch`.
+    /// Keys of `epoch` for normal traffic.
     pub const fn primary(epoch: u64) -> Self {
         Self {
             restart: false,
@@ -29,7 +29,7 @@ impl KeyId {
         }
     }
 
-    /// The keys of a restart of `epoch`.
+    /// Keys of `epoch` for a restart.
     pub const fn restart(epoch: u64) -> Self {
         Self {
             restart: true,
@@ -38,23 +38,22 @@ impl KeyId {
     }
 }
 
-/// Why keys were not installed.
+/// Reasons why keys were not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InstallError {
-    /// The epoch of the first keys must be 3, and that of others the next or the same as before.
+    /// The epoch of the first keys must be 3. Later keys must have the same or the next epoch.
     #[error("the epoch is {found}, and must be {wanted}")]
     Epoch {
-        /// The epoch that was given.
+        /// The epoch of the keys.
         found: u64,
         /// The epoch that is required.
         wanted: u64,
     },
-    /// Records of the restart were sealed or opened already.
+    /// Restart keys of this epoch have sealed or opened records already.
     #[error("epoch {0} is in use")]
     InUse(u64),
-    /// Keys for sealing restarts must follow those of normal traffic, because they would be used
-    /// for it otherwise.
+    /// Sealing keys for a restart were installed first; they would then be used for normal traffic.
     #[error("the keys of normal traffic must be installed before those of a restart")]
     NoPrimary,
     /// The association does not use the DTLS chunk.
@@ -62,26 +61,26 @@ pub enum InstallError {
     NotUsed,
 }
 
-/// Counters of operations.
+/// Counters of sealed and opened records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContextCounters {
-    /// Records that were sealed.
+    /// Number of records that were sealed.
     pub sealed: u64,
-    /// Records that were opened.
+    /// Number of records that were opened.
     pub opened: u64,
-    /// Records that failed authentication.
+    /// Number of records that failed authentication.
     pub forged: u64,
-    /// Records that were opened before, or were older than the replay window.
+    /// Number of records that were opened before, or were older than the replay window.
     pub replayed: u64,
 }
 
-/// A record that was opened.
+/// Result of opening a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedRecord {
-    /// The keys that opened it.
+    /// Identifier of the keys that opened the record.
     pub key: KeyId,
-    /// Size of its content, bytes; it starts after [`record::HEADER`] bytes.
+    /// Size of the content, bytes; it starts after [`record::HEADER`] bytes.
     pub content: usize,
 }
 
@@ -95,7 +94,7 @@ pub struct Contexts {
     opening: ByEpoch<OpeningKey>,
     restart_sealing: ByEpoch<SealingKey>,
     restart_opening: ByEpoch<OpeningKey>,
-    /// Epoch of the restart keys that seal packets until the new association has keys.
+    /// Epoch of the restart keys that seal packets, until the restarted association has keys.
     restart: Option<u64>,
     window: usize,
     counters: ContextCounters,
@@ -115,11 +114,11 @@ impl Contexts {
         }
     }
 
-    /// Installs keys for sealing. The keys of normal traffic are used from now on.
+    /// Installs sealing keys. Keys for normal traffic are used immediately.
     ///
     /// # Errors
-    /// The epoch is not the next one; keys of a restart were installed before those of normal
-    /// traffic; or keys of the same epoch have sealed records and were not removed.
+    /// The epoch is not the next one; restart keys were installed before keys for normal traffic;
+    /// or keys of the same epoch have sealed records and were not removed.
     pub fn install_sealing(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         let key = (id.epoch, SealingKey::new(keys, id.epoch));
         if id.restart {
@@ -143,12 +142,12 @@ impl Contexts {
         Ok(())
     }
 
-    /// Installs keys for opening, in addition to the existing ones. Of five consecutive epochs the
-    /// newest replaces the oldest.
+    /// Installs opening keys in addition to the existing ones. If there are keys of more than four
+    /// epochs, the newest keys replace the oldest.
     ///
     /// # Errors
-    /// The epoch is neither the first nor the next one; or keys of a restart of the same epoch have
-    /// opened records, which could be replayed, and were not removed.
+    /// The epoch is neither the first nor the next one; or restart keys of the same epoch have
+    /// opened records and were not removed: the records could be replayed.
     pub fn install_opening(&mut self, id: KeyId, keys: &KeyMaterial) -> Result<(), InstallError> {
         if !id.restart {
             let newest = self.newest_opening();
@@ -167,8 +166,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Replaces all keys by those of an association that this end is about to restart: both
-    /// directions.
+    /// Replaces all keys by restart keys, for an association that this end is about to restart.
     pub fn restarting(&mut self, epoch: u64, sealing: &KeyMaterial, opening: &KeyMaterial) {
         *self = Self::new(self.window);
         let key = SealingKey::new(sealing, epoch);
@@ -178,9 +176,9 @@ impl Contexts {
         self.restart = Some(epoch);
     }
 
-    /// The peer restarted the association, by the restart keys of `epoch`: all other keys are
-    /// removed, and those of the restart are used until new keys are installed, whose epoch is 3
-    /// again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    /// Called when the peer has restarted the association with the restart keys of `epoch`. All
+    /// other keys are removed. The restart keys are used until new keys are installed, which start
+    /// at epoch 3 again (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     pub fn restarted(&mut self, epoch: u64) {
         self.sealing = None;
         self.opening = Default::default();
@@ -191,8 +189,8 @@ impl Contexts {
         self.restart = Some(epoch);
     }
 
-    /// Removes keys for opening, and those for sealing a restart of the same epoch that is not in
-    /// progress; returns true if there were any.
+    /// Removes opening keys, and the sealing keys for a restart of the same epoch if no restart is
+    /// in progress. Returns true if there were any.
     pub fn remove(&mut self, id: KeyId) -> bool {
         if id.restart && self.restart != Some(id.epoch) {
             take_if(&mut self.restart_sealing[slot(id.epoch)], id.epoch);
@@ -200,13 +198,12 @@ impl Contexts {
         take_if(&mut self.opening_of(id.restart)[slot(id.epoch)], id.epoch)
     }
 
-    /// The epoch of the newest keys of normal traffic for opening.
+    /// Epoch of the newest opening keys for normal traffic.
     pub fn newest_opening(&self) -> Option<u64> {
         self.opening.iter().flatten().map(|it| it.0).max()
     }
 
-    /// The current keys for sealing: the keys of normal traffic, or else those of a restart in
-    /// progress.
+    /// The current sealing keys: those for normal traffic, or those of a restart in progress.
     fn sealing(&self) -> Option<(KeyId, &SealingKey)> {
         if let Some((epoch, key)) = &self.sealing {
             return Some((KeyId::primary(*epoch), key));
@@ -216,31 +213,31 @@ impl Contexts {
         Some((KeyId::restart(epoch), key))
     }
 
-    /// Returns true if `epoch` is the newest, and its keys have opened no record, so that they may
-    /// be replaced.
+    /// Returns true if `epoch` is the newest one and its keys have opened no record, so that they
+    /// may be replaced.
     fn is_unused(&self, epoch: u64) -> bool {
         let key = self.opening[slot(epoch)].as_deref();
         let unused = key.is_some_and(|(of, key)| *of == epoch && key.opened() == 0);
         unused && self.newest_opening() == Some(epoch)
     }
 
-    /// Returns true if there are keys for sealing.
+    /// Returns true if there are sealing keys.
     pub fn seals(&self) -> bool {
         self.sealing().is_some()
     }
 
-    /// The identifier of the current keys for sealing.
+    /// Identifier of the current sealing keys.
     pub fn sealing_id(&self) -> Option<KeyId> {
         self.sealing().map(|(id, _)| id)
     }
 
-    /// Returns true if there are keys for sealing in a restart by the keys of `epoch`.
+    /// Returns true if there are sealing keys for a restart with the keys of `epoch`.
     pub fn seals_restart(&self, epoch: u64) -> bool {
         let key = self.restart_sealing[slot(epoch)].as_ref();
         key.is_some_and(|it| it.0 == epoch)
     }
 
-    /// Returns true if there are keys for opening records of a restart.
+    /// Returns true if there are opening keys for a restart.
     pub fn opens_restarts(&self) -> bool {
         self.restart_opening.iter().any(Option::is_some)
     }
@@ -255,15 +252,15 @@ impl Contexts {
         self.sealing().map_or(u64::MAX, |(_, key)| key.most())
     }
 
-    /// Counters since the creation.
+    /// Counters since the set was created.
     pub fn counters(&self) -> ContextCounters {
         self.counters
     }
 
-    /// Seals in place, see [`SealingKey::seal`]; returns true if the keys of a restart were used.
+    /// Seals in place, see [`SealingKey::seal`]. Returns true if restart keys were used.
     ///
     /// # Errors
-    /// Keys are missing or exhausted, or the lengths are wrong.
+    /// There are no keys, the keys are exhausted, or the lengths are wrong.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<bool, SealError> {
         let restart = self.sealing.is_none();
         let key = match &mut self.sealing {
@@ -279,7 +276,7 @@ impl Contexts {
         Ok(restart)
     }
 
-    /// Opens in place, see [`OpeningKey::open`]. `restart`: by the keys of a restart.
+    /// Opens in place, see [`OpeningKey::open`]. `restart`: with restart keys.
     ///
     /// # Errors
     /// The record must be dropped.
@@ -314,12 +311,12 @@ impl Contexts {
     }
 }
 
-/// Index of the keys of `epoch`.
+/// Index of an epoch in the array of keys.
 fn slot(epoch: u64) -> usize {
     (epoch % EPOCHS as u64) as usize
 }
 
-/// Returns true if there are keys of `epoch`, and `records` of them are not 0.
+/// Returns true if there are keys of `epoch` for which `records` is not 0.
 fn is_used<K>(keys: &Option<Box<(u64, K)>>, epoch: u64, records: impl Fn(&K) -> u64) -> bool {
     let key = keys.as_deref().filter(|it| it.0 == epoch);
     key.is_some_and(|(_, key)| records(key) > 0)
@@ -342,7 +339,7 @@ mod tests {
         KeyMaterial::from_secret(Suite::Aes128Gcm, &[of; 32])
     }
 
-    /// Two ends; the second has lost its state and uses the restart keys of epoch 3.
+    /// Two ends, of which the second has lost its state and uses the restart keys of epoch 3.
     fn restarted() -> [Contexts; 2] {
         let mut first = Contexts::new(64);
         first.install_sealing(KeyId::primary(3), &keys(1)).unwrap();
@@ -358,7 +355,8 @@ mod tests {
         [first, second]
     }
 
-    /// The same keys would begin with the first nonce again, and open the same records again.
+    /// Restart keys that were used must not be installed again, because nonces would repeat, and
+    /// records could be replayed.
     #[test]
     fn keys_of_a_restart_that_were_used_are_not_replaced() {
         let [mut first, _] = restarted();

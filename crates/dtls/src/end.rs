@@ -1,11 +1,11 @@
-//! One end of an association, for tests of key management methods.
+//! One end of an association, for tests of key management.
 
 use crate::contexts::Contexts;
 use crate::identity::PeerIdentity;
 use crate::management::{Action, KeyManagement, Role, Start};
 use crate::record::{HEADER, OVERHEAD, OpenError};
 
-/// One end: its method and its keys.
+/// A key management method with its keys.
 pub(crate) struct End {
     pub(crate) method: Box<dyn KeyManagement>,
     pub(crate) contexts: Contexts,
@@ -78,7 +78,7 @@ impl End {
     }
 }
 
-/// Exchanges messages until there are none.
+/// Exchanges messages until neither end has more to send.
 pub(crate) fn talk(now: u64, ends: &mut [End; 2]) {
     loop {
         let mut quiet = true;

@@ -1,5 +1,5 @@
-//! Epochs of the keys of an association, and their timers, which are the same for every key
-//! management method (draft-porfiri-tsvwg-sctp-dtls-handshake §5.4, §6.2.3).
+//! Epochs and timers of the keys of an association, which are the same for every key management
+//! method (draft-porfiri-tsvwg-sctp-dtls-handshake §5.4, §6.2.3).
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use crate::contexts::KeyId;
 use crate::management::{Action, Role, Start};
 use crate::material::KeyMaterial;
 
-/// The first bit of a message: it is a control message.
+/// First bit of a message that is set in control messages.
 pub(crate) const CONTROL: u8 = 0x80;
 const EPOCH_BITS: u8 = 0x7F;
 pub(crate) const PROTECTION_ESTABLISHED: u8 = 0x01;
 
 pub(crate) const FIRST_EPOCH: u64 = 3;
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Lifetime of keys of the previous epoch (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2.3),
-/// nanoseconds.
+/// Time for which keys of the previous epoch are kept (draft-porfiri-tsvwg-sctp-dtls-handshake
+/// §6.2.3), nanoseconds.
 pub(crate) const DRAIN: u64 = 120 * SECOND;
 
 /// Settings of the epochs.
@@ -26,26 +26,27 @@ pub(crate) struct Policy {
     pub(crate) handshake_timeout: u64,
 }
 
-/// Restart keys of one epoch: of this end, of the peer.
+/// Restart keys of one epoch: those of this end and of the peer.
 type RestartPair = Box<[KeyMaterial; 2]>;
 
-/// The state.
+/// State of the epochs of an association.
 #[derive(Debug)]
 pub(crate) struct Epochs {
     policy: Policy,
     role: Role,
-    /// The epoch of the keys in use; 2 before the first.
+    /// Epoch of the keys in use; 2 before the first keys.
     epoch: u64,
     rekey_at: Option<u64>,
-    /// Deadline of the next keys: of the first, of the first after a restart, and of those that are
-    /// due.
+    /// Deadline for new keys: the first ones, the first after a restart, or those of a rekeying
+    /// that is due.
     give_up_at: Option<u64>,
-    /// Time to remove the keys of the previous epoch.
+    /// Time at which the keys of the previous epoch are removed.
     drain_at: Option<u64>,
-    /// The epoch of the restart keys that are in use, until they are removed.
+    /// Epoch of the restart keys in use, until they are removed.
     restarted: Option<u64>,
-    /// The keys of the next restart, while those of this one are in use: they are installed when no
-    /// packet of this one can be in flight (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
+    /// Keys for the next restart, while those of the previous restart are still in use. They are
+    /// installed when no packet of the previous restart can be in flight
+    /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §5.4).
     late: Option<RestartPair>,
     actions: VecDeque<Action>,
     failed: bool,
@@ -68,7 +69,8 @@ impl Epochs {
     }
 
     pub(crate) fn start(&mut self, start: &Start<'_>) {
-        // Also after a restart, because restart keys do not prove the identity of the peer.
+        // The deadline also applies after a restart, because restart keys do not prove the identity
+        // of the peer.
         let give_up_at = start.now.saturating_add(self.policy.handshake_timeout);
         *self = Self {
             role: start.role,
@@ -79,13 +81,13 @@ impl Epochs {
         };
     }
 
-    /// The role of this end in the first agreement, which decides between two that begin at the
-    /// same time.
+    /// Role of this end in the first agreement. If both ends start an agreement at the same time,
+    /// it decides which one continues.
     pub(crate) fn role(&self) -> Role {
         self.role
     }
 
-    /// The epoch of the keys that are agreed on next.
+    /// The epoch of the keys that will be agreed on next.
     pub(crate) fn next(&self) -> u64 {
         self.epoch + 1
     }
@@ -103,8 +105,8 @@ impl Epochs {
         self.next() as u8 & EPOCH_BITS
     }
 
-    /// Whether a message with this first byte should be processed. Messages of another epoch are
-    /// late messages of an agreement that was abandoned in favour of the peer's agreement.
+    /// Whether a message with this first byte should be processed. Messages of another epoch belong
+    /// to an agreement that was abandoned in favour of the peer's.
     pub(crate) fn accepts(&self, first: u8) -> bool {
         !self.failed && first & EPOCH_BITS == self.header()
     }
@@ -123,7 +125,8 @@ impl Epochs {
         }
     }
 
-    /// An agreement begins. The peer has removed the keys of the previous epoch, or does so now.
+    /// Called when an agreement starts. The peer has removed the keys of the previous epoch, or
+    /// does so now.
     pub(crate) fn begin(&mut self) {
         self.supervise();
         if self.drain_at.is_some() {
@@ -131,9 +134,8 @@ impl Epochs {
         }
     }
 
-    /// Limits the agreement on the keys that replace those in use: it must end one interval after
-    /// it was due, because the peer could otherwise avoid to prove its identity again
-    /// (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2).
+    /// Sets the deadline of a rekeying, which must end one interval after it was due. Otherwise the
+    /// peer could avoid proving its identity again (draft-porfiri-tsvwg-sctp-dtls-handshake §6.2).
     fn supervise(&mut self) {
         if let (Some(at), Some(interval)) = (self.rekey_at.take(), self.policy.rekey_interval) {
             let limit = interval.max(self.policy.handshake_timeout);
@@ -141,13 +143,13 @@ impl Epochs {
         }
     }
 
-    /// Whether restart keys are installed together with those of normal traffic.
+    /// Whether restart keys are installed together with those for normal traffic.
     pub(crate) fn installs_restart_keys(&self) -> bool {
         self.policy.restart && self.restarted.is_none()
     }
 
-    /// Whether the keys for answering a restart can be installed before those of normal traffic of
-    /// their epoch.
+    /// Whether the keys for answering a restart can be installed before the keys of the same epoch
+    /// for normal traffic.
     pub(crate) fn installs_restart_keys_early(&self) -> bool {
         self.installs_restart_keys() && self.is_protected()
     }
@@ -160,8 +162,8 @@ impl Epochs {
         });
     }
 
-    /// This end uses the next epoch from now on. `restart_keys` are those of this end and of the
-    /// peer.
+    /// Switches this end to the next epoch. `restart_keys` returns the restart keys of this end and
+    /// of the peer.
     pub(crate) fn switch(&mut self, now: u64, restart_keys: impl FnOnce() -> [KeyMaterial; 2]) {
         let first = !self.is_protected();
         self.give_up_at = None;
@@ -178,7 +180,7 @@ impl Epochs {
         self.late = keeps.then(|| Box::new(restart_keys()));
     }
 
-    /// Notifies the peer that this end uses the keys of the current epoch.
+    /// Sends the notification that this end uses the keys of the current epoch.
     pub(crate) fn send_protection_established(&mut self) {
         let epoch = self.epoch as u8 & EPOCH_BITS;
         self.send(vec![CONTROL | epoch, PROTECTION_ESTABLISHED]);
@@ -206,7 +208,7 @@ impl Epochs {
         }
     }
 
-    /// Handles the timers; returns whether to agree on new keys.
+    /// Runs expired timers. Returns whether an agreement on new keys should start.
     pub(crate) fn handle_timeout(&mut self, now: u64) -> bool {
         if self.give_up_at.take_if(|at| *at <= now).is_some() {
             self.fail("key management does not finish");

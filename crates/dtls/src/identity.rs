@@ -1,27 +1,27 @@
-//! The identity that a peer proved by its certificate.
+//! Identity of a peer, from its certificate.
 
 use std::fmt;
 
-/// The identity of a peer, from its certificate. Decisions about access should be based on it, and
-/// not on addresses (draft-porfiri-tsvwg-sctp-dtls-handshake §3.3).
+/// The identity that a peer has proved by its certificate. Access control should use it instead of
+/// addresses (draft-porfiri-tsvwg-sctp-dtls-handshake §3.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerIdentity {
-    /// The names of its certificate (subjectAltName): URIs, like `spiffe://example.org/amf`, and
-    /// DNS names.
+    /// Names in the certificate (subjectAltName): URIs such as `spiffe://example.org/amf`, and DNS
+    /// names.
     pub names: Vec<String>,
-    /// SHA-256 of its certificate.
+    /// SHA-256 fingerprint of the certificate.
     pub fingerprint: [u8; 32],
 }
 
 impl PeerIdentity {
-    /// An identity with these names, and the fingerprint of its certificate.
+    /// An identity with these names and this fingerprint of the certificate.
     pub fn new(names: Vec<String>, fingerprint: [u8; 32]) -> Self {
         Self { names, fingerprint }
     }
 
-    /// Returns true if both are of one peer: they have the same names, so that a certificate may be
-    /// renewed, or the same certificate.
+    /// Returns true if both identities belong to one peer: they have the same names (the
+    /// certificate may have been renewed), or the same certificate.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let named = !self.names.is_empty() && self.names == other.names;
         named || self.fingerprint == other.fingerprint
@@ -29,8 +29,7 @@ impl PeerIdentity {
 }
 
 impl fmt::Display for PeerIdentity {
-    /// Writes the names, without control characters, or the fingerprint of a certificate without
-    /// names.
+    /// Writes the names without control characters, or the fingerprint if there are no names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.names.is_empty() {
             return write!(f, "{}", self.names.join(", ").escape_debug());

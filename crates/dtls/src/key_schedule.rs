@@ -5,14 +5,14 @@ use sha2::{Sha256, Sha384};
 
 use crate::suite::Suite;
 
-/// Prefix of labels, in place of "tls13 " (RFC 9147 §5.9).
+/// Prefix of labels, which replaces "tls13 " of TLS (RFC 9147 §5.9).
 const PREFIX: &[u8] = b"dtls13";
 
-/// Fills `out` with HKDF-Expand-Label(secret, label, context, length), by the hash of `suite`.
+/// Fills `out` with HKDF-Expand-Label(secret, label, context, length), using the hash of `suite`.
 ///
 /// # Panics
-/// `label` has more than 249 bytes, `context` more than 255, or `out` is longer than 255 hashes.
-/// Callers should pass constants.
+/// Panics if `label` has more than 249 bytes, `context` more than 255 bytes, or `out` is longer
+/// than 255 hashes. Callers should pass constants.
 pub fn expand_label(suite: Suite, secret: &[u8], label: &str, context: &[u8], out: &mut [u8]) {
     let length = u16::try_from(out.len()).expect("a key is short");
     let label_len = u8::try_from(PREFIX.len() + label.len()).expect("a label is short");

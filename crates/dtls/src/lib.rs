@@ -1,16 +1,15 @@
 //! DTLS 1.3 records for the DTLS chunk of SCTP (draft-ietf-tsvwg-sctp-dtls-chunk-04), and key
 //! management for it; without I/O.
 //!
-//! - [`record`]: one direction and epoch: a [`SealingKey`] encrypts records, an [`OpeningKey`]
-//!   decrypts them and keeps the replay window (RFC 9147 §4).
-//! - [`Contexts`]: all keys of an association, by epoch, and those kept for a restart.
-//! - [`KeyManagement`]: the interface of a key management method: [`preshared`], and `tls` with the
-//!   feature of that name.
-//! - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers without the DTLS
-//!   chunk.
+//! - - [`record`]: records of one direction and epoch. A [`SealingKey`] encrypts records; an
+//!   [`OpeningKey`] decrypts them and has the replay window (RFC 9147 §4).
+//! - - [`Contexts`]: all keys of an association by epoch, including those for a restart.
+//! - - [`KeyManagement`]: the interface of key management methods. The methods are [`preshared`],
+//!   and `tls` with the feature of that name.
+//! - - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers that do not support
+//!   the DTLS chunk.
 //!
-//! The caller encodes chunks and the lengths of records, because this crate does not depend on
-//! SCTP.
+//! This crate does not depend on SCTP: the caller encodes chunks with the lengths of records.
 #![forbid(unsafe_code)]
 
 mod contexts;

@@ -9,68 +9,67 @@ use crate::material::KeyMaterial;
 /// The role of an end in a key management method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This end starts the agreement.
+    /// This end starts the agreement on keys.
     Client,
     /// This end answers.
     Server,
 }
 
-/// Agreements of both ends of an association in its handshake.
+/// Results of the SCTP handshake that a key management method needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
-    /// The time, nanoseconds.
+    /// The current time, nanoseconds.
     pub now: u64,
     /// This end's role.
     pub role: Role,
-    /// The method, by its number.
+    /// Number of the key management method.
     pub method: u8,
     /// The DTLS Key Management Parameter of the client, with its header and without padding. Keys
     /// are derived from it, so that a modified parameter prevents an agreement.
     pub client_parameter: &'a [u8],
     /// The DTLS Key Management Parameter of the server.
     pub server_parameter: &'a [u8],
-    /// The association was restarted, and the restart keys of this epoch are in use.
+    /// Epoch of the restart keys in use, if the association was restarted.
     pub restarted: Option<u64>,
-    /// The identity that the peer had before that restart.
+    /// The identity that the peer proved before the restart.
     pub identity: Option<&'a PeerIdentity>,
 }
 
-/// Actions that a key management method requests, to be done in order.
+/// Actions that a key management method requests. They must be done in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Action {
-    /// Send this to the peer's key management, reliably and in order.
+    /// Send this message to the peer's key management, reliably and in order.
     Send(Vec<u8>),
     /// Install keys for opening records.
     InstallOpening(KeyId, KeyMaterial),
-    /// Install keys for sealing records; keys of normal traffic are used from now on.
+    /// Install keys for sealing records. Keys for normal traffic are used immediately.
     InstallSealing(KeyId, KeyMaterial),
     /// Remove keys of an earlier epoch.
     Remove(KeyId),
-    /// The peer has proved this identity, now or again.
+    /// The peer has proved this identity, for the first time or again.
     Authenticated(PeerIdentity),
-    /// Accept only protected packets from now on, and notify the user that the association is
+    /// Accept only protected packets from now on, and report to the user that the association is
     /// established.
     Protect,
-    /// The peer is not authentic, or violates the method: end the association.
+    /// The peer failed authentication, or violated the method: end the association.
     Fail(&'static str),
 }
 
-/// A key management method of one association. Key management is driven like a protocol: after each
-/// call, the caller should [`poll`](Self::poll) until no output remains, then read the next
-/// timeout.
+/// A key management method of one association. After each call, the caller should call
+/// [`poll`](Self::poll) until it returns `None`, and then read the next timeout.
 pub trait KeyManagement: Debug + Send {
-    /// The association is established, or again after a restart. Starts with epoch 3.
+    /// Called when the association is established, or after a restart. Starts at epoch 3.
     fn start(&mut self, start: Start<'_>);
 
-    /// A message of the peer's key management.
+    /// Processes a message of the peer's key management.
     fn handle_message(&mut self, now: u64, message: &[u8]);
 
-    /// The time of [`Self::poll_timeout`] has come.
+    /// Called at the time of [`Self::poll_timeout`].
     fn handle_timeout(&mut self, now: u64);
 
-    /// Starts the agreement on keys of the next epoch, because the user requests it or the current
-    /// keys are nearly exhausted. Has no effect if that is in progress.
+    /// Starts an agreement on keys of the next epoch, because the user requests it or the current
+    /// keys are nearly exhausted. Has no effect if an agreement is in progress.
     fn rekey(&mut self, now: u64);
 
     /// The next action.

@@ -1,4 +1,4 @@
-//! Key material of one direction and epoch.
+//! Key material for one direction and epoch.
 
 use thiserror::Error;
 use zeroize::{Zeroize, Zeroizing};
@@ -9,8 +9,8 @@ use crate::suite::Suite;
 /// Size of a nonce, bytes.
 pub(crate) const IV_LEN: usize = 12;
 
-/// A key, an initialization vector or a sequence number key has not the length that its suite
-/// requires.
+/// Error: a key, initialization vector or sequence number key does not have the length that its
+/// suite requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what} of {found} bytes; {suite} has {wanted}", suite = suite.name())]
 pub struct InvalidKeyLength {
@@ -21,8 +21,8 @@ pub struct InvalidKeyLength {
 }
 
 /// Keys that protect records in one direction (draft-ietf-tsvwg-sctp-dtls-chunk-04 §7.4): record
-/// payload key, initialization vector, sequence number key. The bytes of a key are overwritten when
-/// the key is dropped.
+/// payload key, initialization vector, sequence number key. Keys are overwritten when they are
+/// dropped.
 #[derive(Clone)]
 pub struct KeyMaterial {
     suite: Suite,
@@ -32,7 +32,7 @@ pub struct KeyMaterial {
 }
 
 impl std::fmt::Debug for KeyMaterial {
-    /// Shows the suite, but never the keys.
+    /// Writes the suite, but never the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyMaterial")
             .field("suite", &self.suite)
@@ -47,7 +47,7 @@ impl Drop for KeyMaterial {
 }
 
 impl KeyMaterial {
-    /// Creates key material from keys that were agreed on elsewhere.
+    /// Creates key material from existing keys.
     ///
     /// # Errors
     /// A key does not have the length that `suite` requires.
@@ -79,8 +79,8 @@ impl KeyMaterial {
         })
     }
 
-    /// Derives key material from a traffic secret: labels "key" and "iv" (RFC 8446 §7.3) and "sn"
-    /// (RFC 9147 §4.2.3).
+    /// Derives key material from a traffic secret, with the labels "key" and "iv" (RFC 8446 §7.3)
+    /// and "sn" (RFC 9147 §4.2.3).
     pub fn from_secret(suite: Suite, secret: &[u8]) -> Self {
         let mut key = Zeroizing::new(vec![0; suite.key_len()]);
         let mut sequence_key = Zeroizing::new(vec![0; suite.key_len()]);
@@ -96,7 +96,7 @@ impl KeyMaterial {
         }
     }
 
-    /// Suite.
+    /// Cipher suite of the keys.
     pub fn suite(&self) -> Suite {
         self.suite
     }

@@ -1,7 +1,7 @@
-//! Key management by a secret that both ends share.
+//! Key management with a secret that both ends share.
 //!
 //! Three messages prove to each end that the other has the secret, and that the DTLS Key Management
-//! Parameters were not modified. The keys of the next epoch are derived from the secret, a random
+//! Parameters were not modified. The keys of the next epoch are derived from the secret, one random
 //! number of each end, and both parameters:
 //!
 //! ```text
@@ -17,11 +17,10 @@
 //!
 //! The header of messages, the control message at the end and the lifetime of old keys are those of
 //! draft-porfiri-tsvwg-sctp-dtls-handshake (§4, §6), which uses TLS 1.3 instead of the three
-//! messages. In that draft the client protects its packets only after the last message, while the
-//! server discards unprotected packets before: if an acknowledgement of the client is lost, its
+//! messages. In that draft the client protects its packets only after the last message, but the
+//! server discards unprotected packets earlier. If an acknowledgement of the client is lost, its
 //! retransmission is discarded, and the last message may never be sent. In this implementation each
-//! end can open the other's packets at any time, so that a loss delays the handshake but does not
-//! end it.
+//! end can always open the other's packets, so that a loss only delays the handshake.
 //!
 //! The method has no forward secrecy: an attacker who obtains the secret later can decrypt recorded
 //! packets. Forward secrecy requires an exchange of ephemeral keys, like the TLS handshake of the
@@ -39,29 +38,29 @@ use crate::management::{Action, KeyManagement, Role, Start};
 use crate::suite::Suite;
 use exchange::{Exchange, MAC, RANDOM};
 
-/// The number of the method in offers. The identifier is not registered, but belongs to the First
-/// Come First Served range (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
+/// Number of the method in offers. It is not registered, but belongs to the First Come First Served
+/// range (draft-ietf-tsvwg-sctp-dtls-chunk-04 §9.1).
 pub const METHOD: u8 = 250;
 
 const HELLO: u8 = 1;
 const ANSWER: u8 = 2;
 const FINISHED: u8 = 3;
 
-/// Sizes to which the three messages are padded, bytes, so that their transmission takes the time
-/// of another handshake.
+/// Sizes in bytes to which the three messages are padded, so that their transmission takes as long
+/// as that of another handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flights {
-    /// The client's first.
+    /// Size of the client's first message.
     pub hello: usize,
-    /// The server's answer.
+    /// Size of the server's answer.
     pub answer: usize,
-    /// The client's last.
+    /// Size of the client's last message.
     pub finished: usize,
 }
 
 impl Flights {
-    /// The sizes are approximately those of TLS 1.3 with certificates on both sides, two for each,
-    /// of P-256.
+    /// Approximate sizes of TLS 1.3 with certificates at both ends, two in each chain, with P-256
+    /// keys.
     pub const CERTIFICATES: Self = Self {
         hello: 220,
         answer: 1_560,
@@ -74,23 +73,23 @@ impl Flights {
 pub struct Settings {
     /// The secret: at least 16 bytes, and not a password that can be guessed.
     pub secret: Zeroizing<Vec<u8>>,
-    /// The cipher suite.
+    /// The cipher suite of the keys.
     pub suite: Suite,
-    /// Keys for a protected restart are agreed on, too.
+    /// Whether keys for a protected restart are agreed on too.
     pub restart: bool,
-    /// Nanoseconds after which keys of the next epoch are agreed on. `None`: only when they are
-    /// nearly exhausted, or the user requests it.
+    /// Interval after which keys of the next epoch are agreed on, nanoseconds. `None`: only when
+    /// the keys are nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
-    /// Time limit for the first keys, also after a restart, nanoseconds; after that the association
-    /// ends. Later keys must be agreed on one interval after they were due, or this time if it is
-    /// longer; without an interval they have no limit.
+    /// Time limit for the first keys, also after a restart, nanoseconds. If it expires, the
+    /// association ends. Later keys must be agreed on within one interval after they were due, or
+    /// within this time if it is longer. Without an interval there is no limit for later keys.
     pub handshake_timeout: u64,
-    /// Sizes of messages.
+    /// Sizes to which messages are padded.
     pub flights: Flights,
 }
 
 impl std::fmt::Debug for Settings {
-    /// Shows everything except the secret.
+    /// Writes everything except the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field("suite", &self.suite)
@@ -103,7 +102,7 @@ impl std::fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Settings with that secret, AES-128-GCM, restarts, and new keys each hour.
+    /// Settings with this secret, AES-128-GCM, restarts, and new keys every hour.
     pub fn new(secret: &[u8]) -> Self {
         Self {
             secret: Zeroizing::new(secret.to_vec()),
@@ -116,20 +115,20 @@ impl Settings {
     }
 }
 
-/// State of the agreement on the next epoch.
+/// Progress of the agreement on the next epoch.
 #[derive(Debug, Default)]
 enum Step {
     #[default]
     Idle,
-    /// The hello was sent.
+    /// The client has sent its hello.
     Hello(Box<Exchange>),
-    /// The answer was sent.
+    /// The server has sent its answer.
     Answered(Box<Exchange>),
-    /// The last message was sent.
+    /// The client has sent its last message.
     Finished(Box<Exchange>),
 }
 
-/// The method of one association.
+/// Key management of one association.
 #[derive(Debug)]
 pub struct Preshared {
     settings: Settings,
@@ -140,8 +139,8 @@ pub struct Preshared {
 }
 
 impl Preshared {
-    /// Creates the method for one association; its random numbers are derived from `seed`, which
-    /// must be secret and different for each association.
+    /// Creates the key management of one association. Its random numbers are derived from `seed`,
+    /// which must be secret and different for each association.
     pub fn new(settings: Settings, seed: [u8; 32]) -> Self {
         let policy = Policy {
             restart: settings.restart,
@@ -157,7 +156,7 @@ impl Preshared {
         }
     }
 
-    /// Starts as client.
+    /// Starts an agreement as the client.
     fn begin(&mut self) {
         let random = self.random.draw();
         let exchange = self.exchange(random);
@@ -188,7 +187,7 @@ impl Preshared {
         };
         match (&self.step, self.epochs.role()) {
             (Step::Idle, _) => {}
-            // Both started at the same time: the client's own agreement continues.
+            // Both ends started at the same time: the agreement of the client continues.
             (Step::Hello(_), Role::Client) => return,
             (Step::Hello(_), Role::Server) => {}
             _ => return self.fail("a hello in the middle of a handshake"),
@@ -198,7 +197,8 @@ impl Preshared {
         let random = self.random.draw();
         let mac = exchange.answer(random);
         self.install(&exchange, Role::Client, false);
-        // The client may restart as soon as it has the answer.
+        // Restart keys are installed now, because the client may restart as soon as it has the
+        // answer.
         if self.epochs.installs_restart_keys_early() {
             self.install_one(&exchange, true, Role::Server, true);
         }
@@ -251,7 +251,7 @@ impl Preshared {
         self.switch_to(now, &exchange);
     }
 
-    /// Installs the keys of `sender`: for sealing, or for opening.
+    /// Installs the keys of `sender`, for sealing or for opening.
     fn install(&mut self, exchange: &Exchange, sender: Role, sealing: bool) {
         self.install_one(exchange, false, sender, sealing);
         if self.epochs.installs_restart_keys() {
@@ -265,7 +265,7 @@ impl Preshared {
         self.epochs.install(KeyId { restart, epoch }, keys, sealing);
     }
 
-    /// This end now uses the keys that were agreed on.
+    /// Switches this end to the keys that were agreed on.
     fn switch_to(&mut self, now: u64, exchange: &Exchange) {
         let ends = match self.epochs.role() {
             Role::Client => [Role::Client, Role::Server],

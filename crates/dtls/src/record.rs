@@ -1,6 +1,6 @@
 //! Records of DTLS 1.3 in the form of the DTLS chunk (RFC 9147 §4;
-//! draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §4.2): a sequence number of 16 bits, neither a length
-//! nor a connection ID.
+//! draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1, §4.2): with a sequence number of 16 bits, and without
+//! length and connection ID.
 //!
 //! ```text
 //!  0 1 2 3 4 5 6 7
@@ -23,44 +23,45 @@ use crate::replay::ReplayWindow;
 use crate::suite::Suite;
 use cipher::{Aead, Mask};
 
-/// Bytes before the encrypted part.
+/// Size of the header before the encrypted part, bytes.
 pub const HEADER: usize = 3;
-/// Size of the tag, bytes.
+/// Size of the authentication tag, bytes.
 pub const TAG: usize = 16;
-/// Bytes that a record adds to its content: header, the content's type, tag.
+/// Size that a record adds to its content, bytes: header, content type, tag.
 pub const OVERHEAD: usize = HEADER + 1 + TAG;
-/// Maximum content of a record, bytes (RFC 9147 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04 §3.1).
+/// Maximum size of the content of a record, bytes (RFC 9147 §4, draft-ietf-tsvwg-sctp-dtls-chunk-04
+/// §3.1).
 pub const MAX_CONTENT: usize = 1 << 14;
 
-/// The fixed bits of the first byte: 001, no connection ID, 16 bits of sequence number, no length.
+/// Fixed bits of the first byte: 001, no connection ID, 16 bits of sequence number, no length.
 const FIXED: u8 = 0x28;
 const EPOCH_BITS: u8 = 0x03;
 /// The content type application_data.
 const APPLICATION_DATA: u8 = 23;
 
-/// A record was not sealed.
+/// Reasons why a record was not sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SealError {
     /// The key has sealed its maximum number of records ([`Suite::most_sealed`]).
     #[error("the key has sealed as many records as it may")]
     Exhausted,
-    /// The content is longer than 16,384 bytes, or there is no room for the record's overhead.
+    /// The content is longer than 16,384 bytes, or the buffer has no space for the overhead.
     #[error("the content does not fit a record")]
     Length,
-    /// No key for sealing is installed.
+    /// No sealing key is installed.
     #[error("there is no key to seal with")]
     NoKey,
 }
 
-/// A record was not opened.
+/// Reasons why a record was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The record is too short, or its header is not that of the DTLS chunk.
     #[error("the record is too short, or its header is another than that of the DTLS chunk")]
     Format,
-    /// No key of the record's epoch is installed.
+    /// No opening key of the record's epoch is installed.
     #[error("there is no key of its epoch")]
     NoKey,
     /// The record was opened before, or is older than the replay window.
@@ -72,20 +73,20 @@ pub enum OpenError {
     /// The record is authentic, but its content is not application data.
     #[error("its content is no application data")]
     Content,
-    /// The key must not be used any more, because too many of its records were forged
+    /// The key must not be used any more, because too many records failed authentication
     /// ([`Suite::most_forged`]).
     #[error("too many records of the key were forged")]
     Exhausted,
 }
 
-/// The epoch of a record, modulo 4. `None` if its header is not one of the DTLS chunk.
+/// The epoch of a record modulo 4. `None` if its header is not that of the DTLS chunk.
 pub fn epoch_bits(record: &[u8]) -> Option<u8> {
     let (&first, _) = record.split_first()?;
     let long_enough = record.len() >= OVERHEAD;
     (long_enough && first & !EPOCH_BITS == FIXED).then_some(first & EPOCH_BITS)
 }
 
-/// Seals the records of one direction and epoch.
+/// Key that seals the records of one direction and epoch.
 pub struct SealingKey {
     suite: Suite,
     aead: Aead,
@@ -95,7 +96,7 @@ pub struct SealingKey {
     next: u64,
 }
 
-/// Opens the records of one direction and epoch.
+/// Key that opens the records of one direction and epoch.
 pub struct OpeningKey {
     suite: Suite,
     aead: Aead,
@@ -126,7 +127,7 @@ impl std::fmt::Debug for OpeningKey {
 }
 
 impl SealingKey {
-    /// Creates a sealer from `material`, for `epoch`.
+    /// Creates the sealing key of `epoch` from `material`.
     pub fn new(material: &KeyMaterial, epoch: u64) -> Self {
         Self {
             suite: material.suite(),
@@ -138,7 +139,7 @@ impl SealingKey {
         }
     }
 
-    /// Records that were sealed (AEAD encryption invocations).
+    /// Number of records that were sealed (AEAD encryption invocations).
     pub fn sealed(&self) -> u64 {
         self.next
     }
@@ -153,10 +154,11 @@ impl SealingKey {
         self.suite.most_sealed().saturating_sub(self.next)
     }
 
-    /// Seals in place: `record` has [`HEADER`] bytes, the content, and `1 + TAG` further bytes.
+    /// Seals in place. `record` must contain [`HEADER`] bytes, the content, and `1 + TAG` further
+    /// bytes.
     ///
     /// # Errors
-    /// The key is exhausted, or the lengths are wrong; `record` is then unchanged.
+    /// The key is exhausted, or the lengths are wrong; then `record` is unchanged.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<(), SealError> {
         let content = record
             .len()
@@ -184,7 +186,7 @@ impl SealingKey {
 }
 
 impl OpeningKey {
-    /// Creates an opener from `material`, with a replay window of `window` records.
+    /// Creates an opening key from `material`, with a replay window of `window` records.
     pub fn new(material: &KeyMaterial, window: usize) -> Self {
         Self {
             suite: material.suite(),
@@ -197,17 +199,17 @@ impl OpeningKey {
         }
     }
 
-    /// Records that were opened.
+    /// Number of records that were opened.
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Records that failed authentication.
+    /// Number of records that failed authentication.
     pub fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// Opens `record` in place and returns the size of its content, which starts after [`HEADER`]
+    /// Opens `record` in place. Returns the size of its content, which starts after [`HEADER`]
     /// bytes.
     ///
     /// # Errors
@@ -224,8 +226,8 @@ impl OpeningKey {
             self.window.next(),
             u16::from_be_bytes([header[1], header[2]]),
         );
-        // Before the expensive part. The number does not help an attacker, because it is the number
-        // that the record claims to have.
+        // Checked before the expensive decryption. The result is of no use to an attacker, because
+        // it depends only on the sequence number that the record claims.
         if !self.window.is_new(number) {
             return Err(OpenError::Replayed);
         }
@@ -239,7 +241,7 @@ impl OpeningKey {
         }
         self.window.take(number);
         self.opened += 1;
-        // Zeros after the type are padding (RFC 9147 §4).
+        // Zeros after the content type are padding (RFC 9147 §4).
         match inner.iter().rposition(|&byte| byte != 0) {
             Some(content) if inner[content] == APPLICATION_DATA && content <= MAX_CONTENT => {
                 Ok(content)
@@ -249,7 +251,7 @@ impl OpeningKey {
     }
 }
 
-/// The nonce of a record (RFC 8446 §5.3). In DTLS 1.3 it does not contain the epoch.
+/// The nonce of a record (RFC 8446 §5.3), which does not contain the epoch in DTLS 1.3.
 fn nonce(iv: &[u8; IV_LEN], number: u64) -> [u8; IV_LEN] {
     let mut nonce = *iv;
     for (byte, with) in nonce[IV_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
@@ -258,7 +260,7 @@ fn nonce(iv: &[u8; IV_LEN], number: u64) -> [u8; IV_LEN] {
     nonce
 }
 
-/// The sequence number that ends with these 16 bits and is closest to `next`, the number after the
+/// The sequence number with these low 16 bits that is closest to `next`, the number after the
 /// highest accepted one (RFC 9147 §4.2.2).
 fn nearest(next: u64, low: u16) -> u64 {
     const TURN: u64 = 1 << 16;

@@ -1,10 +1,10 @@
 //! The replay window (RFC 9147 §4.5.1).
 
-/// The set of sequence numbers that were accepted. Numbers older than the window are refused, and
-/// every other number is accepted once.
+/// Replay window: the set of accepted sequence numbers. Numbers older than the window are refused,
+/// and every other number is accepted once.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
-    /// A ring of bits, one for each number by its remainder.
+    /// Ring buffer of bits, indexed by the sequence number modulo its size.
     bits: Box<[u64]>,
     /// The number after the highest accepted one.
     next: u64,
@@ -52,7 +52,7 @@ impl ReplayWindow {
     /// Accepts `number`, which [is new](Self::is_new) and whose record was authenticated.
     pub fn take(&mut self, number: u64) {
         if number >= self.next {
-            // Bits that leave the window are reused for new numbers.
+            // Clears the bits that leave the window, because they are reused for new numbers.
             let fresh = (number - self.next).min(self.size());
             for passed in number - fresh..number {
                 let (word, bit) = self.place(passed);
@@ -85,8 +85,8 @@ mod tests {
         assert!(!window.is_new(1), "left the window");
     }
 
-    /// Compares with a set of all numbers, for small, large and backward steps, by a fixed
-    /// sequence.
+    /// Compares the window with a set of all numbers, for a fixed sequence of small, large and
+    /// backward steps.
     #[test]
     fn it_agrees_with_a_set_of_all_numbers() {
         for size in [64, 128, 1_024] {

@@ -1,11 +1,12 @@
-//! DTLS 1.2 over SCTP (RFC 6083), for peers without the DTLS chunk; without I/O.
+//! DTLS 1.2 over SCTP (RFC 6083), for peers that do not support the DTLS chunk; without I/O.
 //!
-//! Each user message is one record. SCTP authenticates its chunks (AUTH) by a key that both ends
-//! export from the handshake. The handshake is that of `dimpl`; the records of user data are sealed
-//! here, because dimpl has a replay window, which would discard messages that SCTP delivers late.
+//! Each user message is one record. SCTP authenticates its chunks (AUTH) with a key that both ends
+//! export from the handshake. The crate `dimpl` implements the handshake. Records of user data are
+//! sealed here, because dimpl has a replay window, which would discard messages that SCTP delivers
+//! late.
 //!
-//! dimpl has ECDHE with certificates for ECDSA, and no renegotiation: the keys of a connection stay
-//! those of its handshake, for at most 2^24.5 messages.
+//! dimpl supports ECDHE with ECDSA certificates, but no renegotiation. Therefore a connection keeps
+//! the keys of its handshake, for at most 2^24.5 messages.
 
 mod record;
 mod secrets;
@@ -40,13 +41,13 @@ pub use record::OVERHEAD as RECORD_OVERHEAD;
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];
 const NO_RENEGOTIATION: [u8; 2] = [1, 100];
 const WARNING: u8 = 1;
-/// A second in nanoseconds.
+/// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// Settings of an end.
 pub struct Settings {
-    /// Payload protocol identifier of the messages of the handshake; 0 by default. RFC 6733 §13.1
-    /// has 47 for Diameter.
+    /// Payload protocol identifier of handshake messages, 0 by default. For Diameter, RFC 6733
+    /// §13.1 specifies 47.
     pub ppid: u32,
     /// Time limit of the handshake, nanoseconds; 60 s by default. The caller of [`Connection`]
     /// applies it.
@@ -66,15 +67,15 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Settings of an end with these credentials, for peers that `trust` admits. Of a chain only
-    /// the first certificate is sent. Its key must be for ECDSA with P-256 or P-384.
+    /// Settings of an end with these credentials, for peers that `trust` accepts. Only the first
+    /// certificate of the chain is sent. Its key must be for ECDSA with P-256 or P-384.
     ///
     /// # Errors
     /// The settings trust no peer, or the key is of another kind.
     pub fn new(credentials: &Credentials, trust: Trust) -> Result<Self, SettingsError> {
         let cryptography = secrets::provider();
         let key = credentials.key.secret_der();
-        // Checked here, because dimpl panics in the first handshake otherwise.
+        // Checked here, because dimpl would panic in the first handshake.
         if cryptography.key_provider.load_private_key(key).is_err() {
             let message = "RFC 6083 needs a key for ECDSA with P-256 or P-384 here";
             return Err(rustls::Error::General(message.into()).into());
@@ -103,7 +104,7 @@ impl Settings {
         })
     }
 
-    /// Verifies the certificate of a peer that has this role.
+    /// Verifies the certificate of a peer in this role.
     fn verify(&self, certificate: &[u8], role: Role) -> Result<PeerIdentity, &'static str> {
         let certificate = CertificateDer::from(certificate);
         let now = UnixTime::now();
@@ -121,7 +122,7 @@ impl Settings {
     }
 }
 
-/// Actions that a handshake requests, to be done in order.
+/// Actions that the handshake requests. They must be done in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Action {
@@ -129,29 +130,30 @@ pub enum Action {
     Send {
         /// The record.
         record: Vec<u8>,
-        /// The identifier of the shared key for AUTH.
+        /// Identifier of the shared key for AUTH.
         key: u16,
-        /// Only once the peer has acknowledged all messages sent before (RFC 6083 §4.7).
+        /// Whether to wait until the peer has acknowledged all messages that were sent before (RFC
+        /// 6083 §4.7).
         after_all: bool,
     },
-    /// Set a shared key for AUTH (RFC 6083 §4.8).
+    /// Add a shared key for AUTH (RFC 6083 §4.8).
     SetKey {
-        /// Identifier.
+        /// Identifier of the key.
         id: u16,
         /// The key.
         key: Zeroizing<[u8; 64]>,
     },
-    /// Authenticate sent packets by this key.
+    /// Use this key to authenticate sent packets.
     UseKey(u16),
     /// Remove this key.
     RemoveKey(u16),
     /// The handshake is complete, and the peer has proved this identity.
     Established(PeerIdentity),
-    /// The peer is not authentic, or violates DTLS: abort the association.
+    /// The peer failed authentication, or violated DTLS: abort the association.
     Fail(&'static str),
 }
 
-/// The content of a message of the peer.
+/// Content of a message from the peer.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Opened {
@@ -159,18 +161,17 @@ pub enum Opened {
     Data(Vec<u8>),
     /// The peer will send no more data (close_notify).
     Closed,
-    /// The user does not need this output. If there are bytes, they are to be sent as one message
-    /// on stream 0.
+    /// No data for the user. If there are bytes, they should be sent as one message on stream 0.
     Nothing(Option<Vec<u8>>),
 }
 
-/// A connection of DTLS over one association.
+/// A DTLS connection over one association.
 pub struct Connection {
     settings: Arc<Settings>,
     role: Role,
-    /// `None` after the handshake, also if the handshake failed.
+    /// State of the handshake; `None` after it has succeeded or failed.
     dtls: Option<Dtls>,
-    /// The peer has sent an encrypted message of the handshake.
+    /// True after the peer has sent an encrypted handshake message.
     finished: bool,
     records: Option<Records>,
     identity: Option<PeerIdentity>,
@@ -189,7 +190,8 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Identifiers of shared keys: the initial empty key, and the key of the handshake (RFC 6083 §4.8).
+/// Identifiers of shared keys: the initial empty key, and the key from the handshake (RFC 6083
+/// §4.8).
 const FIRST_KEY: u16 = 0;
 const NEXT_KEY: u16 = 1;
 
@@ -215,14 +217,14 @@ impl Connection {
         this
     }
 
-    /// Whether the handshake is complete.
+    /// Whether the handshake has succeeded.
     pub fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Whether `message` has user data. A message that arrives before the handshake is complete was
-    /// sent after the peer's last handshake message, on another stream, and must be buffered until
-    /// the handshake is complete (RFC 6083 §4.7).
+    /// Whether `message` contains user data. If it arrives before the handshake is complete, it has
+    /// overtaken the peer's last handshake message on another stream, and must be buffered until
+    /// then (RFC 6083 §4.7).
     pub fn is_data(message: &[u8]) -> bool {
         matches!(
             record::header_of(message),
@@ -230,9 +232,9 @@ impl Connection {
         )
     }
 
-    /// Processes a message of the handshake. Of each end, only Finished is encrypted: dimpl does
-    /// not expect more from a peer that it has not authenticated. After the handshake, and after
-    /// its failure, messages have no effect.
+    /// Processes a handshake message. Before the peer is authenticated, only one encrypted message
+    /// is accepted from it, its Finished, because dimpl expects no other. After the handshake has
+    /// succeeded or failed, messages have no effect.
     pub fn handle_message(&mut self, message: &[u8]) {
         if self.dtls.is_none() {
             return;
@@ -251,14 +253,14 @@ impl Connection {
         self.actions.pop_front()
     }
 
-    /// Ends the handshake: later messages have no effect.
+    /// Ends the handshake with an error; later messages have no effect.
     fn fail(&mut self, why: &'static str) {
         self.dtls = None;
         self.actions.clear();
         self.actions.push_back(Action::Fail(why));
     }
 
-    /// Has dimpl do `work`, and turns its output into actions.
+    /// Lets dimpl do `work`, and converts its output to actions.
     fn advance(&mut self, work: impl FnOnce(&mut Dtls) -> Result<(), dimpl::Error>) {
         let Some(dtls) = &mut self.dtls else {
             return;
@@ -303,7 +305,7 @@ impl Connection {
         }
     }
 
-    /// Sends a record of the handshake, by the new key from Finished on.
+    /// Sends a record of the handshake. From Finished on, it uses the new key.
     fn push(&mut self, record: Vec<u8>) {
         let (kind, epoch) = record::header_of(&record).unwrap_or_default();
         if epoch == NEXT_KEY {
@@ -316,9 +318,9 @@ impl Connection {
         });
     }
 
-    /// A message of the user as one record. `None`: the handshake is not complete, this end has
-    /// closed, the message is longer than [`MAX_MESSAGE`], or the key has sealed as many messages
-    /// as it may.
+    /// Seals a message of the user as one record. `None` if the handshake is not complete, this end
+    /// has closed, the message is longer than [`MAX_MESSAGE`], or the key has sealed the maximum
+    /// number of messages.
     pub fn seal(&mut self, message: &[u8]) -> Option<Vec<u8>> {
         let usable = self.established && !self.closed && message.len() <= MAX_MESSAGE;
         let kind = content_type::APPLICATION_DATA;
@@ -329,8 +331,8 @@ impl Connection {
         self.records.as_mut()?.seal(kind, content)
     }
 
-    /// The message that ends this end's data, to be sent on stream 0 once the peer has acknowledged
-    /// all others (RFC 6083 §4.9). `None` if it was sent, or the handshake is not complete.
+    /// The close_notify message, which should be sent on stream 0 after the peer has acknowledged
+    /// all others (RFC 6083 §4.9). `None` if it was sent already, or the handshake is not complete.
     pub fn close(&mut self) -> Option<Vec<u8>> {
         if !self.established || std::mem::replace(&mut self.closed, true) {
             return None;
@@ -338,11 +340,11 @@ impl Connection {
         self.seal_as(content_type::ALERT, &CLOSE_NOTIFY)
     }
 
-    /// Opens a message after the handshake.
+    /// Opens a message that arrived after the handshake.
     ///
     /// # Errors
-    /// The peer violates DTLS. The association must be aborted: AUTH shows that the message is the
-    /// peer's.
+    /// The peer violated DTLS. The association must be aborted, because AUTH proves that the
+    /// message is from the peer.
     pub fn open(&mut self, message: &[u8]) -> Result<Opened, &'static str> {
         let (kind, epoch) =
             record::header_of(message).ok_or("a message is not one record of DTLS 1.2")?;
@@ -356,7 +358,7 @@ impl Connection {
             (content_type::ALERT, alert) if alert == CLOSE_NOTIFY => Ok(Opened::Closed),
             (content_type::ALERT, [WARNING, _]) => Ok(Opened::Nothing(None)),
             (content_type::ALERT, _) => Err("the peer ended the connection by an alert"),
-            // A request to negotiate again. Behind close_notify an end sends no alert.
+            // A request to renegotiate. After close_notify, an end sends no alert.
             (content_type::HANDSHAKE, _) if self.closed => Ok(Opened::Nothing(None)),
             (content_type::HANDSHAKE, _) => Ok(Opened::Nothing(
                 self.seal_as(content_type::ALERT, &NO_RENEGOTIATION),
@@ -366,7 +368,7 @@ impl Connection {
     }
 }
 
-/// Output of dimpl after a call.
+/// Output of a call of dimpl.
 #[derive(Default)]
 struct Collected {
     records: Vec<Vec<u8>>,

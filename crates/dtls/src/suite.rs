@@ -1,6 +1,6 @@
 //! The cipher suites (RFC 8446 §B.4) and their limits (RFC 9147 §4.5.3).
 
-/// A cipher suite of TLS 1.3 that may be used with DTLS.
+/// A cipher suite of TLS 1.3 that DTLS may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Suite {
@@ -15,10 +15,10 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All suites, the preferred first.
+    /// All suites, in order of preference.
     pub const ALL: [Suite; 3] = [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::Chacha20Poly1305];
 
-    /// The identifier of the TLS cipher suite registry.
+    /// Identifier in the TLS cipher suite registry.
     pub const fn code(self) -> [u8; 2] {
         match self {
             Suite::Aes128Gcm => [0x13, 0x01],
@@ -27,12 +27,12 @@ impl Suite {
         }
     }
 
-    /// The suite of that identifier, if it is one of these.
+    /// The suite with this identifier, if it is supported.
     pub fn of_code(code: [u8; 2]) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.code() == code)
     }
 
-    /// The name of the TLS cipher suite registry.
+    /// Name in the TLS cipher suite registry.
     pub const fn name(self) -> &'static str {
         match self {
             Suite::Aes128Gcm => "TLS_AES_128_GCM_SHA256",
@@ -41,7 +41,7 @@ impl Suite {
         }
     }
 
-    /// Size of the record payload key, and of the key that encrypts sequence numbers, bytes.
+    /// Size of the record payload key and of the sequence number key, bytes.
     pub const fn key_len(self) -> usize {
         match self {
             Suite::Aes128Gcm => 16,
@@ -50,8 +50,8 @@ impl Suite {
     }
 
     /// Maximum number of records that may be sealed with one key. AES-GCM: 2^24.5, so that the
-    /// advantage of an attacker stays below 2^-57 (RFC 8446 §5.5). ChaCha20-Poly1305 has no such
-    /// limit, and stops at the end of sequence numbers (2^48, RFC 9147 §4.2.1).
+    /// advantage of an attacker stays below 2^-57 (RFC 8446 §5.5). ChaCha20-Poly1305: 2^48, the
+    /// number of sequence numbers (RFC 9147 §4.2.1).
     pub const fn most_sealed(self) -> u64 {
         match self {
             Suite::Aes128Gcm | Suite::Aes256Gcm => 23_726_566,

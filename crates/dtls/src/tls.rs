@@ -1,9 +1,9 @@
-//! Key management with certificates: the handshake of TLS 1.3, carried in messages
-//! (draft-porfiri-tsvwg-sctp-dtls-handshake, its text of 2 July 2026).
+//! Key management with certificates: a TLS 1.3 handshake in messages of SCTP
+//! (draft-porfiri-tsvwg-sctp-dtls-handshake, text of 2 July 2026).
 //!
 //! Both ends prove their identity by a certificate, and derive the keys of an epoch by the TLS
 //! exporter, whose context contains both DTLS Key Management Parameters. Each rekeying is a
-//! complete handshake: new ephemeral keys, and the peer proves its identity again.
+//! complete handshake with new ephemeral keys, in which the peer proves its identity again.
 //!
 //! ```text
 //!     client                                     server
@@ -17,12 +17,12 @@
 //!       |    accepts nothing unprotected           |
 //! ```
 //!
-//! Two points are not in the draft. In the exporter context the parameter of the client of the
-//! first handshake comes first, not that of the "Initiator", because in a simultaneous open both
-//! ends are initiators. And the failure of a handshake always ends the
-//! association; the draft recommends to try again if there are keys in use.
+//! Two points differ from the draft. In the exporter context, the parameter of the client of the
+//! first handshake comes first, and not that of the "Initiator", because in a simultaneous open
+//! both ends are initiators. The failure of a handshake always ends the association; the draft
+//! recommends another attempt if keys are in use.
 //!
-//! TLS is that of `rustls`. Resumption is not used.
+//! The crate `rustls` implements TLS. Resumption is not used.
 
 pub(crate) mod connection;
 pub(crate) mod settings;
@@ -40,11 +40,11 @@ use crate::material::KeyMaterial;
 use connection::Connection;
 pub use settings::{Credentials, Settings, SettingsError, Trust};
 
-/// The number of the method (draft-porfiri-tsvwg-sctp-dtls-handshake §9.1).
+/// Number of the method (draft-porfiri-tsvwg-sctp-dtls-handshake §9.1).
 pub const METHOD: u8 = 192;
 
-/// All keys of an epoch: by the role of their sender in its handshake, then whether they are for a
-/// restart.
+/// All keys of an epoch: by the role of their sender, and for each role those for normal traffic
+/// and for a restart.
 #[derive(Debug)]
 pub(crate) struct EpochKeys {
     pub(crate) client: [KeyMaterial; 2],
@@ -61,18 +61,18 @@ impl EpochKeys {
     }
 }
 
-/// State of the agreement on the next epoch.
+/// Progress of the agreement on the next epoch.
 #[derive(Debug, Default)]
 enum Step {
     #[default]
     Idle,
     /// The handshake is in progress.
     Handshake(Box<Connection>),
-    /// This end is the client, and has sent its last message, which the server may refuse.
+    /// This end is the client and has sent its last message, which the server may still refuse.
     Finished(Box<Connection>, Box<EpochKeys>),
 }
 
-/// The method of one association.
+/// Key management of one association.
 #[derive(Debug)]
 pub struct Tls {
     settings: Arc<Settings>,
@@ -83,7 +83,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Creates the method for one association.
+    /// Creates the key management of one association.
     pub fn new(settings: Arc<Settings>) -> Self {
         let policy = Policy {
             restart: settings.restart,
@@ -114,7 +114,7 @@ impl Tls {
         }
     }
 
-    /// Sends the records that TLS has ready.
+    /// Sends the records that TLS has produced.
     fn flush(&mut self, connection: &mut Connection) {
         let mut message = vec![self.epochs.header()];
         connection.write_to(&mut message);
@@ -123,7 +123,7 @@ impl Tls {
         }
     }
 
-    /// The connection that processes `records`. `None`: they are to be ignored.
+    /// The connection that should process `records`; `None` if they should be ignored.
     fn connection_for(&mut self, records: &[u8]) -> Option<Box<Connection>> {
         match std::mem::take(&mut self.step) {
             Step::Idle => {
@@ -131,7 +131,7 @@ impl Tls {
                 self.begin(Role::Server)
             }
             Step::Handshake(own) if own.role() == Role::Client && begins(records) => {
-                // Both started at the same time (§6.2.4).
+                // Both ends started at the same time (§6.2.4).
                 if self.epochs.role() == Role::Client {
                     self.step = Step::Handshake(own);
                     return None;
@@ -140,7 +140,8 @@ impl Tls {
                 self.begin(Role::Server)
             }
             Step::Handshake(own) => Some(own),
-            // A ticket, an alert that closes the connection, or one that refuses this end.
+            // The server has sent a ticket, an alert that closes the connection, or an alert that
+            // refuses this end.
             Step::Finished(mut connection, keys) => {
                 match connection.read(records) {
                     Ok(()) => self.step = Step::Finished(connection, keys),
@@ -183,19 +184,20 @@ impl Tls {
         }
     }
 
-    /// The server has proved its identity.
+    /// Called when the server has proved its identity.
     fn finish(&mut self, mut connection: Box<Connection>, keys: EpochKeys) {
         self.epochs.begin();
         self.install(&keys, Role::Server, false);
         if self.epochs.installs_restart_keys_early() {
-            // The server may restart as soon as it has the last message.
+            // Restart keys are installed now, because the server may restart as soon as it has the
+            // last message.
             self.install_one(&keys, true, Role::Client, true);
         }
         self.flush(&mut connection);
         self.step = Step::Finished(connection, Box::new(keys));
     }
 
-    /// The client has proved its identity.
+    /// Called when the client has proved its identity.
     fn on_finished(&mut self, now: u64, connection: &mut Connection, keys: &EpochKeys) {
         self.flush(connection);
         self.install(keys, Role::Client, false);
@@ -240,7 +242,7 @@ impl Tls {
     }
 }
 
-/// Whether `records` begin with a ClientHello.
+/// Whether `records` start with a ClientHello.
 fn begins(records: &[u8]) -> bool {
     const HANDSHAKE: u8 = 22;
     const CLIENT_HELLO: u8 = 1;

@@ -1,10 +1,10 @@
-//! Random bytes as records and messages of the peer. The fuzz target `keys` uses the same checks.
+//! Random bytes as records and messages of the peer. The fuzz target `keys` runs the same checks.
 
 mod hostile;
 
 use sha2::{Digest, Sha256};
 
-/// Pseudorandom bytes of a seed.
+/// Pseudorandom bytes for a seed.
 fn bytes_of(seed: u64) -> Vec<u8> {
     let blocks =
         (0..8).flat_map(|block| Sha256::digest([seed, block].map(u64::to_be_bytes).concat()));
@@ -18,7 +18,7 @@ fn bytes_of_a_stranger_have_no_effect() {
     for seed in 0..2_000 {
         let mut bytes = bytes_of(seed);
         hostile::check(&bytes);
-        // With the header of a record, or of a message of epoch 3.
+        // Also with the header of a record, or of a message of epoch 3.
         for (at, value) in [(1, 0x2F), (2, 0x03)] {
             if let Some(byte) = bytes.get_mut(at) {
                 *byte = value;

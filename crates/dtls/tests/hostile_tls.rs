@@ -1,6 +1,6 @@
-//! Peers that send parts of messages, random bytes or records without end to the key management
-//! with certificates, or never finish: the memory that they cause is bounded, and the end fails in
-//! time. A separate program, because it counts what is allocated.
+//! Peers that send incomplete messages, random bytes or endless records to the key management with
+//! certificates, or never finish the handshake. Memory must be limited, and the end must fail in
+//! time. A separate program, because it counts allocations.
 #![cfg(feature = "tls")]
 
 use std::alloc;
@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 #[global_allocator]
 static MEMORY: Cap<alloc::System> = Cap::new(alloc::System, usize::MAX);
 
-/// The most that one association may allocate for a peer that is not authenticated, bytes. rustls
-/// accepts handshake messages of 64 KiB, and its buffer grows by doubling.
+/// Maximum memory that one association may allocate for a peer that is not authenticated, bytes.
+/// rustls accepts handshake messages of 64 KiB, and its buffer grows by doubling.
 const MOST: usize = 512 * 1024;
 const PARAMETER: [u8; 10] = [0x80, 6, 0, 10, 0, 0, 0, 1, 7, METHOD];
-/// The number of messages of a peer that sends without end.
+/// Number of messages of a peer that sends endlessly.
 const MANY: usize = 2_000;
 
 fn settings() -> Arc<Settings> {
@@ -49,7 +49,8 @@ fn start(settings: &Arc<Settings>, role: Role) -> Tls {
     end
 }
 
-/// What an end did: its messages, and whether it failed. It must never be protected.
+/// Executes the actions of an end. Returns its messages, and whether it failed; it must never be
+/// protected.
 fn act(end: &mut Tls) -> (Vec<Vec<u8>>, bool) {
     let (mut sent, mut failed) = (Vec::new(), false);
     while let Some(action) = end.poll() {
@@ -63,7 +64,7 @@ fn act(end: &mut Tls) -> (Vec<Vec<u8>>, bool) {
     (sent, failed)
 }
 
-/// Sends `messages` to a new end until it fails, and has the time pass if it does not.
+/// Sends `messages` to a new end until it fails. If it does not fail, lets its time limit expire.
 fn attack(settings: &Arc<Settings>, role: Role, messages: impl Iterator<Item = Vec<u8>>) {
     let before = MEMORY.allocated();
     let mut end = start(settings, role);
@@ -85,13 +86,13 @@ fn attack(settings: &Arc<Settings>, role: Role, messages: impl Iterator<Item = V
     }
 }
 
-/// A record of TLS in a message of epoch 3.
+/// A TLS record in a message of epoch 3.
 fn record(header: u8, kind: u8, content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u16).to_be_bytes();
     [&[header, kind, 3, 3, length[0], length[1]], content].concat()
 }
 
-/// Pseudorandom bytes of a seed.
+/// Pseudorandom bytes for a seed.
 fn random(seed: usize, length: usize) -> Vec<u8> {
     let blocks =
         (0..).flat_map(|block| Sha256::digest([seed, block].map(usize::to_be_bytes).concat()));
@@ -107,27 +108,27 @@ fn a_hostile_peer_has_bounded_memory_and_time() {
     let answer = act(&mut server).0.remove(0);
     let header = hello[0];
     for (role, genuine) in [(Role::Server, &hello), (Role::Client, &answer)] {
-        // A part of a message, and nothing more; in one message, and byte by byte.
+        // Only a part of a message, in one message or byte by byte.
         for length in (1..genuine.len()).step_by(7) {
             let part = genuine[..length].to_vec();
             attack(&settings, role, [part].into_iter());
         }
         let bytes = genuine[1..genuine.len() - 1].iter();
         attack(&settings, role, bytes.map(|&byte| vec![header, byte]));
-        // A message that claims to have 16 MiB, in records without end.
+        // A handshake message with a claimed size of 16 MiB, in endless records.
         let kind = genuine[6];
         let claim = [kind, 0xFF, 0xFF, 0xFF].into_iter();
         let first: Vec<u8> = claim.chain([0; 16_000]).collect();
         let more = (0..MANY).map(|_| record(header, 22, &[0; 16_000]));
         let first = [record(header, 22, &first)].into_iter();
         attack(&settings, role, first.chain(more));
-        // The longest message that TLS may have, whose last byte does not come.
+        // A handshake message of the maximum size whose last byte never arrives.
         let claim = [kind, 0x00, 0xFF, 0xFF].into_iter();
         let first: Vec<u8> = claim.chain([0; 16_000]).collect();
         let more = (0..3).map(|_| record(header, 22, &[0; 16_000]));
         let first = [record(header, 22, &first)].into_iter();
         attack(&settings, role, first.chain(more));
-        // Records of each type, empty or not, without end, alone and after what is genuine.
+        // Endless records of each type, with and without content, alone and after a valid message.
         for kind in [20, 21, 22, 23, 24] {
             for content in [&[][..], &[1], &[1, 0], &[2, 40], &[0; 16_384]] {
                 let same = || (0..MANY).map(|_| record(header, kind, content));
@@ -141,7 +142,7 @@ fn a_hostile_peer_has_bounded_memory_and_time() {
             let forged = record(header, 20 + (seed % 5) as u8, &content);
             attack(&settings, role, first.chain([forged, content]));
         }
-        // What is genuine, again and again.
+        // A valid message, repeated endlessly.
         attack(&settings, role, (0..MANY).map(|_| genuine.clone()));
     }
 }

@@ -1,5 +1,5 @@
-//! The handshake, the exported key and the records of RFC 6083 with OpenSSL as the peer: `openssl
-//! s_server`, over UDP, because Debian's OpenSSL is built without SCTP. Each record is a datagram.
+//! Handshake, exported key and records of RFC 6083 with OpenSSL as the peer. `openssl s_server`
+//! runs over UDP, because Debian's OpenSSL is built without SCTP. Each record is a datagram.
 #![cfg(feature = "rfc6083")]
 
 use std::fs;
@@ -19,7 +19,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 /// Time limit after which the test counts as hanging.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// Chain and key in PEM format.
+/// A certificate chain and key in PEM format.
 fn issue(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] {
     let mut params = CertificateParams::new(vec![name.to_string()]).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -28,7 +28,7 @@ fn issue(issuer: &CertifiedIssuer<'static, KeyPair>, name: &str) -> [String; 2] 
     [chain, key.serialize_pem()]
 }
 
-/// The lines of a reader, from a thread.
+/// The lines of a reader, which a thread reads.
 fn lines(reader: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = channel();
     thread::spawn(move || {
@@ -65,7 +65,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     ] {
         fs::write(folder.join(name), text).unwrap();
     }
-    // A free port: OpenSSL takes none of its own choice.
+    // A free port is selected here, because OpenSSL cannot select one itself.
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -116,7 +116,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
         }
         let length = socket.recv(&mut buffer).expect("an answer");
         let mut datagram = &buffer[..length];
-        // OpenSSL puts several records into a datagram of UDP.
+        // OpenSSL may send several records in one UDP datagram.
         while datagram.len() > 12 {
             let length = 13 + usize::from(u16::from_be_bytes([datagram[11], datagram[12]]));
             connection.handle_message(&datagram[..length]);
@@ -144,7 +144,7 @@ fn openssl_agrees_on_keys_and_reads_and_writes_messages() {
     assert_eq!(connection.open(&buffer[..length]), Ok(Opened::Closed));
 }
 
-/// A process that ends with the test, also if the test fails.
+/// A process that is killed at the end of the test, even if the test fails.
 struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {

@@ -1,5 +1,5 @@
-//! Records of an independent library, byte by byte, in both directions: `vectors.py` has sealed
-//! them.
+//! Test vectors: records that `vectors.py` has sealed with an independent library are compared byte
+//! by byte, in both directions.
 
 use anabranch_dtls::record::{HEADER, OVERHEAD};
 use anabranch_dtls::{KeyMaterial, OpenError, OpeningKey, SealingKey, Suite};
@@ -32,7 +32,8 @@ fn room(content: &[u8]) -> Vec<u8> {
     record
 }
 
-/// An opening key at the number before `vector`'s, so that its 16 bits stand for that number.
+/// An opening key that expects the sequence number of `vector`, of which a record contains only 16
+/// bits.
 fn opening(vector: &Vector, keys: &KeyMaterial) -> OpeningKey {
     let mut opening = OpeningKey::new(keys, 64);
     if vector.number > 0 {
@@ -92,7 +93,7 @@ fn records_that_the_library_sealed_are_opened() {
     }
 }
 
-/// Changing any byte, or truncating a record to any length, leads to a refusal without damage.
+/// A record with any byte changed, or truncated to any length, is refused without other effects.
 #[test]
 fn records_that_were_changed_or_cut_are_refused() {
     for vector in SEALED.iter().filter(|it| it.number < 10) {
@@ -104,7 +105,7 @@ fn records_that_were_changed_or_cut_are_refused() {
             let error = opening.open(&mut record).unwrap_err();
             match at {
                 0 => assert_eq!(error, OpenError::Format),
-                // With another number it may be one that was accepted before.
+                // A changed sequence number may be one that was accepted before.
                 1 | 2 => assert!(matches!(error, OpenError::Forged | OpenError::Replayed)),
                 _ => assert!(matches!(error, OpenError::Forged | OpenError::Replayed)),
             }

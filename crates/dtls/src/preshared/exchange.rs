@@ -1,4 +1,4 @@
-//! An agreement on keys: transcript, MACs, and key derivation.
+//! An agreement on keys: transcript hash, MACs, and key derivation.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -17,7 +17,7 @@ pub(super) const RANDOM: usize = 32;
 /// Size of a MAC, bytes.
 pub(super) const MAC: usize = 32;
 
-/// Random numbers of an association, from its seed.
+/// Random number generator of an association, with its seed.
 pub(super) struct RandomNumbers {
     seed: Zeroizing<[u8; 32]>,
     drawn: u64,
@@ -43,16 +43,16 @@ impl RandomNumbers {
     }
 }
 
-/// An agreement on the keys of one epoch.
+/// State of an agreement on the keys of one epoch.
 pub(super) struct Exchange {
     pub(super) epoch: u64,
     suite: Suite,
     secret: Zeroizing<Vec<u8>>,
-    /// Hash of the messages so far.
+    /// Hash of the messages that were exchanged so far.
     transcript: Sha256,
-    /// Both parameters, as input of the key derivation.
+    /// Both DTLS Key Management Parameters, as input of the key derivation.
     parameters: Vec<u8>,
-    /// The secret from which all keys are derived; present once both random numbers are known.
+    /// The secret from which all keys are derived; `None` until both random numbers are known.
     derived: Option<Zeroizing<[u8; 32]>>,
 }
 
@@ -77,7 +77,7 @@ impl Exchange {
         transcript.update(epoch.to_be_bytes());
         transcript.update(settings.suite.code());
         transcript.update([u8::from(settings.restart)]);
-        // Each message has its length in its header.
+        // The input is unambiguous, because each parameter contains its length.
         transcript.update(&parameters);
         transcript.update(client_random);
         Self {
@@ -106,30 +106,31 @@ impl Exchange {
         mac(&*key, &[&self.transcript.clone().finalize()])
     }
 
-    /// Sets the server's random number; returns its MAC.
+    /// Sets the server's random number; returns the server's MAC.
     pub(super) fn answer(&mut self, server_random: [u8; RANDOM]) -> [u8; MAC] {
         self.derive(server_random);
         self.mac_of("server finished")
     }
 
-    /// Returns true if the server has the secret.
+    /// Sets the server's random number; returns true if the MAC proves that the server has the
+    /// secret.
     pub(super) fn is_answer(&mut self, server_random: [u8; RANDOM], mac: &[u8; MAC]) -> bool {
         self.derive(server_random);
         self.mac_of("server finished").ct_eq(mac).into()
     }
 
-    /// The client's MAC.
+    /// The MAC of the client.
     pub(super) fn finished(&self) -> [u8; MAC] {
         self.mac_of("client finished")
     }
 
-    /// Returns true if the client has the secret.
+    /// Returns true if the MAC proves that the client has the secret.
     pub(super) fn is_finished(&self, mac: &[u8; MAC]) -> bool {
         self.finished().ct_eq(mac).into()
     }
 
-    /// The keys that `sender` seals with: the context of each is direction, role of the keys, type,
-    /// and both parameters (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
+    /// The sealing keys of `sender`. The context of each key contains direction, role of the keys,
+    /// type, and both parameters (draft-porfiri-tsvwg-sctp-dtls-handshake §5.2).
     pub(super) fn export(&self, sender: Role, restart: bool) -> KeyMaterial {
         let [mut key, mut sequence_key] =
             [(); 2].map(|()| Zeroizing::new(vec![0; self.suite.key_len()]));

@@ -101,7 +101,7 @@ fn keys_of_the_next_epoch_replace_those_in_use_without_a_gap() {
             assert_eq!(ends[1 - from].open(false, record), Ok(b"late".to_vec()));
         }
     }
-    // Then the old keys are removed.
+    // After the drain time the old keys are removed.
     let late = ends[0].seal(b"late");
     ends[0].method.rekey(10);
     talk(10, &mut ends);
@@ -122,7 +122,7 @@ fn of_two_that_begin_at_the_same_time_the_client_goes_on() {
     }
 }
 
-/// The peer could otherwise avoid to prove its identity again.
+/// Without the deadline the peer could avoid proving its identity again.
 #[test]
 fn a_rekeying_that_is_not_answered_fails() {
     let mut settings = Settings::new(b"a secret of both");
@@ -151,7 +151,7 @@ fn keys_of_a_restart_that_are_not_replaced_fail() {
 fn keys_of_a_restart_serve_until_there_are_new_ones() {
     let settings = Settings::new(b"a secret of both");
     let mut ends = established();
-    // The first end loses all state except its restart keys.
+    // The first end has lost all its state except the restart keys.
     let sealing = KeyMaterial::from_secret(Suite::Aes128Gcm, &[1; 32]);
     let opening = KeyMaterial::from_secret(Suite::Aes128Gcm, &[2; 32]);
     ends[0] = end(settings, 3);
@@ -175,14 +175,15 @@ fn keys_of_a_restart_serve_until_there_are_new_ones() {
     for end in &mut ends {
         assert!(end.protected);
         assert_eq!(end.contexts.sealing_id(), Some(KeyId::primary(3)));
-        // The keys of the next restart follow when no packet of this one can be in flight.
+        // The keys for the next restart are installed when no packet of this restart can be in
+        // flight.
         let at = end.method.poll_timeout().unwrap();
         assert_eq!(at, DRAIN);
         end.method.handle_timeout(at);
         end.act();
         assert!(!end.contexts.seals_restart(4) && end.contexts.seals_restart(3));
     }
-    // The epoch of the keys of that restart comes again.
+    // Next, keys are agreed on whose epoch equals that of the restart keys.
     ends[0].method.rekey(DRAIN);
     talk(DRAIN, &mut ends);
     let sealing = |end: &End| end.contexts.sealing_id();

@@ -1,5 +1,5 @@
-//! The ciphers of the suites: those of crates in Rust, or with the feature `ring` those of ring, in
-//! assembly.
+//! Ciphers of the suites: implementations in Rust, or with the feature `ring` those of the crate
+//! ring, in assembly.
 
 #[cfg(feature = "ring")]
 mod assembly;

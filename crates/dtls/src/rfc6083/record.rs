@@ -1,5 +1,5 @@
-//! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288), of epoch 1. Records have no replay
-//! window (RFC 6083 §3.3): SCTP delivers each message once, in any order.
+//! Records of DTLS 1.2 with AES-GCM (RFC 6347 §4.1, RFC 5288) in epoch 1. There is no replay window
+//! (RFC 6083 §3.3), because SCTP delivers each message once, in any order.
 
 use super::CLOSE_NOTIFY;
 use super::secrets::Secrets;
@@ -7,17 +7,17 @@ use crate::material::{IV_LEN, KeyMaterial};
 use crate::record::cipher::Aead;
 use crate::record::{MAX_CONTENT, TAG};
 
-/// Bytes of a record before its fragment.
+/// Size of the header before the fragment, bytes.
 pub(super) const HEADER: usize = 13;
-/// The explicit part of a nonce.
+/// Size of the explicit part of a nonce, bytes.
 const EXPLICIT: usize = 8;
-/// Bytes that a record adds to its content.
+/// Size that a record adds to its content, bytes.
 pub const OVERHEAD: usize = HEADER + EXPLICIT + TAG;
-/// DTLS 1.2.
+/// Version number of DTLS 1.2.
 const VERSION: [u8; 2] = [0xFE, 0xFD];
-/// The sequence numbers before this are those of dimpl, for the Finished message.
+/// First sequence number of user data. Lower numbers belong to dimpl, for the Finished message.
 const FIRST: u64 = 1 << 16;
-/// Epoch 1, in the bits before those of the sequence number.
+/// Epoch 1, in the bits above the sequence number.
 const EPOCH: u64 = 1 << 48;
 
 /// Content types (RFC 5246 §6.2.1).
@@ -28,7 +28,7 @@ pub(super) mod content_type {
     pub(crate) const APPLICATION_DATA: u8 = 23;
 }
 
-/// The type and the epoch of the only record in `message`.
+/// Content type and epoch of the only record in `message`.
 pub(super) fn header_of(message: &[u8]) -> Option<(u8, u16)> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     let length = usize::from(u16::from_be_bytes([header[11], header[12]]));
@@ -36,7 +36,7 @@ pub(super) fn header_of(message: &[u8]) -> Option<(u8, u16)> {
     (header[1] == VERSION[0] && message.len() == HEADER + length).then_some((header[0], epoch))
 }
 
-/// The records of a datagram.
+/// Splits a datagram into its records.
 pub(super) fn split(mut datagram: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     while let Some(header) = datagram.first_chunk::<HEADER>() {
@@ -48,7 +48,7 @@ pub(super) fn split(mut datagram: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-/// The keys of one direction.
+/// The keys for one direction.
 struct Direction {
     aead: Aead,
     implicit: [u8; IV_LEN - EXPLICIT],
@@ -73,7 +73,7 @@ fn additional(number: [u8; 8], kind: u8, content: usize) -> [u8; HEADER] {
     data
 }
 
-/// Both directions of a connection.
+/// The keys for both directions of a connection.
 pub(super) struct Records {
     sealing: Direction,
     opening: Direction,
@@ -91,7 +91,8 @@ impl Records {
         let (keys, ivs) = block.split_at(2 * size);
         let direction = |at: usize| {
             let key = &keys[at * size..][..size];
-            // Sequence numbers of DTLS 1.2 are not encrypted.
+            // The same key serves as placeholder for the sequence number key, because DTLS 1.2 does
+            // not encrypt sequence numbers.
             let material = KeyMaterial::new(suite, key, &[0; IV_LEN], key).ok()?;
             let implicit = ivs[at * 4..][..4].try_into().ok()?;
             let aead = Aead::new(&material);
@@ -106,15 +107,15 @@ impl Records {
         })
     }
 
-    /// Uses up all numbers but the one for close_notify.
+    /// Uses all sequence numbers except the one for close_notify.
     #[cfg(test)]
     pub(super) fn exhaust(&mut self) {
         self.next = self.most - 1;
     }
 
-    /// A record of `content`. `None`: the key has sealed the maximum number of records.
+    /// Seals `content` as a record. `None` if the key has sealed the maximum number of records.
     pub(super) fn seal(&mut self, kind: u8, content: &[u8]) -> Option<Vec<u8>> {
-        // The last number is left for close_notify.
+        // The last sequence number is reserved for close_notify.
         let last = u64::from((kind, content) != (content_type::ALERT, &CLOSE_NOTIFY[..]));
         if self.next + last >= self.most {
             return None;
@@ -135,7 +136,7 @@ impl Records {
         Some(record)
     }
 
-    /// The content of a record of epoch 1.
+    /// Opens a record of epoch 1; returns its content.
     pub(super) fn open(&self, record: &[u8]) -> Option<Vec<u8>> {
         let header: &[u8; HEADER] = record.first_chunk()?;
         let (explicit, sealed) = record[HEADER..].split_first_chunk::<EXPLICIT>()?;

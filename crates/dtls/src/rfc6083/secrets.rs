@@ -1,5 +1,5 @@
-//! The secrets of a handshake. dimpl exports keys for SRTP alone, so the master secret is read when
-//! dimpl derives the keys of records from it.
+//! The secrets of a handshake. dimpl exports only keys for SRTP, so the master secret is captured
+//! when dimpl derives record keys from it.
 
 use std::cell::RefCell;
 
@@ -14,17 +14,17 @@ use crate::suite::Suite;
 
 /// The label of the exporter (RFC 6083 §5).
 const EXPORTER: &[u8] = b"EXPORTER_DTLS_OVER_SCTP";
-/// The label of the keys of records (RFC 5246 §6.3).
+/// The label for deriving record keys (RFC 5246 §6.3).
 const KEY_EXPANSION: &[u8] = b"key expansion";
 const RANDOM: usize = 32;
 const MASTER: usize = 48;
 
 thread_local! {
-    /// The secrets of the call of dimpl in progress on this thread.
+    /// Secrets that were captured during the current call of dimpl on this thread.
     static SEEN: RefCell<Option<Secrets>> = const { RefCell::new(None) };
 }
 
-/// Computes HMACs, and remembers the secrets of an expansion of keys.
+/// HMAC implementation that captures the secrets when record keys are derived.
 #[derive(Debug)]
 struct Watching;
 static WATCHING: Watching = Watching;
@@ -47,21 +47,21 @@ impl HmacProvider for Watching {
     }
 }
 
-/// The cryptography of dimpl, whose secrets [`during`] returns.
+/// Cryptography for dimpl, from which [`during`] captures the secrets.
 pub(super) fn provider() -> CryptoProvider {
     let mut provider = rust_crypto::default_provider();
     provider.hmac_provider = &WATCHING;
     provider
 }
 
-/// Calls `work`, and returns the secrets that were agreed on in it.
+/// Calls `work`, and returns the secrets that it agreed on.
 pub(super) fn during<T>(work: impl FnOnce() -> T) -> (T, Option<Secrets>) {
     SEEN.take();
     let result = work();
     (result, SEEN.take())
 }
 
-/// The master secret with the randoms of both ends.
+/// The master secret, and the randoms of both ends.
 pub(super) struct Secrets {
     suite: Suite,
     master: Zeroizing<[u8; MASTER]>,
@@ -70,7 +70,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// `randoms`: the server's, then the client's (RFC 5246 §6.3).
+    /// `randoms` contains the server's random, then the client's (RFC 5246 §6.3).
     pub(super) fn new(hash: HashAlgorithm, master: &[u8], randoms: &[u8]) -> Option<Self> {
         let suite = match hash {
             HashAlgorithm::SHA256 => Suite::Aes128Gcm,
@@ -90,16 +90,16 @@ impl Secrets {
         self.suite
     }
 
-    /// The endpoint pair shared key for AUTH (RFC 6083 §4.8): by the exporter without context (RFC
-    /// 5705 §4).
+    /// The endpoint pair shared key for AUTH (RFC 6083 §4.8), exported without a context (RFC 5705
+    /// §4).
     pub(super) fn shared_key(&self) -> Zeroizing<[u8; 64]> {
         let mut key = Zeroizing::new([0; 64]);
         self.expand(EXPORTER, [&self.client, &self.server], &mut *key);
         key
     }
 
-    /// The keys of the client's and the server's records, then the implicit parts of their nonces
-    /// (RFC 5246 §6.3, RFC 5288 §3).
+    /// Derives the keys for records of the client and of the server, followed by the implicit parts
+    /// of their nonces (RFC 5246 §6.3, RFC 5288 §3).
     pub(super) fn keys(&self, out: &mut [u8]) {
         self.expand(KEY_EXPANSION, [&self.server, &self.client], out);
     }

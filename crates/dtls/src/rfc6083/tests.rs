@@ -15,7 +15,8 @@ fn authority() -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// Settings of an end with this name, for peers of `trusted` with the name `peer`.
+/// Settings of an end with this name, for peers with the name `peer` and a certificate of
+/// `trusted`.
 fn settings(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     trusted: &CertifiedIssuer<'static, KeyPair>,
@@ -32,14 +33,15 @@ fn settings(
     Arc::new(Settings::new(&credentials, trust.unwrap().with_name(peer)).unwrap())
 }
 
-/// One end with its keys for AUTH.
+/// One end, with its keys for AUTH.
 struct End {
     connection: Connection,
     keys: BTreeMap<u16, [u8; 64]>,
     active: u16,
     identity: Option<PeerIdentity>,
     failed: Option<&'static str>,
-    /// Type, epoch and key of each message sent, and whether it was to wait for all others.
+    /// Sent messages: type, epoch, key, and whether it had to wait until all others were
+    /// acknowledged.
     sent: Vec<(u8, u16, u16, bool)>,
 }
 
@@ -135,8 +137,8 @@ fn both_ends_prove_their_identity_and_export_the_same_key() {
     assert_ne!(ends[0].keys[&1], established()[0].keys[&1]);
 }
 
-/// RFC 6083 §4.7, §4.8: ChangeCipherSpec waits for all other messages, and Finished has the
-/// new key.
+/// RFC 6083 §4.7, §4.8: ChangeCipherSpec waits until all other messages are acknowledged, and
+/// Finished uses the new key.
 #[test]
 fn the_key_changes_between_change_cipher_spec_and_finished() {
     for end in established() {
@@ -186,7 +188,7 @@ fn a_message_that_was_changed_anywhere_is_refused() {
     for at in 0..record.len() {
         let mut changed = record.clone();
         changed[at] ^= 1;
-        // Only the explicit nonce and the sequence number are independent, and both authenticated.
+        // The explicit nonce need not equal the sequence number, but both are authenticated.
         ends[1].connection.open(&changed).unwrap_err();
         ends[1].connection.open(&record[..at]).unwrap_err();
     }
@@ -248,8 +250,8 @@ fn a_request_to_negotiate_again_is_declined() {
     assert_eq!(ends[0].connection.open(&alert), Ok(Opened::Nothing(None)));
 }
 
-/// The reason why RFC 6083 §4.6 is not offered: the library of the handshake ends a connection
-/// whose peer begins another handshake. If this fails, `docs/SECURITY-SCTP.md` is to be changed.
+/// RFC 6083 §4.6 is not supported because the library of the handshake ends a connection whose peer
+/// begins another handshake. If this test fails, `docs/SECURITY-SCTP.md` should be changed.
 #[test]
 fn dimpl_has_no_second_handshake() {
     #[expect(clippy::disallowed_methods, reason = "dimpl requires a time")]
@@ -292,13 +294,12 @@ fn dimpl_has_no_second_handshake() {
     );
 }
 
-/// A header with this type and epoch, without content.
+/// A record header with this type and epoch, without content.
 fn empty(kind: u8, epoch: u8) -> [u8; 13] {
     [kind, 0xFE, 0xFD, 0, epoch, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
-/// Messages of a peer that is not authenticated yet should not reach dimpl unless they belong to a
-/// handshake.
+/// Before a peer is authenticated, only handshake messages from it should reach dimpl.
 #[test]
 fn encrypted_messages_other_than_finished_are_refused() {
     let issuer = authority();
@@ -331,7 +332,7 @@ fn a_key_of_another_kind_is_refused_at_once() {
     assert!(error.to_string().contains("ECDSA"), "{error}");
 }
 
-/// The last number of a key is left for close_notify.
+/// The last sequence number of a key is reserved for close_notify.
 #[test]
 fn an_exhausted_key_still_closes() {
     let mut ends = established();
@@ -350,7 +351,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// Values of tests/rfc6083.py, by an independent library.
+/// Expected values from tests/rfc6083.py, which uses an independent library.
 #[test]
 fn shared_keys_and_records_are_those_of_an_independent_library() {
     let master: Vec<u8> = (0..48).collect();

@@ -15,10 +15,10 @@ use crate::suite::Suite;
 
 /// The label of all exports (draft-porfiri-tsvwg-sctp-dtls-handshake §5.3).
 const LABEL: &[u8] = b"EXPORTER_TLS_FOR_DTLS_IN_SCTP";
-/// rustls requires the name of a server; that of the peer is verified by [`super::Trust`].
+/// Placeholder server name, which rustls requires; [`super::Trust`] verifies the name of the peer.
 const NAME: &str = "peer.invalid";
 
-/// One end of a connection.
+/// One end of a TLS connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     tls: rustls::Connection,
@@ -65,15 +65,15 @@ impl Connection {
         Ok(())
     }
 
-    /// The identity of the peer, which its certificate proved.
+    /// The identity in the certificate that the peer has proved to own.
     pub(crate) fn identity(&self) -> Option<PeerIdentity> {
         let certificate = self.tls.peer_certificates()?.first()?;
         let fingerprint = Sha256::digest(certificate).into();
         Some(PeerIdentity::new(names_of(certificate), fingerprint))
     }
 
-    /// The keys of an epoch (§5.2): the context of each is direction, role of the keys, type, and
-    /// both parameters.
+    /// Exports the keys of an epoch (§5.2). The context of each key contains direction, role of the
+    /// keys, type, and both parameters.
     pub(crate) fn export(&self, parameters: &[Vec<u8>; 2]) -> Option<EpochKeys> {
         let code: u16 = self.tls.negotiated_cipher_suite()?.suite().into();
         let suite = Suite::of_code(code.to_be_bytes())?;
@@ -107,7 +107,7 @@ impl Connection {
     }
 }
 
-/// The error, in words for the user.
+/// Text of an error for the user.
 pub(crate) fn reason(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(error) => certificate_reason(error),

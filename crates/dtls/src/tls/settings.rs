@@ -14,16 +14,16 @@ use super::verifier::Verifier;
 use crate::epochs::SECOND;
 use crate::suite::Suite;
 
-/// Settings that cannot be used.
+/// Reasons why settings cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The PEM text of this kind cannot be read.
+    /// A PEM text cannot be parsed.
     #[error("{what}: {error}")]
     Pem {
-        /// Content.
+        /// Kind of the text: certificates or key.
         what: &'static str,
-        /// The cause.
+        /// The error of the parser.
         error: String,
     },
     /// Neither an authority nor a fingerprint is trusted, so that no peer could be accepted.
@@ -41,7 +41,7 @@ pub struct Credentials {
 }
 
 impl fmt::Debug for Credentials {
-    /// Shows the number of certificates, but never the key.
+    /// Writes the number of certificates, but never the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials")
             .field("certificates", &self.chain.len())
@@ -63,11 +63,11 @@ fn certificates(
 }
 
 impl Credentials {
-    /// Reads a certificate with the certificates of its intermediate authorities, and the private
-    /// key (PKCS#8, PKCS#1 or SEC1), in PEM format.
+    /// Reads PEM texts: a certificate with those of its intermediate authorities, and the private
+    /// key (PKCS#8, PKCS#1 or SEC1).
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// A text cannot be parsed.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, SettingsError> {
         let chain = certificates("certificate", chain)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| SettingsError::Pem {
@@ -78,8 +78,8 @@ impl Credentials {
     }
 }
 
-/// The peers that are trusted: those with a certificate of an authority, and those with a pinned
-/// certificate.
+/// The peers that are trusted: those with a certificate of a trusted authority, and those with a
+/// pinned certificate.
 #[derive(Clone, Default)]
 pub struct Trust {
     authorities: Vec<CertificateDer<'static>>,
@@ -88,10 +88,10 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Adds the authorities of a PEM text.
+    /// Adds the authorities in a PEM text.
     ///
     /// # Errors
-    /// The file cannot be read, or has no certificate.
+    /// The text cannot be parsed, or contains no certificate.
     pub fn with_authorities(mut self, pem: &[u8]) -> Result<Self, SettingsError> {
         self.authorities.extend(certificates("authorities", pem)?);
         Ok(self)
@@ -105,8 +105,9 @@ impl Trust {
         self
     }
 
-    /// Adds a name: the certificate of a peer must contain one of all names added, as a URI like
-    /// `spiffe://example.org/amf` or as a DNS name. Without any, names are not verified.
+    /// Adds an accepted name. The certificate of a peer must contain at least one accepted name, as
+    /// a URI such as `spiffe://example.org/amf` or as a DNS name. If none is added, names are not
+    /// verified.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         self.names.push(name.to_owned());
@@ -132,17 +133,17 @@ impl Trust {
     }
 }
 
-/// Settings of the method.
+/// Settings of key management with certificates.
 pub struct Settings {
-    /// Keys for a protected restart are agreed on, too.
+    /// Whether keys for a protected restart are agreed on too.
     pub restart: bool,
-    /// Nanoseconds after which both ends authenticate again and agree on new keys; an hour by
-    /// default (draft-porfiri-tsvwg-sctp-dtls-handshake §3.4). `None`: only when the keys are
-    /// nearly exhausted, or the user requests it.
+    /// Interval after which both ends authenticate again and agree on new keys, nanoseconds; one
+    /// hour by default (draft-porfiri-tsvwg-sctp-dtls-handshake §3.4). `None`: only when the keys
+    /// are nearly exhausted, or the user requests it.
     pub rekey_interval: Option<u64>,
-    /// Time limit for the first keys, also after a restart, nanoseconds; after that the association
-    /// ends. Later keys must be agreed on one interval after they were due, or this time if it is
-    /// longer; without an interval they have no limit.
+    /// Time limit for the first keys, also after a restart, nanoseconds. If it expires, the
+    /// association ends. Later keys must be agreed on within one interval after they were due, or
+    /// within this time if it is longer. Without an interval there is no limit for later keys.
     pub handshake_timeout: u64,
     pub(super) client: Arc<ClientConfig>,
     pub(super) server: Arc<ServerConfig>,
@@ -158,7 +159,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// The cryptography of TLS with the suites of the DTLS chunk alone.
+/// The cryptography of TLS, restricted to the suites of the DTLS chunk.
 pub(crate) fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     provider.cipher_suites.retain(|it| {
@@ -169,12 +170,12 @@ pub(crate) fn provider() -> CryptoProvider {
 }
 
 impl Settings {
-    /// Settings of an end with these credentials, for peers that `trust` admits. `key_log`: secrets
-    /// of handshakes are written to the file that the environment variable `SSLKEYLOGFILE` names,
-    /// if it is set.
+    /// Settings of an end with these credentials, for peers that `trust` accepts. With `key_log`,
+    /// the secrets of handshakes are written to the file in the environment variable
+    /// `SSLKEYLOGFILE`, if it is set.
     ///
     /// # Errors
-    /// The settings trust no peer, or the key does not belong to the certificate.
+    /// The settings trust no peer, or the key does not match the certificate.
     pub fn new(
         credentials: Credentials,
         trust: Trust,

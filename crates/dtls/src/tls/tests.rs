@@ -65,7 +65,7 @@ fn start(settings: [Arc<Settings>; 2], parameters: [[&[u8]; 2]; 2]) -> [End; 2] 
     ends
 }
 
-/// A pair of one authority, each of which accepts the other's name only.
+/// Settings of two ends with one authority, each of which accepts only the name of the other.
 fn settings_of_pair() -> [Arc<Settings>; 2] {
     let authority = Authority::new();
     let [gnb, amf] = [GNB, AMF].map(|it| authority.issue(it, |_| {}));
@@ -99,7 +99,7 @@ fn both_ends_prove_their_identity_and_agree_on_keys() {
     exchange(&mut ends);
 }
 
-/// The keys differ, so that the first record cannot be opened.
+/// A modified parameter leads to different keys, so that the first record cannot be opened.
 #[test]
 fn a_parameter_that_was_changed_on_the_way_makes_the_keys_differ() {
     let changed = [PARAMETERS[0], &[0x80, 6, 0, 10, 0, 0, 0, 2, 3, METHOD]];
@@ -109,7 +109,8 @@ fn a_parameter_that_was_changed_on_the_way_makes_the_keys_differ() {
     assert_eq!(ends[0].open(false, record), Err(OpenError::Forged));
 }
 
-/// Each certificate that must not be accepted, of either end, with the error at the other.
+/// Each kind of certificate that must be refused, at either end, with the error that the other end
+/// reports.
 #[test]
 fn each_wrong_certificate_is_refused_with_its_reason() {
     let [authority, other] = [Authority::new(), Authority::new()];
@@ -250,8 +251,8 @@ fn new_keys_replace_those_in_use_without_a_gap_and_both_authenticate_again() {
     }
 }
 
-/// Each message of a rekeying is sent with keys that the peer has, and every record in flight can
-/// be opened.
+/// During a rekeying each message is sent with keys that the peer has, and every record in flight
+/// can be opened.
 #[test]
 fn records_between_the_messages_of_a_rekeying_can_be_opened() {
     let mut ends = established();
@@ -297,7 +298,7 @@ fn a_peer_that_changes_its_identity_is_refused() {
         let both = [&gnb, &amf].map(|it| settings(it, authority.trust()));
         let mut ends = start(both, [PARAMETERS; 2]);
         let client_identity = ends[1].identity.clone();
-        // The association restarts, which the restart keys of epoch 3 protect.
+        // The association restarts, protected by the restart keys of epoch 3.
         ends[1] = End::new(Tls::new(settings(&server, authority.trust())));
         ends[1].identity = client_identity;
         let keys = [1, 2].map(|it| KeyMaterial::from_secret(Default::default(), &[it; 32]));
@@ -340,7 +341,7 @@ fn messages_that_were_changed_anywhere_end_the_handshake() {
             ends.iter_mut().for_each(|it| drop(it.act()));
             let both = ends.iter().all(|it| it.protected);
             assert!(!both, "byte {at} of message {message}");
-            // Bytes near each other are of one field.
+            // Skips some bytes, because adjacent bytes belong to the same field.
             at += 13;
             if at >= length {
                 break;

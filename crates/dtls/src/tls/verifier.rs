@@ -16,7 +16,7 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use webpki::{EndEntityCert, KeyUsage};
 
-/// Verifies certificates of peers in both roles.
+/// Verifier for the certificates of peers in both roles.
 pub(crate) struct Verifier {
     authorities: RootCertStore,
     fingerprints: Vec<[u8; 32]>,
@@ -32,7 +32,7 @@ impl fmt::Debug for Verifier {
     }
 }
 
-/// URIs and DNS names of a certificate.
+/// URIs and DNS names in a certificate.
 pub(crate) fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else {
         return Vec::new();
@@ -101,7 +101,7 @@ fn translate(error: webpki::Error) -> Error {
         E::BadDer | E::BadDerTime | E::TrailingData(_) => CertificateError::BadEncoding,
         E::CertExpired { .. } | E::InvalidCertValidity => CertificateError::Expired,
         E::CertNotValidYet { .. } => CertificateError::NotValidYet,
-        // The certificate was issued by an authority that only has the name of a trusted authority.
+        // The issuer has the name of a trusted authority, but not its key.
         E::UnknownIssuer | E::InvalidSignatureForPublicKey => CertificateError::UnknownIssuer,
         E::RequiredEkuNotFoundContext(_) => CertificateError::InvalidPurpose,
         other => CertificateError::Other(OtherError(Arc::new(other))),

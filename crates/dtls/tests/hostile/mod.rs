@@ -1,9 +1,9 @@
-//! Any bytes as records, and as messages of a key management method.
+//! Checks for any bytes, as records and as messages of a key management method.
 
 use anabranch_dtls::preshared::{Preshared, Settings};
 use anabranch_dtls::{Action, Contexts, KeyId, KeyManagement, KeyMaterial, Role, Start, Suite};
 
-/// The first byte selects the part.
+/// Runs the check that the first byte selects.
 pub fn check(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else {
         return;
@@ -15,7 +15,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Without the keys nothing can be opened, and a record that cannot be opened changes nothing.
+/// Without the keys no record can be opened, and records that cannot be opened have no effect.
 fn record(suite: usize, restart: bool, bytes: &[u8]) {
     let suite = Suite::ALL[suite];
     let keys = KeyMaterial::from_secret(
@@ -37,7 +37,8 @@ fn record(suite: usize, restart: bool, bytes: &[u8]) {
     assert!(contexts.open(false, &mut own).is_ok());
 }
 
-/// Each message has its length in its first byte. An end never believes that it is protected.
+/// Passes messages to an end; the first byte of each is its length. The end must never consider
+/// itself protected.
 fn messages(role: Role, mut bytes: &[u8]) {
     let parameters = [
         &[0x80, 6, 0, 10, 0, 0, 0, 1, 7, 250],

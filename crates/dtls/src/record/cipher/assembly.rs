@@ -1,5 +1,5 @@
-//! The ciphers of ring, which selects a version by the features of the processor. ring does not
-//! overwrite keys when they are dropped.
+//! Ciphers of the crate ring, which selects an implementation by the features of the processor.
+//! ring does not overwrite keys when they are dropped.
 
 use ring::aead::quic::{self, HeaderProtectionKey};
 use ring::aead::{
@@ -10,8 +10,8 @@ use super::super::TAG;
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::suite::Suite;
 
-/// An AEAD cipher. Boxed, because key schedules of AES take some hundred bytes, which an idle
-/// association should not move.
+/// An AEAD cipher. Boxed, because key schedules of AES have some hundred bytes, which should not be
+/// moved with an association.
 pub(crate) struct Aead(Box<LessSafeKey>);
 
 impl Aead {
@@ -75,8 +75,8 @@ impl Mask {
         Self(Box::new(key.expect("the length was checked")))
     }
 
-    /// The two bytes that encrypt a 16-bit sequence number, from the first 16 bytes of the
-    /// encrypted part.
+    /// The two bytes with which a 16-bit sequence number is encrypted, from the first 16 bytes of
+    /// the encrypted part.
     pub(crate) fn of(&self, sample: &[u8]) -> [u8; 2] {
         let mask = self.0.new_mask(&sample[..TAG]);
         let [first, second, ..] = mask.expect("16 bytes");
@@ -95,7 +95,7 @@ mod tests {
         (0..length).map(one).collect()
     }
 
-    /// Contents of all lengths around the widths of blocks, by two libraries.
+    /// Compares both libraries for contents of all lengths around the block sizes.
     #[test]
     fn both_libraries_seal_and_open_the_same_records() {
         for suite in [Suite::Aes128Gcm, Suite::Aes256Gcm, Suite::Chacha20Poly1305] {

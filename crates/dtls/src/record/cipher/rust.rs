@@ -1,4 +1,4 @@
-//! The ciphers in Rust. These ciphers overwrite their keys when they are dropped.
+//! Ciphers implemented in Rust, which overwrite their keys when they are dropped.
 
 use aes::cipher::{BlockEncrypt, KeyInit, KeyIvInit, StreamCipher, StreamCipherSeek};
 use aes::{Aes128, Aes256};
@@ -11,8 +11,8 @@ use super::super::TAG;
 use crate::material::{IV_LEN, KeyMaterial};
 use crate::suite::Suite;
 
-/// An AEAD cipher. Boxed, because key schedules of AES take some hundred bytes, which an idle
-/// association should not move.
+/// An AEAD cipher. Boxed, because key schedules of AES have some hundred bytes, which should not be
+/// moved with an association.
 pub(crate) enum Aead {
     Aes128(Box<Aes128Gcm>),
     Aes256(Box<Aes256Gcm>),
@@ -86,8 +86,8 @@ impl Mask {
         }
     }
 
-    /// The two bytes that encrypt a 16-bit sequence number, from the first 16 bytes of the
-    /// encrypted part.
+    /// The two bytes with which a 16-bit sequence number is encrypted, from the first 16 bytes of
+    /// the encrypted part.
     pub(crate) fn of(&self, sample: &[u8]) -> [u8; 2] {
         let mut block = [0; TAG];
         block.copy_from_slice(&sample[..TAG]);
@@ -97,7 +97,7 @@ impl Mask {
             Self::Chacha20(key) => {
                 let [c0, c1, c2, c3, nonce @ ..] = block;
                 let mut stream = ChaCha20::new((&**key).into(), (&nonce).into());
-                // The position is in blocks of 64 bytes.
+                // The counter is in blocks of 64 bytes.
                 stream.seek(u64::from(u32::from_le_bytes([c0, c1, c2, c3])) * 64);
                 block = [0; TAG];
                 stream.apply_keystream(&mut block[..2]);
@@ -113,8 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Overwriting is a feature of these crates, which is not on by default. AES-GCM consists of
-    /// AES and GHASH.
+    /// Overwriting is an optional feature of these crates. AES-GCM consists of AES and GHASH.
     #[test]
     fn keys_are_overwritten_when_they_are_dropped() {
         fn is_overwritten<T: ZeroizeOnDrop>() {}
