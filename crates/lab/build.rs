@@ -1,10 +1,10 @@
-//! Identifies the code of the program: a fingerprint of everything that a run depends on, and the
-//! commit if known.
+//! Build script that identifies the code of the program: a fingerprint of everything that
+//! determines the results of runs, and the commit if it is known.
 //!
 //! The fingerprint covers the engine, every crate of this workspace that it uses, the format of the
-//! series files, and the versions of all other crates (`Cargo.lock`). Changes to tables, figures
-//! and pages do not require new runs. In a packaged crate without the sources of the others, it is
-//! derived from the version and the packaged commit.
+//! series files, and the versions of all other crates (`Cargo.lock`). It does not cover tables,
+//! figures and pages, because changing them requires no new runs. In a packaged crate, which lacks
+//! the sources of the others, the fingerprint is derived from the version and the packaged commit.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The crate that executes runs, from which the others are found.
+/// The crate that executes runs; the others are found through its dependencies.
 const RUNS: &str = "anabranch-engine";
 /// Files of this crate that determine the format of records.
 const OWN: &[&str] = &["src/series.rs"];
@@ -21,7 +21,7 @@ const OWN: &[&str] = &["src/series.rs"];
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = here.join("../..");
-    // `DefaultHasher::new` has fixed keys, so the same sources have the same fingerprint on every
+    // `DefaultHasher::new` has fixed keys, so equal sources have the same fingerprint on every
     // machine.
     let mut hasher = DefaultHasher::new();
     let packed = !root.join("crates/engine").is_dir();
@@ -39,7 +39,7 @@ fn main() {
     let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
     println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
     println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
-    // `include_dir` detects a new file only when this crate is compiled again.
+    // Listed because `include_dir` detects a new file only when this crate is compiled again.
     for carried in ["papers", "examples"] {
         println!(
             "cargo:rerun-if-changed={}",
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// Hashes everything that a run depends on, and returns the crates.
+/// Hashes everything that determines the results of runs. Returns the names of the crates.
 fn hash_sources(
     here: &Path,
     root: &Path,
@@ -71,8 +71,7 @@ fn hash_sources(
     crates
 }
 
-/// A crate of the workspace and all workspace crates that it depends on, by name, with their
-/// directories.
+/// Names and directories of a workspace crate and of all workspace crates on which it depends.
 fn below(root: &Path, name: &str) -> BTreeSet<(String, PathBuf)> {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
     let folder = |name: &str| {
@@ -94,7 +93,7 @@ fn below(root: &Path, name: &str) -> BTreeSet<(String, PathBuf)> {
     found
 }
 
-/// Workspace dependencies of a crate, except for tests.
+/// Names of the workspace crates on which a crate depends, except for its tests.
 fn dependencies(folder: &Path) -> Vec<String> {
     let path = folder.join("Cargo.toml");
     let text = fs::read_to_string(&path)
@@ -112,7 +111,8 @@ fn dependencies(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Whether a section lists dependencies for this or another platform (`[target.….dependencies]`).
+/// Whether a section of Cargo.toml lists dependencies, possibly only for some platforms
+/// (`[target.….dependencies]`).
 fn is_built_with(section: &str) -> bool {
     matches!(section, "[dependencies]" | "[build-dependencies]")
         || section.starts_with("[target.") && section.ends_with(".dependencies]")
@@ -152,7 +152,8 @@ fn git_commit(here: &Path) -> Option<String> {
     (output.status.success() && !commit.is_empty()).then_some(commit)
 }
 
-/// The commit that cargo wrote into the package, unless the package has uncommitted files.
+/// The commit that cargo has recorded in the package; `None` if the package had uncommitted
+/// changes.
 fn packed_commit(here: &Path) -> Option<String> {
     let notes = fs::read(here.join(".cargo_vcs_info.json")).ok()?;
     let notes: serde_json::Value = serde_json::from_slice(&notes).ok()?;

@@ -1,19 +1,20 @@
-//! Runs a paper with every interpretation ("reading") of its unspecified details, and counts which
-//! printed values each reading reproduces.
+//! Runs a paper with every combination ("reading") of interpretations of details that it leaves
+//! open, and counts which printed values each reading reproduces.
 //!
 //! ```sh
 //! cargo run --release -p anabranch-lab --example readings -- \
 //!     ho2008 [--jobs 2] [--out readings.csv]
 //! ```
 //!
-//! `papers/<name>/readings.toml` defines the search: `axes` of parameters with their values, where
-//! every combination is a reading; the `tables` whose printed values count; `replications`; and
-//! settings that are `set` in all readings. A run common to two readings is executed once.
+//! `papers/<name>/readings.toml` defines the search: `axes` of parameters with their values, of
+//! which every combination is a reading; the `tables` whose printed values count; `replications`;
+//! and settings that are `set` in all readings. A run that two readings have in common is executed
+//! once.
 //!
 //! With many readings, the best one matches some values by chance. A permutation test estimates how
 //! many: for each value separately, the readings that match it are permuted, while their number is
-//! unchanged. The result is what the search would find if readings that match one value were not
-//! more likely to match another.
+//! unchanged. The result is the number of matches that the search would find if readings that match
+//! one value were not more likely to match another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -42,10 +43,10 @@ struct Search {
     axes: Vec<(String, Vec<String>)>,
 }
 
-/// A printed value: table, series, x and metric.
+/// A printed value, identified by table, series, x and metric.
 type Printed = String;
 
-/// Whether a reading reproduces each printed value to which it applies.
+/// For each printed value that applies to a reading: whether the reading reproduces it.
 type Hits = BTreeMap<Printed, bool>;
 
 impl Search {
@@ -57,7 +58,7 @@ impl Search {
             each.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
                 .collect()
         };
-        // The order in the file, which a JSON map does not preserve.
+        // The names come from the parsed TOML, because the JSON map does not preserve their order.
         let axes = root.get("axes").map(Node::entries).unwrap_or_default();
         let axis = |name: &str| (name.to_owned(), words(&json["axes"][name]));
         Ok(Self {
@@ -70,7 +71,7 @@ impl Search {
         })
     }
 
-    /// All combinations of the axes, as overrides.
+    /// All readings, each as a list of overrides.
     fn readings(&self) -> Vec<Vec<String>> {
         let mut all = vec![Vec::new()];
         for (name, values) in &self.axes {
@@ -86,7 +87,7 @@ impl Search {
     }
 }
 
-/// Runs so far, by everything they depend on.
+/// Finished runs, by everything that determines their results.
 type Made = BTreeMap<(String, u32), RunRecord>;
 
 /// Executes the missing runs of a plan, and returns all its records.
@@ -102,7 +103,8 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
     for (unit, record) in open.iter().zip(new) {
         made.insert(key(unit), record);
     }
-    // Two points with the same world share its runs, each with its own name.
+    // Two points with the same world share a run; the record of each gets the name of its own
+    // point.
     let named = |unit: &Unit<'_>| RunRecord {
         experiment: unit.experiment.id.clone(),
         point: unit.point(),
@@ -155,10 +157,11 @@ fn hits(
     Ok(hits)
 }
 
-/// For each permutation, the number of values that the best reading matches.
+/// The number of values that the best reading matches, for each permutation.
 fn by_chance(all: &[Hits], values: &BTreeSet<Printed>) -> Vec<usize> {
     let mut state = 1u64;
-    // SplitMix64 and a remainder, because there are far fewer than 2^64 readings.
+    // SplitMix64 with a remainder, whose bias is negligible because there are far fewer than 2^64
+    // readings.
     let mut below = |limit: usize| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;
@@ -332,8 +335,8 @@ sweep = [{ name = "x", points = [
         Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The third point has the world of the first: its runs are executed once, and are returned
-    /// with both names.
+    /// The third point has the same world as the first: its runs are executed once, and returned
+    /// under both names.
     #[test]
     fn a_shared_run_stands_under_the_name_of_each_of_its_points() {
         let plan = plan();
@@ -373,8 +376,8 @@ sweep = [{ name = "x", points = [
         assert_eq!(all[5], ["b=2 s", "a=3"]);
     }
 
-    /// Three readings, each of which matches two of three values: in a permutation the best one
-    /// matches two or three, never fewer.
+    /// With three readings, each of which matches two of three values, the best one in a
+    /// permutation matches two or three, but never fewer.
     #[test]
     fn chance_is_estimated_by_shuffles_that_keep_the_counts_of_values() {
         let hits = |without: usize| -> Hits {
@@ -387,8 +390,8 @@ sweep = [{ name = "x", points = [
         let best = by_chance(&all, &values);
         assert_eq!(best.len(), SHUFFLES);
         assert!(best.iter().all(|best| (2..=3).contains(best)));
-        // Two readings match each value. The three mismatches fall on three different readings in
-        // 3! of 3^3 permutations.
+        // Each value is matched by two readings, and missed by one. In 3! of 3^3 permutations the
+        // three misses fall on three different readings.
         let two = best.iter().filter(|&&best| best == 2).count() as f64 / SHUFFLES as f64;
         assert!((two - 6.0 / 27.0).abs() < 0.02, "{two}");
     }

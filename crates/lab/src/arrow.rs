@@ -14,13 +14,13 @@ use crate::columns::Axes;
 use crate::measures::{self, Measures};
 use crate::series;
 
-/// Maximum number of samples in a batch, so that builder memory does not depend on the length of a
-/// run.
+/// Maximum number of samples in a batch. Limited, so that memory for building a batch does not
+/// depend on the length of a run.
 const BATCH: usize = 1 << 16;
 
-/// Collects the runs of one experiment as record batches: samples ordered by time, measures as in
-/// `measures/<experiment>.parquet`. All batches of a kind have the same schema, with a typed column
-/// for each sweep.
+/// Sink that collects the runs of one experiment as record batches: samples ordered by time, and
+/// measures as in `measures/<experiment>.parquet`. All batches of a kind have the same schema, with
+/// a typed column for each sweep.
 #[derive(Clone, Debug)]
 pub struct Batches {
     /// Batches of samples.
@@ -37,7 +37,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Empty batches for runs at these points.
+    /// Creates empty batches for runs at these points.
     pub fn new<'p>(points: impl Iterator<Item = &'p Point> + Clone) -> Self {
         Self {
             samples: Vec::new(),
@@ -57,7 +57,7 @@ impl Batches {
         series::schema(&self.axes)
     }
 
-    /// Turns the pending samples into a batch.
+    /// Converts the pending samples to a batch.
     fn flush(&mut self) -> Result<(), ArrowError> {
         let open = mem::take(&mut self.open);
         let count = open.len();

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::plain;
 
-/// Suffix of an incomplete file.
+/// Suffix of the name of an incomplete file.
 const PART: &str = ".part";
 
 /// Temporary path of a file until it is complete. The name is unique across calls, processes and
-/// machines: two processes that use the same directory may execute the same runs twice, but do not
+/// machines. Two processes in the same directory may therefore execute the same runs, but do not
 /// damage each other's files.
 pub fn part_path(path: &Path) -> PathBuf {
     static PROCESS: OnceLock<u64> = OnceLock::new();
@@ -52,8 +52,8 @@ impl DirectoryLock {
     }
 }
 
-/// Whether [`part_path`] could have returned this name. Other files of a user that end in `.part`
-/// must not be removed.
+/// Whether [`part_path`] could have returned this name. Other files that end in `.part` belong to
+/// the user, and must not be removed.
 fn is_part(name: &str) -> bool {
     let ours = name.strip_suffix(PART).and_then(|it| it.rsplit_once('.'));
     let Some((process, call)) = ours.and_then(|(_, ours)| ours.split_once('-')) else {
@@ -74,13 +74,13 @@ fn remove_parts(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file must survive a failure of the machine, or only of this program. Waiting for the
-/// disk takes longer than a short run.
+/// Durability of a file: whether it must survive a failure of the machine, or only of this program.
+/// Waiting for the disk takes longer than a short run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Flushed to disk.
+    /// Flushed to disk before the call returns.
     Synced,
-    /// Left to the operating system, because the same command can recreate it.
+    /// Left to the operating system, because the same command can create the file again.
     Buffered,
 }
 

@@ -9,31 +9,33 @@ use anabranch_scenario::value::Point;
 /// Message about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
-    /// The run begins.
+    /// The run starts.
     Begun {
         /// Id of the experiment.
         experiment: String,
-        /// Point of its sweeps.
+        /// Point of the sweeps.
         point: Point,
         /// Replication, counted from 0.
         replication: u32,
-        /// Series of the run. Samples refer to them by index.
+        /// Series of the run. Samples refer to them by their index.
         keys: Vec<SeriesKey>,
     },
-    /// Further samples, ordered by time.
+    /// Samples, ordered by time, each with the index of its series.
     Samples(Vec<(u32, SeriesSample)>),
     /// The run has ended.
     Ended(Box<RunRecord>),
 }
 
-/// Sink that sends messages through a channel. If the receiver is gone, the run ends with an error.
+/// Sink that sends messages through a channel. If the receiver was dropped, the run ends with an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Channel {
     sender: SyncSender<RunEvent>,
 }
 
 impl Channel {
-    /// A channel with space for `room` messages. If it is full, the run waits for the receiver.
+    /// Creates a channel with space for `room` messages. While it is full, the run waits for the
+    /// receiver.
     pub fn new(room: usize) -> (Self, Receiver<RunEvent>) {
         let (sender, receiver) = sync_channel(room);
         (Self { sender }, receiver)

@@ -12,8 +12,8 @@ use arrow_schema::{DataType, Field, Metadata};
 /// Metadata key for the unit of a column.
 pub const UNIT: &str = "unit";
 
-/// Columns of measures and samples other than those of sweeps. No column of a sweep should have one
-/// of these names.
+/// Columns of measures and samples other than those of sweeps. The column of a sweep must not have
+/// one of these names.
 pub const OTHERS: [&str; 11] = [
     "experiment",
     "replication",
@@ -28,14 +28,14 @@ pub const OTHERS: [&str; 11] = [
     "time_s",
 ];
 
-/// Column of one sweep.
+/// Column of the values of one sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     sweep: String,
     column: String,
     kind: Kind,
     /// Distinct values as written in the spec, in the order of the points. Empty if the column
-    /// stores them unchanged.
+    /// contains the values unchanged.
     written: Vec<Value>,
 }
 
@@ -51,20 +51,20 @@ impl Axis {
         &self.sweep
     }
 
-    /// Distinct values of the sweep as written; empty if the column stores them unchanged.
+    /// Distinct values of the sweep as written; empty if the column contains the values unchanged.
     pub fn written(&self) -> &[Value] {
         &self.written
     }
 
-    /// Whether a column with this name could be confused with this one, or with the one for its
-    /// unit.
+    /// Whether a column with this name could be confused with this column or with the column for
+    /// its unit.
     fn is_like(&self, column: &str) -> bool {
         let unit_of = |one: &str, other: &str| one.strip_suffix("_unit") == Some(other);
         self.column == column || unit_of(&self.column, column) || unit_of(column, &self.column)
     }
 
-    /// Stores quantities as text if two of them are the same number, because a numeric column would
-    /// not distinguish their points.
+    /// Makes the column a text column if two quantities are the same number, because a numeric
+    /// column would not distinguish their points.
     fn settle(&mut self) {
         if let Kind::Quantity(_) = self.kind {
             let numbers = self.written.iter().filter_map(|x| self.number(x));
@@ -80,7 +80,7 @@ impl Axis {
         }
     }
 
-    /// Unit of the numbers in the column, if they are quantities.
+    /// Unit of the numbers in the column; `None` if they are not quantities.
     pub fn unit(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Quantity(family) => Some(family.unit),
@@ -98,7 +98,7 @@ impl Axis {
         }
     }
 
-    /// Representation in a CSV file.
+    /// A value of the sweep as it appears in a CSV file.
     pub fn text(&self, x: &Value) -> String {
         match (self.kind, self.number(x)) {
             (Kind::Quantity(_), Some(number)) => number.to_string(),
@@ -123,7 +123,7 @@ impl Axis {
         Field::new(&self.column, kind, true).with_metadata(Metadata::from_iter(unit))
     }
 
-    /// The column for these points.
+    /// Arrow array of the column, for these points.
     fn array<'p>(&self, points: impl Iterator<Item = &'p Point>) -> ArrayRef {
         let x = points.map(|point| self.of(point));
         match self.kind {
@@ -148,7 +148,7 @@ impl Axis {
 pub struct Axes(Vec<Axis>);
 
 impl Axes {
-    /// Columns for these points, in a file that also has the columns `others`.
+    /// Creates the columns for these points, in a file that also has the columns `others`.
     pub fn of<'p>(points: impl IntoIterator<Item = &'p Point>, others: &[&str]) -> Self {
         let mut axes: Vec<Axis> = Vec::new();
         let mut seen: BTreeSet<(usize, String)> = BTreeSet::new();
@@ -204,7 +204,7 @@ impl Axes {
         self.iter().map(Axis::field)
     }
 
-    /// The columns for these points.
+    /// Arrow arrays of all columns, for these points.
     pub fn arrays<'p>(
         &self,
         points: impl Iterator<Item = &'p Point> + Clone,
@@ -225,7 +225,7 @@ mod tests {
         Axes::of(&points, &["replication"]).0.remove(0)
     }
 
-    /// Names are the same in measures and samples, and no two columns share a name.
+    /// Names are the same in measures and samples, and no two columns have the same name.
     #[test]
     fn no_two_columns_have_one_name() {
         let names = |sweeps: &[&str]| -> Vec<String> {

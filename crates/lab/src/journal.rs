@@ -8,9 +8,9 @@
 //!
 //! Each line is a run: the length of `KEY RECORD` in bytes and its CRC32c (eight hexadecimal digits
 //! each), the key of the run, and its record as JSON. A killed process or a full disk can leave a
-//! partial line, and a disk can corrupt bytes; reading then continues at the next valid line. The
-//! next writer removes invalid data: it truncates the end and replaces earlier damage by empty
-//! lines. The affected runs are repeated.
+//! partial line, and a disk can corrupt bytes. Reading then continues at the next valid line. The
+//! next writer removes invalid data: it truncates a damaged end, and replaces earlier damage by
+//! empty lines. The affected runs are executed again.
 //!
 //! Processes that use the same directory at the same time have separate journals, `1.journal` and
 //! so on. Each process uses the first journal that no other process has locked. All processes read
@@ -26,13 +26,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::atomic_write::Durability;
 use crate::plain;
 
-/// First line of a journal. Another format must use another number.
+/// First line of a journal. A changed format must use another number.
 const HEAD: &str = "anabranch journal 1\n";
 /// Common start of all formats.
 const NAME: &str = "anabranch journal ";
 /// Extension of the file name.
 const EXTENSION: &str = "journal";
-/// Length of the two number fields with the space after each.
+/// Length of the two numbers at the start of a line, each with the space after it.
 const PREFIX: usize = 18;
 
 /// Error of a journal.
@@ -81,7 +81,7 @@ struct State {
     text: Vec<u8>,
     /// Range of the record of each run in `text`.
     records: BTreeMap<String, Range<usize>>,
-    /// File that this process writes; `None` until its first run.
+    /// File that this process writes; `None` before its first run.
     own: Option<OwnJournal>,
     damaged: Vec<Damage>,
 }
@@ -106,7 +106,7 @@ pub struct Damage {
     pub lost: usize,
 }
 
-/// Result of reading a journal.
+/// Result of parsing a journal.
 #[derive(Debug, Default)]
 struct ReadResult {
     /// Number of valid runs.
@@ -117,11 +117,11 @@ struct ReadResult {
     damaged: Vec<Range<usize>>,
     /// Number of runs lost in them.
     lost: usize,
-    /// Number of bytes that were checked with a CRC in vain.
+    /// Number of bytes that were checked with a CRC without finding a valid line.
     summed: usize,
 }
 
-/// Limit of failed CRC checks, as a multiple of the size of the journal. The limit is needed
+/// Limit on the bytes in failed CRC checks, as a multiple of the size of the journal. Needed
 /// because each damaged position may look like the start of a line that extends to the end. Data
 /// after the limit counts as damaged.
 const MAX_FAILED_CHECKS: usize = 16;
@@ -156,13 +156,13 @@ impl Journal {
         })
     }
 
-    /// Journals that were partly invalid when read. A concurrent write of another process may be
-    /// the reason.
+    /// Journals that were partly invalid when they were read. A concurrent write of another process
+    /// has the same effect.
     pub fn damaged(&self) -> Vec<Damage> {
         self.locked(|state| state.damaged.clone())
     }
 
-    /// Whether there are no runs.
+    /// Whether the journals contain no runs.
     pub fn is_empty(&self) -> bool {
         self.locked(|state| state.records.is_empty())
     }
@@ -173,7 +173,7 @@ impl Journal {
             let place = state.records.get(key)?.clone();
             Some(state.text[place].to_vec())
         });
-        // The lock is released here, so that other threads can look up their runs.
+        // The lock is released before parsing, so that other threads can look up their runs.
         read(&record?)
     }
 
@@ -201,7 +201,7 @@ impl Journal {
             state.note(key, record);
             own
         };
-        // Without the lock, so that other threads can continue.
+        // Flushed without the lock, so that other threads can continue.
         match durability {
             Durability::Synced => own.flush(),
             Durability::Buffered => Ok(()),
@@ -229,7 +229,7 @@ impl Journal {
             if is_taken(file.try_lock()).map_err(failed)? {
                 continue;
             }
-            // Another process may have added runs after the first read.
+            // Read again, because another process may have added runs after the first read.
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
             let found = state.read(&path, &bytes)?;
@@ -284,7 +284,8 @@ impl State {
 
     fn note(&mut self, key: &str, record: &[u8]) {
         let known = self.records.get(key).cloned();
-        // The journal of this process is read a second time when it is locked.
+        // Known runs are skipped, because the journal of this process is read a second time when it
+        // is locked.
         if known.is_some_and(|known| self.text[known] == *record) {
             return;
         }
@@ -294,7 +295,7 @@ impl State {
     }
 }
 
-/// Whether another process holds the lock. A file system without locks is an error.
+/// Whether another process holds the lock. If the file system has no locks, returns an error.
 fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
     match tried {
         Ok(()) => Ok(false),
@@ -303,7 +304,7 @@ fn is_taken(tried: Result<(), TryLockError>) -> io::Result<bool> {
     }
 }
 
-/// Journals in a directory, by name.
+/// Paths of the journals in a directory, ordered by name.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, JournalError> {
     let failed = |source| JournalError::Read {
         path: directory.to_owned(),
@@ -332,31 +333,31 @@ fn line(key: &str, record: &[u8]) -> Vec<u8> {
     line
 }
 
-/// The format of a journal, if it is another one.
+/// The format number of a journal, if it differs from that of this program.
 fn other_form(bytes: &[u8]) -> Option<String> {
     let form = bytes.strip_prefix(NAME.as_bytes())?;
     let end = form.iter().position(|byte| *byte == b'\n')?;
     let form = std::str::from_utf8(&form[..end]).ok()?;
-    // Any other content is a damaged header.
+    // Content other than a number is a damaged header.
     let is_number = form.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && bytes[..NAME.len() + end + 1] != *HEAD.as_bytes()).then(|| form.to_owned())
 }
 
-/// A valid line.
+/// A valid line: key and record of a run.
 struct Line<'a> {
     key: &'a str,
     record: &'a [u8],
     length: usize,
 }
 
-/// The next valid line and its offset. Data between it and the previous line is recorded as
+/// Finds the next valid line; returns it with its offset. Data that was skipped is recorded as
 /// damaged, except for empty lines.
 fn next<'a>(bytes: &'a [u8], found: &mut ReadResult) -> Option<(usize, Line<'a>)> {
     let behind = &bytes[found.whole..];
     let empty = behind.iter().take_while(|byte| **byte == b'\n').count();
     found.whole += empty;
     let begin = found.whole;
-    // Data after the header is a run, even if its start is damaged.
+    // Data after the header counts as one run, even if the start of its line is damaged.
     let mut lost = usize::from(begin > 0);
     for at in begin..bytes.len() {
         let Some((length, checksum)) = prefix(&bytes[at..]) else {
@@ -440,7 +441,7 @@ fn parse(bytes: &[u8], length: usize, checksum: u32) -> Option<Line<'_>> {
 fn append(mut file: &File, line: &[u8]) -> io::Result<()> {
     let end = file.stream_position()?;
     file.write_all(line).inspect_err(|_| {
-        // If the partial line cannot be removed, the next process truncates it.
+        // If removing the partial line fails, the next process truncates it.
         let _ = file.set_len(end);
         let _ = file.seek(SeekFrom::Start(end));
     })
@@ -463,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Every 18 bytes look like the start of a run that extends to the end.
+    /// Every 18 bytes of the data look like the start of a line that extends to the end.
     #[test]
     fn lines_that_claim_to_be_long_are_not_summed_without_end() {
         for count in [10_usize, 2_000] {
@@ -480,7 +481,7 @@ mod tests {
                 found.summed <= (MAX_FAILED_CHECKS + 2) * bytes.len(),
                 "{count}"
             );
-            // Accidental damage is small, and the runs after it are found.
+            // If the damage is small, the runs after it are found.
             let near = count == 10;
             assert_eq!(found.runs, usize::from(near));
             let bytes = match near {

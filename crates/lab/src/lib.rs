@@ -1,5 +1,5 @@
-//! Experiments as files: incremental storage and resumption of runs, the worker pool, papers and
-//! their published values.
+//! Experiments as files: execution of runs by a pool of threads, incremental storage and
+//! resumption, and papers with their published values.
 #![forbid(unsafe_code)]
 
 pub mod arrow;

@@ -3,8 +3,8 @@
 //!
 //! Columns: `experiment`, one per sweep with the name of the sweep, `replication`, `series`,
 //! `metric`, `value`, `unit`. If all x values of a sweep are quantities of the same kind, they are
-//! stored as numbers. The Parquet file has their unit in the metadata of the column (`unit`, as in
-//! Arrow), the CSV file in an extra column `<sweep>_unit`.
+//! stored as numbers. Their unit is in the metadata of the Parquet column (`unit`, as in Arrow),
+//! and in an extra column `<sweep>_unit` of the CSV file.
 
 use std::io::{self, Write};
 use std::iter;
@@ -39,21 +39,22 @@ pub struct Measures<'r> {
 }
 
 impl<'r> Measures<'r> {
-    /// Measures of these records, which must belong to one experiment.
+    /// Creates the table of these records, which must belong to one experiment.
     pub fn of(records: impl IntoIterator<Item = &'r RunRecord>) -> Self {
         let records: Vec<&RunRecord> = records.into_iter().collect();
         let axes = axes(records.iter().map(|record| &record.point));
         Self { records, axes }
     }
 
-    /// Measures with the given columns, which may cover more points than the records.
+    /// Creates the table with the given columns, which may cover more points than the records.
     pub fn with_axes(records: impl IntoIterator<Item = &'r RunRecord>, axes: Axes) -> Self {
         let records = records.into_iter().collect();
         Self { records, axes }
     }
 
-    /// Measures for each experiment with records, in the order of the records. `axes` returns the
-    /// columns of an experiment; if it returns `None`, they are derived from the records.
+    /// Creates the tables of all experiments with records, in the order of the records. `axes`
+    /// returns the columns of an experiment; if it returns `None`, they are derived from the
+    /// records.
     pub fn by_experiment(
         records: &'r [RunRecord],
         axes: impl Fn(&str) -> Option<Axes>,
@@ -86,7 +87,7 @@ impl<'r> Measures<'r> {
     /// All rows as an Arrow record batch.
     ///
     /// # Errors
-    /// The columns are inconsistent, which does not happen.
+    /// The columns are inconsistent, which would be a bug.
     pub fn batch(&self) -> Result<RecordBatch, ArrowError> {
         let text = |of: &dyn Fn((&'r RunRecord, &'r Measure)) -> &'r str| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(self.rows().map(of)))
@@ -104,7 +105,7 @@ impl<'r> Measures<'r> {
         RecordBatch::try_new(schema(&self.axes), columns)
     }
 
-    /// Writes a Parquet file. The same measures result in the same bytes.
+    /// Writes a Parquet file. Equal measures result in equal bytes.
     ///
     /// # Errors
     /// Any error of the writer.

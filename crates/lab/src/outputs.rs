@@ -13,7 +13,7 @@ use crate::papers::PaperCatalog;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// An output cannot be made.
+    /// A table, figure or report could not be computed.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// An error of the file system.
@@ -26,8 +26,8 @@ pub enum WriteError {
     },
 }
 
-/// Name of the paper of this spec, if a command in the current directory would find it by that
-/// name.
+/// The name of the paper of these outputs, if a command in the current directory would find the
+/// paper by that name.
 pub fn paper(outputs: &Outputs<'_>) -> Option<String> {
     let manifest = &outputs.results.manifest;
     let paper = PaperCatalog::standard().paper(&manifest.name).ok()?;
@@ -38,7 +38,7 @@ pub fn paper(outputs: &Outputs<'_>) -> Option<String> {
 /// Writes tables, figures and the report below a directory. Each file is written atomically.
 ///
 /// # Errors
-/// The first file that cannot be written; files before it remain.
+/// The error of the first file that could not be written; files before it remain.
 pub fn write(outputs: &Outputs<'_>, directory: &Path) -> Result<(), WriteError> {
     for folder in ["tables", "figures"] {
         let path = directory.join(folder);

@@ -1,13 +1,13 @@
-//! Papers: folders with a spec and its reference values, located at run time.
+//! Papers: folders with a spec and its reference values, which are found at run time.
 //!
 //! ```text
 //! <name>/paper.toml       the spec; its `name` must be that of the folder
 //! <name>/published.csv    published values, and other files named in `[reference]`
 //! ```
 //!
-//! They are searched in `papers` of the working directory, in `anabranch/papers` of the data
-//! directory of the user (`$XDG_DATA_HOME`, or `~/.local/share`), and in the folders embedded in
-//! the program. The first one with a name takes precedence over later ones.
+//! Papers are searched in `papers` of the working directory, in `anabranch/papers` of the user's
+//! data directory (`$XDG_DATA_HOME`, or `~/.local/share`), and among the folders that are embedded
+//! in the program. If several have the same name, the first one found is used.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -30,7 +30,7 @@ static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/exampl
 /// File name of the spec in the folder of a paper.
 pub const SPEC: &str = "paper.toml";
 
-/// Error of a paper.
+/// Error of finding or reading a paper.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PaperError {
@@ -64,7 +64,7 @@ pub struct Paper {
     pub name: String,
     /// Location of the folder.
     pub folder: Folder,
-    /// Folders with the same name that this one hides, nearest first.
+    /// Folders with the same name that this one hides, in search order.
     pub hides: Vec<Folder>,
 }
 
@@ -72,7 +72,7 @@ impl Paper {
     /// Text of the spec.
     ///
     /// # Errors
-    /// [`PaperError::Read`]; the name in the spec differs from that of the folder.
+    /// [`PaperError::Read`], also if the name in the spec differs from that of the folder.
     pub fn text(&self) -> Result<String, PaperError> {
         let text = self.unchecked()?;
         self.checked(&text)?;
@@ -86,7 +86,7 @@ impl Paper {
         })
     }
 
-    /// The parsed spec, if it is TOML and has the name of the folder.
+    /// The parsed spec; an error if it is not TOML or has another name than the folder.
     fn checked(&self, text: &str) -> Result<Node, PaperError> {
         let wrong = |problems: Vec<Diagnostic>| {
             let file = self.spec_path().display().to_string();
@@ -115,8 +115,8 @@ impl Paper {
         self.folder.path(SPEC)
     }
 
-    /// Title in the spec. An embedded spec is not checked any further, because its correctness is
-    /// known, even if it was found on disk.
+    /// Title in the spec. A spec that equals the embedded one is not checked further, even if it
+    /// was found on disk, because it is known to be correct.
     ///
     /// # Errors
     /// The spec cannot be read.
@@ -124,7 +124,7 @@ impl Paper {
         let text = self.unchecked()?;
         let carried = CARRIED.get_file(Path::new(&self.name).join(SPEC));
         let is_carried = carried.is_some_and(|file| file.contents() == text.as_bytes());
-        // The top-level keys come before the first table.
+        // Only the top-level keys, which come before the first table, are parsed.
         let head = text.find("\n[").filter(|_| is_carried);
         let root = self.checked(&text[..head.unwrap_or(text.len())])?;
         Ok(match root.get("title").map(|title| &title.value) {
@@ -142,7 +142,7 @@ impl Paper {
     }
 }
 
-/// Search path for papers, nearest folder first.
+/// Search path for papers.
 #[derive(Clone, Debug)]
 pub struct PaperCatalog {
     folders: Vec<Folder>,
@@ -162,7 +162,7 @@ impl PaperCatalog {
         Self::of([PathBuf::from("papers")].into_iter().chain(user))
     }
 
-    /// These folders of papers, followed by the embedded ones.
+    /// A search path of these folders, followed by the embedded ones.
     pub fn of(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let carried = [Folder::Carried(&CARRIED)];
         Self {
@@ -197,7 +197,7 @@ impl PaperCatalog {
         Ok(found.into_values().collect())
     }
 
-    /// The nearest paper with this name.
+    /// The first paper with this name on the search path.
     ///
     /// # Errors
     /// [`PaperError::Unknown`], or an existing folder of the search path cannot be read.
@@ -217,7 +217,7 @@ impl PaperCatalog {
     }
 }
 
-/// Papers in one folder of the search path.
+/// All papers in one folder of the search path.
 fn papers_in(root: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
     let directory = match root {
         Folder::Carried(carried) => {
@@ -242,7 +242,7 @@ fn papers_in(root: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
     for entry in entries {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        // Whether the file can be read is checked later.
+        // Only existence is checked here; reading the file is checked later.
         let is_paper = fs::symlink_metadata(path.join(SPEC)).is_ok();
         if let Some(name) = name.filter(|_| is_paper) {
             found.push((name.to_owned(), Folder::Disk(path.clone())));
@@ -258,7 +258,7 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// An embedded paper, independent of the working directory.
+/// The embedded paper with this name, independent of the working directory.
 ///
 /// # Errors
 /// [`PaperError::Unknown`].
@@ -266,7 +266,7 @@ pub fn carried(name: &str) -> Result<Paper, PaperError> {
     PaperCatalog::of([]).paper(name)
 }
 
-/// Names of the embedded specs that are not papers.
+/// Names of the embedded examples.
 pub fn examples() -> Vec<String> {
     let stems = EXAMPLES.files().filter_map(|file| {
         let path = file.path();
@@ -279,7 +279,7 @@ pub fn examples() -> Vec<String> {
     names
 }
 
-/// The example with this name, and the folder with its reference values.
+/// The embedded example with this name, and the folder with its reference values.
 pub fn example(name: &str) -> Option<(&'static str, Folder)> {
     let file = EXAMPLES.get_file(Path::new(&format!("{name}.toml")))?;
     Some((file.contents_utf8()?, Folder::Carried(&EXAMPLES)))

@@ -1,4 +1,4 @@
-//! A table as a Parquet file.
+//! Writes a table as a Parquet file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use parquet::file::properties::WriterProperties;
 pub enum Column {
     /// Text.
     Text(Vec<String>),
-    /// Whole numbers; `None` for no value.
+    /// Whole numbers; `None` is an empty cell.
     Counts(Vec<Option<u64>>),
-    /// Numbers; `None` for no value.
+    /// Numbers; `None` is an empty cell.
     Numbers(Vec<Option<f64>>),
 }
 
-/// Writes named columns of equal length. The same columns result in the same bytes.
+/// Writes named columns of equal length. Equal columns result in equal bytes.
 ///
 /// # Errors
 /// The columns have different lengths, or an error of the writer.

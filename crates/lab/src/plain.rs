@@ -1,21 +1,21 @@
-//! Safe access to the files of a results directory. Another user may have replaced a file by a
-//! device or a link.
+//! Safe access to the files of a results directory, in which another user may have replaced a file
+//! by a device or a link.
 //!
-//! A link could make a writer overwrite an unrelated file of the user, and a device or FIFO could
-//! give a reader endless data or none. A written file must therefore not be reached through a link,
-//! and a file that is read must be regular and of limited size.
+//! A link could make this program overwrite an unrelated file of the user, and a device or FIFO
+//! could supply endless data or block. Therefore a file is never written through a link, and only
+//! regular files of limited size are read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Maximum size of a text file in a results directory, bytes. A manifest contains the files that
-/// its spec names.
+/// Maximum size of a text file in a results directory, bytes. Large, because a manifest contains
+/// the files that its spec names.
 pub const MAX_TEXT: u64 = 2 << 30;
 /// Maximum size of a journal, bytes.
 pub const MAX_JOURNAL: u64 = 8 << 30;
 
-/// Opens a regular file for reading. Opening a FIFO does not block.
+/// Opens a regular file for reading. A FIFO is refused without blocking.
 ///
 /// # Errors
 /// Any error of the file system; the file is not regular.
@@ -28,10 +28,10 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Contents of a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// See [`open`]; the file is larger.
+/// The errors of [`open`]; or the file is larger.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // A file that grows in the meantime is read only up to the limit.
+    // Reading stops at the limit, because the file may grow meanwhile.
     let mut bytes = Vec::new();
     if file.metadata()?.len() <= most {
         file.take(most + 1).read_to_end(&mut bytes)?;
@@ -46,7 +46,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Like [`read`], for UTF-8 text of at most [`MAX_TEXT`] bytes.
 ///
 /// # Errors
-/// See [`read`]; the text is not UTF-8.
+/// The errors of [`read`]; or the text is not UTF-8.
 pub fn text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path, MAX_TEXT)?);
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
@@ -64,7 +64,8 @@ pub fn update(path: &Path) -> io::Result<File> {
     checked(opened.map_err(|error| of_link(path, error))?)
 }
 
-/// Creates a new file. No other process has opened it, and a link with its name is not followed.
+/// Creates a new file. A link with this name is not followed, and no other process can have opened
+/// the file before.
 ///
 /// # Errors
 /// Any error of the file system.
@@ -83,7 +84,7 @@ fn not_regular(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Adds to an error that a link caused it.
+/// Adds to an error message that the cause is a link.
 fn of_link(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink()) {
         true => not_regular("it is a link; no file of results is written through one"),
@@ -97,7 +98,7 @@ fn flags(options: &mut OpenOptions, flags: rustix::fs::OFlags) -> &mut OpenOptio
     options.custom_flags(flags.bits() as i32)
 }
 
-/// Prevents that opening a FIFO waits for the other end.
+/// Sets the option by which opening a FIFO does not wait for the other end.
 fn at_once(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     flags(options, rustix::fs::OFlags::NONBLOCK);
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(read(&path, 4).expect("read"), b"text");
         let error = read(&path, 3).expect_err("too large");
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        // Sparse: it uses no space on disk, but would fill the memory.
+        // A sparse file uses no space on disk, but would fill the memory if it was read.
         let sparse = File::create(&path).and_then(|it| it.set_len(1 << 42));
         if sparse.is_ok() {
             let error = text(&path).expect_err("too large");

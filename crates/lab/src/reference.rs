@@ -1,5 +1,5 @@
-//! Files named in `[reference]` of a spec. They are read before any run starts, and copied to the
-//! results.
+//! Files in `[reference]` of a spec. They are read before any run starts, and copied to the results
+//! directory.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use anabranch_scenario::reference::{PUBLISHED, ReferenceFiles};
 use crate::atomic_write::{self, Durability};
 use crate::spec_source::{Folder, REFERENCE};
 
-/// Error of reference data.
+/// Error of reading or copying reference files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -88,12 +88,13 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Whether the files of both have the same contents.
+    /// Whether both have files with the same contents.
     pub fn is_same(&self, other: &Self) -> bool {
         self.texts == other.texts
     }
 
-    /// Copies the files to the results, so that they can be read even if the results are moved.
+    /// Copies the files to the results directory, so that they can be read even if the results are
+    /// moved.
     ///
     /// # Errors
     /// [`LoadError::Write`].

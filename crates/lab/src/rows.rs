@@ -1,7 +1,7 @@
-//! Rows of a Parquet file as lines of text, for trace readers.
+//! Conversion of a Parquet file to lines of text, for trace readers.
 //!
-//! A field without a value is empty. Columns of type Duration have units. Columns with times of day
-//! or timestamps are relative to their first value. All other columns are converted unchanged.
+//! A missing value becomes an empty field. Durations get a unit. Times of day and timestamps become
+//! relative to the first value of their column. All other values are converted unchanged.
 
 mod pages;
 
@@ -22,12 +22,12 @@ use pages::{Group, metadata};
 /// Meaning of the values in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
-    /// The number or text itself.
+    /// The number or text is used unchanged.
     Plain,
     /// A duration in this unit.
     Span(&'static str),
-    /// A point in time, in this unit unless the field has another. The first value of the column is
-    /// stored.
+    /// A point in time, in this unit unless the field has another one. Contains the first value of
+    /// the column, once it was read.
     Moment(&'static str, Option<i64>),
 }
 
@@ -44,11 +44,12 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
-/// Column names and the meaning of their values.
+/// Names of the columns, and the meaning of their values.
 fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, ParquetError> {
     let file = metadata.file_metadata();
     let schema = file.schema_descr();
-    // Without the Arrow schema, a duration is read as a number, as in the file.
+    // If the Arrow schema is invalid, only the Parquet schema is used, and durations are plain
+    // numbers.
     let arrow = parquet_to_arrow_schema(schema, file.key_value_metadata())
         .or_else(|_| parquet_to_arrow_schema(schema, None))?;
     let fields = schema.root_schema().get_fields();
@@ -94,7 +95,7 @@ fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, Parquet
     Ok(columns)
 }
 
-/// Writes a field to a line.
+/// Appends a field to a line.
 fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), String> {
     let whole = match field {
         Field::Null => return Ok(()),
@@ -130,10 +131,11 @@ fn write(text: &mut String, field: &Field, meaning: &mut Meaning) -> Result<(), 
     Ok(())
 }
 
-/// The rows of a Parquet file as comma-separated lines, with the column names in the first line.
+/// Converts the rows of a Parquet file to comma-separated lines; the first line contains the column
+/// names.
 ///
 /// # Errors
-/// The file is damaged, or has columns that cannot belong to a trace.
+/// The file is damaged, or has columns of types that a trace cannot have.
 pub fn lines(file: Bytes) -> Result<String, ParquetError> {
     let metadata = metadata(&file)?;
     let mut columns = columns(&metadata)?;
@@ -154,7 +156,8 @@ pub fn lines(file: Bytes) -> Result<String, ParquetError> {
                 write(&mut text, field, meaning)
                     .map_err(|what| wrong(format!("row {number}, column {name:?}: {what}")))?;
             }
-            // A few bytes of a Parquet file can encode the same row any number of times.
+            // Limited, because a few bytes of a Parquet file can encode the same row any number of
+            // times.
             if text.len() as u64 > MAX_FILE {
                 return Err(too_large().into());
             }

@@ -1,4 +1,5 @@
-//! Executes a plan on all cores and stores the results of each run as soon as it is finished.
+//! Executes the runs of a plan on all cores, and stores the results of each run as soon as it has
+//! finished.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -19,7 +20,7 @@ use crate::series::{self, SeriesWriter};
 use crate::shard::ShardSpec;
 use crate::store::{self, Store, StoreError};
 
-/// Error while executing a plan. Finished runs remain stored.
+/// Error of executing a plan. Runs that had finished remain stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -41,16 +42,16 @@ pub enum RunError {
     },
 }
 
-/// Receives progress reports.
+/// Receiver of progress reports.
 pub trait Progress: Sync {
-    /// The work begins: `runs` is the total number of runs, `finished` the number already finished,
-    /// and `seconds` the simulated time left.
+    /// The work starts. `runs` is the total number of runs, `finished` the number that had finished
+    /// before, and `seconds` the simulated time of the others.
     fn begin(&self, runs: usize, finished: usize, seconds: f64);
-    /// A run of `seconds` simulated time has finished.
+    /// A run of `seconds` of simulated time has finished.
     fn finished(&self, seconds: f64);
 }
 
-/// Progress receiver that ignores all reports.
+/// A progress receiver that ignores all reports.
 pub struct Quiet;
 
 impl Progress for Quiet {
@@ -62,14 +63,14 @@ impl Progress for Quiet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CaptureRequest {
-    /// Link; `name[i]` for a member of a group.
+    /// Name of the link; `name[i]` for a member of a group.
     pub link: String,
-    /// Output file.
+    /// Path of the pcapng file.
     pub path: PathBuf,
 }
 
 impl CaptureRequest {
-    /// A capture of `link` to the file `path`.
+    /// Requests a capture of `link` to the file `path`.
     pub fn new(link: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self {
             link: link.into(),
@@ -78,22 +79,23 @@ impl CaptureRequest {
     }
 }
 
-/// The simulator. Captures apply to the first replication of the first point of each experiment.
+/// Runner that simulates. Captures apply to the first replication of the first point of each
+/// experiment.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Simulator {
     /// Requested captures.
     pub captures: Vec<CaptureRequest>,
-    /// Experiment whose first run is captured.
+    /// Experiment whose first run is captured; `None`: all.
     pub captured: Option<String>,
     /// Source text of the kinds that the program itself adds, as given by `include_str!`. Stored
-    /// runs of other code are repeated. A program that adds kinds should set it, because it would
-    /// otherwise reuse the runs of its old code.
+    /// runs of other code are repeated. A program that adds kinds should set it, because stored
+    /// runs of its old code would otherwise be reused.
     pub code: &'static str,
 }
 
 impl Simulator {
-    /// Modified by `change`.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
@@ -142,7 +144,7 @@ impl Runner for Simulator {
     }
 }
 
-/// Opens the file of a capture.
+/// A function that opens the file of a capture.
 fn opener(request: &CaptureRequest) -> impl Fn() -> io::Result<Box<dyn Write>> {
     || {
         let file = File::create(&request.path)?;
@@ -151,10 +153,10 @@ fn opener(request: &CaptureRequest) -> impl Fn() -> io::Result<Box<dyn Write>> {
 }
 
 /// Executes the unfinished runs of a plan on `jobs` threads, and combines the results. The results
-/// depend neither on the number of threads nor on the runs finished before.
+/// depend neither on the number of threads nor on which runs had finished before.
 ///
 /// # Errors
-/// The first failure. Runs in progress are completed and stored; no further run is started.
+/// The first error. Runs in progress are completed and stored; no further run is started.
 pub fn run(
     plan: &Plan,
     store: &Store,
@@ -170,10 +172,10 @@ pub fn run(
 }
 
 /// Executes the unfinished runs of a shard of a plan, and returns the number of runs in the shard.
-/// Results are combined once all shards exist: [`crate::shard::CompleteShards`].
+/// [`crate::shard::CompleteShards`] combines the results once all shards exist.
 ///
 /// # Errors
-/// The first failure, see [`run`].
+/// The first error, see [`run`].
 pub fn run_shard(
     plan: &Plan,
     share: ShardSpec,
@@ -196,7 +198,7 @@ pub fn run_shard(
 /// number.
 ///
 /// # Errors
-/// The first failure, see [`run`].
+/// The first error, see [`run`].
 pub fn run_some(
     plan: &Plan,
     wanted: impl Fn(usize) -> bool,
@@ -213,8 +215,8 @@ pub fn run_some(
     Ok(own.len())
 }
 
-/// Executes the unfinished runs among these, and returns all records if reading the stored ones
-/// would give the same; otherwise `None`.
+/// Executes the unfinished runs among `units`. Returns all records if reading the stored ones would
+/// give the same records; otherwise `None`.
 fn run_units(
     units: &[Unit<'_>],
     plan: &Plan,
@@ -238,7 +240,8 @@ fn run_units(
     let made = each(&open, |unit| {
         let record = run_unit(unit, plan.request.seed, store, runner)?;
         progress.finished(unit.point.duration().seconds());
-        // JSON cannot represent infinity.
+        // A record with infinite values is read back differently, because JSON cannot represent
+        // infinity.
         let is_kept = record.metrics.iter().all(|it| it.value.is_finite());
         Ok(is_kept.then_some(record))
     })?;
@@ -253,7 +256,7 @@ fn run_units(
 /// are not stored on disk, and recorded samples are dropped.
 ///
 /// # Errors
-/// The first failure.
+/// The first error.
 pub fn in_memory(
     units: &[Unit<'_>],
     seed: u64,
@@ -273,7 +276,8 @@ pub fn in_memory(
     })
 }
 
-/// Maximum number of threads, because more only wait for each other: 5,000 took 50 s for 40 runs.
+/// Maximum number of threads, because more threads only wait for each other: with 5,000, 40 runs
+/// took 50 s.
 const MAX_THREADS: usize = 512;
 
 /// A pool of `jobs` threads, but not more than there are runs.
@@ -282,14 +286,14 @@ fn threads(jobs: usize, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError>
     ThreadPoolBuilder::new().num_threads(threads).build()
 }
 
-/// Processes each unit on the threads of the current pool, and returns the results in the order of
-/// the units. No unit is started after the first failure.
+/// Processes all units on the threads of the current pool, and returns the results in the order of
+/// the units. After the first error no further unit is started.
 fn each<T: Send>(
     units: &[&Unit<'_>],
     work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    // One unit at a time, because their durations differ: an idle thread should be able to take the
-    // next unit of another.
+    // Units are distributed one at a time, because their durations differ and an idle thread should
+    // take over the next unit of another.
     let units = units.par_iter().with_max_len(1);
     units.map(|unit| work(unit)).collect()
 }
@@ -314,7 +318,7 @@ fn run_unit(
         let part = part_path(&path);
         let recorded = run_recorded(unit, seed, &part, &path, runner);
         if recorded.is_err() {
-            // A partial file would only use space.
+            // The incomplete file is removed, because it would only use space.
             let _ = std::fs::remove_file(&part);
         }
         recorded?

@@ -34,13 +34,13 @@ use crate::columns::{Axes, Axis};
 
 use crate::plain;
 
-/// Number of buffered rows that are written as a row group.
+/// Number of buffered rows after which a row group is written.
 const ROW_GROUP: usize = 1 << 18;
 
 /// Key of the file metadata that describes the columns of the sweeps.
 const SWEEPS: &str = "anabranch.sweeps";
 
-/// A sweep in the metadata: the name of its column, and its values as written.
+/// Metadata of a sweep: the name of its column, and its values as written in the spec.
 #[derive(Debug, Serialize, Deserialize)]
 struct Sweep {
     sweep: String,
@@ -66,7 +66,7 @@ pub fn schema(axes: &Axes) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Properties of a file with these sweeps.
+/// Properties of a Parquet file with these sweeps.
 fn properties(axes: &Axes) -> WriterProperties {
     let sweep = |axis: &Axis| Sweep {
         sweep: axis.sweep().to_owned(),
@@ -81,13 +81,13 @@ fn properties(axes: &Axes) -> WriterProperties {
         .set_created_by("anabranch".into())
         .set_key_value_metadata(Some(vec![KeyValue::new(SWEEPS.to_owned(), sweeps)]))
         .build();
-    // Units of columns, for readers that use Arrow.
+    // The Arrow schema contains the units of the columns.
     add_encoded_arrow_schema_to_metadata(&schema(axes), &mut properties);
     properties
 }
 
-/// Writer of series. Rows are written in groups, so that memory use does not depend on their
-/// number.
+/// Writer of a Parquet file with series. Rows are written in groups, so that memory use does not
+/// depend on their number.
 pub struct SeriesWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     axes: Axes,
@@ -98,7 +98,7 @@ pub struct SeriesWriter<W: Write + Send> {
     rows: Rows,
 }
 
-/// Rows of one run that are not yet written.
+/// Rows of one run that were not written yet.
 #[derive(Default)]
 struct Rows {
     key: Vec<u32>,
@@ -108,7 +108,7 @@ struct Rows {
 }
 
 impl<W: Write + Send> SeriesWriter<W> {
-    /// A writer to `sink` for one experiment.
+    /// Creates a writer to `sink` for one experiment.
     ///
     /// # Errors
     /// Any error of the sink.
@@ -176,7 +176,7 @@ impl<W: Write + Send> SeriesWriter<W> {
         Ok(())
     }
 
-    /// Appends a row group of a finished file with the same axes.
+    /// Appends a row group of another complete file with the same axes.
     ///
     /// # Errors
     /// Any error of the sink.
@@ -222,7 +222,7 @@ impl<W: Write + Send> Sink for SeriesWriter<W> {
         Ok(())
     }
 
-    /// The record is stored separately.
+    /// The record is stored separately, in the journal.
     fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
         Ok(())
     }
@@ -235,7 +235,7 @@ fn column<T: DataType>(
     with_levels::<T>(group, values, None)
 }
 
-/// Writes a column. A level is 1 if the row has a value, and 0 otherwise.
+/// Writes a column. The level of a row is 1 if it has a value, and 0 if it has none.
 fn with_levels<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
@@ -253,7 +253,7 @@ fn with_levels<T: DataType>(
 /// One column of a row group.
 pub struct Column {
     values: Values,
-    /// Levels of a nullable column: 1 for each row with a value, 0 for each without.
+    /// Levels of a nullable column: 1 for each row with a value, and 0 for each without.
     levels: Option<Vec<i16>>,
 }
 
@@ -282,7 +282,8 @@ impl Column {
     }
 }
 
-/// Column of a sweep in a row group. All its rows have the same value, or none.
+/// Column of a sweep in a row group. All rows of the group belong to one run, and so have the same
+/// value or none.
 fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
     let number = x.and_then(|x| axis.number(x));
     let all = |has: bool| if has { count } else { 0 };
@@ -309,11 +310,11 @@ fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
     }
 }
 
-/// Row groups of a finished file in order.
+/// Reads the row groups of a complete file, in order.
 ///
 /// # Errors
-/// The file has no footer. Each row group can have an error as well: values that do not match the
-/// footer.
+/// The file has no valid footer. In addition, each row group can have an error: values that do not
+/// match the footer.
 pub fn row_groups(
     source: &File,
 ) -> Result<impl Iterator<Item = Result<Vec<Column>, ParquetError>>, ParquetError> {
@@ -343,12 +344,12 @@ fn read_column(group: &dyn RowGroupReader, index: usize) -> Result<Column, Parqu
     Ok(Column { values, levels })
 }
 
-/// Whether a file of samples is complete, which means that its footer can be read.
+/// Whether a file of samples is complete, so that its footer can be read.
 pub fn is_whole(path: &Path) -> bool {
     plain::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
 }
 
-/// All values of a column without missing values.
+/// Values of a column that must have no missing values.
 fn values<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
@@ -356,7 +357,7 @@ fn values<T: DataType>(
     present::<T>(group, index, None)
 }
 
-/// Values of a column of a row group and, for a nullable column, which rows have one.
+/// Values of a column and, if it is nullable, which rows have one.
 fn present<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
@@ -411,7 +412,7 @@ impl SeriesSource for Directory {
     }
 }
 
-/// Error of a file.
+/// Error of reading a file.
 pub fn failed(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> SeriesError {
     SeriesError {
         place: path.display().to_string(),
@@ -489,8 +490,8 @@ fn read_row_group(
                 && s.replication == replication
                 && s.point == point
         };
-        // The series of a run are few and interleaved: a search from the end is short and stays
-        // within the run.
+        // A run has few series, and their samples are interleaved. Therefore a search from the end
+        // is short, and stays within the run.
         match found.iter_mut().rev().find(|s| same(s)) {
             Some(series) => series.samples.push(sample),
             None => found.push(Series {
@@ -507,8 +508,8 @@ fn read_row_group(
     Ok(())
 }
 
-/// An x of a column of fractions, with whole numbers as integers. Beyond 2^53 not all integers are
-/// exact, so none is converted.
+/// An x value of a numeric column; whole numbers become integers, except beyond 2^53, because not
+/// all integers are exact there.
 fn number(x: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if x.fract() == 0.0 && x.abs() <= EXACT {
@@ -518,7 +519,7 @@ fn number(x: f64) -> Value {
     }
 }
 
-/// Sweeps of a file, each with the index of its column.
+/// Sweeps in a file, each with the index of its column.
 fn sweeps(
     metadata: Option<&Vec<KeyValue>>,
     names: &[String],
@@ -539,7 +540,7 @@ fn sweeps(
     sweeps.into_iter().map(of).collect()
 }
 
-/// Point of a row group, which contains the rows of one run.
+/// Point of a row group, which contains only rows of one run.
 fn read_point(
     group: &dyn RowGroupReader,
     sweeps: &[(usize, Sweep)],
@@ -566,7 +567,7 @@ fn read_point(
     Ok(point)
 }
 
-/// The x value of a sweep for this number, as written.
+/// The x value as written in the spec that is stored as this number.
 fn as_written(x: f64, sweep: &Sweep) -> Value {
     let is_it = |value: &&Value| match value {
         Value::Text(text) => Family::of(text).and_then(|family| family.number(text)) == Some(x),

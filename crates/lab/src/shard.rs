@@ -1,5 +1,5 @@
-//! Shards of a plan for several machines. Each machine executes one shard, and their directories
-//! are merged afterwards.
+//! Shards of a plan for several machines. Each machine executes one shard. Afterwards the
+//! directories of the shards are merged.
 //!
 //! Shard `i` of `n` has every n-th run of the plan, starting with the i-th, so that slow points are
 //! distributed evenly. Its directory stores runs like any other, and a `shard.json` that identifies
@@ -20,10 +20,10 @@ use crate::atomic_write::Durability;
 use crate::plain;
 use crate::store::{self, Store, StoreError};
 
-/// File that identifies the shard in a directory.
+/// File in a directory that identifies the shard.
 pub const FILE: &str = "shard.json";
 
-/// Identifies one shard of a plan.
+/// Number of a shard, and number of shards of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ShardSpec {
     index: u32,
@@ -67,18 +67,18 @@ impl FromStr for ShardSpec {
 /// Contents of `shard.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shard {
-    /// The shard.
+    /// Number of the shard.
     pub share: ShardSpec,
-    /// Code that executes its runs.
+    /// Fingerprint of the code that executes the runs.
     pub code: String,
-    /// The plan; `runs` and `packet_hops` are 0.
+    /// Description of the plan, in which `runs` and `packet_hops` are 0.
     pub plan: Manifest,
     /// Experiments that run on real sockets.
     #[serde(default)]
     pub live: Vec<String>,
 }
 
-/// Error while merging shards, or while starting one in a directory.
+/// Error of merging shards, or of starting one in a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
@@ -108,12 +108,12 @@ pub enum ShardError {
         /// Description of the difference.
         what: String,
     },
-    /// The shard was executed by code other than that of this program.
+    /// The shard was executed by other code than that of this program.
     #[error("{directory} was made by other code ({found}) than this program's ({own}); merge with the version that made it", directory = directory.display(), own = store::CODE)]
     Code {
         /// The directory.
         directory: PathBuf,
-        /// Code of the shard.
+        /// Fingerprint of the code of the shard.
         found: String,
     },
     /// Two directories contain the same shard.
@@ -129,7 +129,7 @@ pub enum ShardError {
     /// Some shards are missing.
     #[error("missing: shard {shares}")]
     Missing {
-        /// The missing shards.
+        /// Numbers of the missing shards.
         shares: String,
     },
     /// A shard is not complete.
@@ -150,7 +150,7 @@ pub enum ShardError {
 }
 
 impl Shard {
-    /// A shard of a plan.
+    /// The description of a shard of a plan.
     pub fn of(plan: &Plan, share: ShardSpec, live: &[String]) -> Self {
         Self {
             share,
@@ -160,7 +160,7 @@ impl Shard {
         }
     }
 
-    /// The shard in a directory; `None` if it has no [`FILE`].
+    /// Reads the description of the shard in a directory; `None` if it has no [`FILE`].
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -180,7 +180,7 @@ impl Shard {
         Ok(Some(shard))
     }
 
-    /// Records in a results directory that it contains this shard.
+    /// Writes the description into a results directory.
     ///
     /// # Errors
     /// The directory contains another shard, or cannot be written.
@@ -200,8 +200,8 @@ impl Shard {
         }
     }
 
-    /// Difference between two shards in properties that must be equal; `None` for shards of the
-    /// same plan.
+    /// A difference between two shards that prevents merging; `None` if they belong to the same
+    /// plan.
     fn difference(&self, other: &Self) -> Option<String> {
         let (a, b) = (&self.plan, &other.plan);
         let text = |what: &str, a: &dyn fmt::Debug, b: &dyn fmt::Debug| {
@@ -236,7 +236,8 @@ impl CompleteShards {
     /// Reads the shards in these directories.
     ///
     /// # Errors
-    /// Shards belong to different plans or other code, or are duplicated or missing.
+    /// Shards belong to different plans or were executed by other code; or a shard is duplicated or
+    /// missing.
     pub fn read(directories: &[PathBuf]) -> Result<Self, ShardError> {
         let mut first: Option<(&PathBuf, Shard)> = None;
         let mut found: BTreeMap<ShardSpec, PathBuf> = BTreeMap::new();
@@ -293,10 +294,11 @@ impl CompleteShards {
         self.directories.values().map(PathBuf::as_path)
     }
 
-    /// Copies the runs of all shards to a results directory. `runner` determines their kind.
+    /// Copies the runs of all shards to a results directory. `runner` is the runner that has
+    /// executed them.
     ///
     /// # Errors
-    /// A shard lacks a run, or a file cannot be copied. Nothing is copied before all runs are
+    /// A shard lacks a run, or a file cannot be copied. Nothing is copied until all runs were
     /// found.
     pub fn copy(&self, into: &Store, runner: &impl Runner) -> Result<(), ShardError> {
         let units = Unit::all(&self.plan);

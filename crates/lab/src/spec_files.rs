@@ -7,9 +7,9 @@ use anabranch_engine::files::Files;
 use crate::rows;
 use crate::spec_source::Folder;
 
-/// Access to the files that a spec in this folder may name: relative paths below the folder and, if
-/// the folder is on disk, absolute paths. A Parquet file (`.parquet`) is read as lines of text,
-/// with the column names in the first line.
+/// Access to the files that a spec in this folder may name: relative paths are below the folder;
+/// absolute paths are allowed if the folder is on disk. A Parquet file (`.parquet`) is converted to
+/// lines of text, with the column names in the first line.
 pub fn files(folder: &Folder) -> Files {
     let folder = folder.clone();
     Files::new(move |name| {
@@ -66,7 +66,7 @@ mod tests {
         assert!(files.text("none.parquet").is_err());
     }
 
-    /// 300 MB of a hundred thousand identical rows take only a few thousand bytes as Parquet.
+    /// A Parquet file of a few thousand bytes can contain 300 MB of identical rows.
     #[test]
     fn a_small_file_does_not_stand_for_more_than_a_large_one_may_have() {
         let text = "1".repeat(3_000);
@@ -84,7 +84,7 @@ mod tests {
         assert!(error.contains("more than 256 MiB"), "{error}");
     }
 
-    /// Reading must stop even though this file does not end.
+    /// Reading must stop, because this file is endless.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_without_end_is_refused() {

@@ -9,10 +9,10 @@ use anabranch_scenario::records::Manifest;
 use anabranch_scenario::tree::Node;
 use include_dir::Dir;
 
-/// Folder of a results directory for copies of the `[reference]` files, each as `<key>.csv`.
+/// Folder in a results directory with copies of the `[reference]` files, each named `<key>.csv`.
 pub(crate) const REFERENCE: &str = "reference";
 
-/// Maximum file size in bytes. A spec from another user may name a file that never ends.
+/// Maximum size of a file, bytes. Needed because a spec of another user may name an endless file.
 pub const MAX_FILE: u64 = 256 << 20;
 
 /// A folder of text files.
@@ -25,7 +25,7 @@ pub enum Folder {
 }
 
 impl Folder {
-    /// The folder that contains a file.
+    /// The folder that contains this file.
     pub fn of(file: &Path) -> Self {
         let parent = file.parent().filter(|parent| *parent != Path::new(""));
         Folder::Disk(parent.unwrap_or(Path::new(".")).to_owned())
@@ -34,7 +34,7 @@ impl Folder {
     /// Path of a file in the folder, for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
-            // "./mine.csv" means the same as "mine.csv".
+            // "./mine.csv" is shown as "mine.csv".
             Folder::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
             Folder::Disk(folder) => folder.join(name),
             Folder::Carried(folder) => folder.path().join(name),
@@ -56,8 +56,8 @@ impl Folder {
         }
     }
 
-    /// Text of a file that is missing in a results directory but was used by its runs, because the
-    /// spec copied there refers to files of its original folder.
+    /// Text of a file that is missing in a results directory, from the manifest. The spec in the
+    /// manifest still names files in its original folder.
     pub fn kept(&self, name: &str) -> Option<String> {
         let Folder::Disk(folder) = self else {
             return None;
@@ -84,7 +84,7 @@ impl Folder {
     }
 }
 
-/// Text of a file, by the name that the spec in a results directory uses.
+/// Text of a file by its name in the spec, from the manifest of a results directory.
 fn kept(results: &Path, name: &str) -> Option<String> {
     let text = |path: &Path| String::from_utf8(bounded(path).ok()?).ok();
     let manifest = text(&results.join("manifest.json"))?;
@@ -98,7 +98,7 @@ fn kept(results: &Path, name: &str) -> Option<String> {
     text(&results.join(REFERENCE).join(format!("{key}.csv")))
 }
 
-/// Contents of a file, unless it exceeds the maximum size.
+/// Reads a file; an error if it exceeds the maximum size.
 fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
@@ -110,7 +110,7 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Error for a file larger than [`MAX_FILE`].
+/// The error for a file larger than [`MAX_FILE`].
 pub fn too_large() -> io::Error {
     let what = format!("it has more than {} MiB", MAX_FILE >> 20);
     io::Error::new(io::ErrorKind::FileTooLarge, what)

@@ -1,5 +1,5 @@
-//! Results directory: finished runs are stored one by one, so that an interrupted sweep can be
-//! resumed.
+//! Results directory, in which each run is stored as soon as it has finished, so that an
+//! interrupted sweep can be resumed.
 //!
 //! ```text
 //! DIR/manifest.json          the executed plan and the version of the program
@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Every other file is written to a temporary name and renamed, so that a file under its final name
-//! is always complete. Runs are flushed to disk in groups, as soon as repeating them would take
-//! longer than a flush; files that can be recreated from the runs are not flushed.
+//! is always complete. Runs are flushed to disk in groups: as soon as repeating them would take
+//! longer than a flush. Files that can be created again from the runs are not flushed.
 
 mod csv;
 
@@ -43,7 +43,7 @@ use crate::measures::Measures;
 use crate::plain;
 use crate::series::{self, SeriesWriter};
 
-/// Error of a results directory.
+/// Error of reading or writing a results directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -71,7 +71,7 @@ pub enum StoreError {
         /// Description of the error.
         reason: String,
     },
-    /// The runs cannot be stored, or have another format.
+    /// Error of a journal: runs cannot be stored, or it has another format.
     #[error(transparent)]
     Journal(JournalError),
     /// A series file could not be written or read.
@@ -97,22 +97,23 @@ impl From<JournalError> for StoreError {
 pub struct Store {
     directory: PathBuf,
     journal: Journal,
-    /// Number of events of stored runs that are not yet flushed.
+    /// Number of events in stored runs that were not flushed yet.
     unflushed: Arc<AtomicU64>,
     _lock: Arc<DirectoryLock>,
 }
 
-/// Crates of this project that affect a run. Their sources and the versions of all other crates are
-/// the code that is part of a [`key`].
+/// Crates of this project that affect a run. A fingerprint of their sources and of the versions of
+/// all other crates is part of a [`key`].
 pub const CODE_OF: &str = env!("ANABRANCH_CODE_OF");
 pub use crate::build::CODE;
 
-/// Key of a stored run, derived from everything that it depends on, including the code and the kind
-/// of runner.
+/// Key of a stored run: a hash of everything that determines its result, including the code and the
+/// kind of runner.
 pub fn key(unit: &Unit<'_>, kind: &str) -> String {
     let hash = unit.point.hash();
     let point = serde_json::to_string(&unit.point()).unwrap_or_default();
-    // The hash keys are fixed. Two hashes of 64 bits make collisions in a directory negligible.
+    // The keys of the hash functions are fixed. Two hashes of 64 bits make collisions within a
+    // directory negligible.
     let [one, other] = [0_u8, 1].map(|which| {
         let mut hasher = DefaultHasher::new();
         (which, &hash, &point, unit.replication).hash(&mut hasher);
@@ -127,7 +128,7 @@ pub fn key(unit: &Unit<'_>, kind: &str) -> String {
 }
 
 impl Store {
-    /// Creates the directory if necessary, and tests whether it is writable before a run starts.
+    /// Creates the directory if necessary, and checks before any run that it is writable.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -177,8 +178,8 @@ impl Store {
         self.runs().join(format!("{key}.parquet"))
     }
 
-    /// A finished run, if it is stored, complete, of this unit and this kind of runner, and has its
-    /// samples.
+    /// The record of a finished run; `None` unless it is stored, belongs to this unit and kind of
+    /// runner, and has complete samples.
     pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
         if self.journal.is_empty() {
             return None;
@@ -194,8 +195,8 @@ impl Store {
         (of_this_unit && has_samples()).then_some(record)
     }
 
-    /// Stores a finished run. Its samples, if any, should be stored before, because the record
-    /// marks the run as finished.
+    /// Stores the record of a finished run. Its samples, if any, must be stored before, because the
+    /// record marks the run as finished.
     ///
     /// # Errors
     /// [`StoreError::Write`].
@@ -223,8 +224,8 @@ impl Store {
         }
     }
 
-    /// Combines the results of the finished runs of a plan: manifest, measures, series. Unfinished
-    /// runs are omitted. The work is distributed over the threads of the current pool.
+    /// Combines the finished runs of a plan into a manifest, measures and series. Unfinished runs
+    /// are omitted. The work is distributed over the threads of the current pool.
     ///
     /// # Errors
     /// [`StoreError::Write`], [`StoreError::Series`].
@@ -236,8 +237,8 @@ impl Store {
         self.assemble_known(plan, runner, Vec::new())
     }
 
-    /// Like [`Self::assemble`], if some records are already in memory: `known` has them in the
-    /// order of the units, and may be shorter.
+    /// Like [`Self::assemble`], for records that are already in memory: `known` has them in the
+    /// order of the units, and may be shorter than the units.
     pub(crate) fn assemble_known(
         &self,
         plan: &Plan,
@@ -295,7 +296,7 @@ impl Store {
     /// Writes the measures of each experiment, with a column for each of its sweeps.
     fn write_tidy_measures(&self, plan: &Plan, records: &[RunRecord]) -> Result<(), StoreError> {
         let folder = self.directory.join("measures");
-        // The same columns as those of the samples, even if some runs are unfinished.
+        // Uses the columns of all points, as for the samples, even if some runs are unfinished.
         let axes = |id: &str| plan.experiments.iter().find(|it| it.id == id).map(axes);
         for (id, measures) in Measures::by_experiment(records, axes) {
             let path = |form| folder.join(format!("{id}.{form}"));
@@ -328,7 +329,7 @@ impl Store {
         runner: &(impl Runner + ?Sized),
     ) -> Result<(), StoreError> {
         let key = key(unit, runner.kind(unit));
-        // The record must be stored last, because it marks the run as finished.
+        // Samples are copied first, because the record marks the run as finished.
         if unit.records() {
             let [from, to] = [other, self].map(|it| it.series_path(&key));
             let mut source = plain::open(&from).map_err(|source| StoreError::Read {
@@ -347,8 +348,7 @@ impl Store {
         Ok(self.journal.add(&key, &record, Durability::Buffered)?)
     }
 
-    /// Combines the samples of all runs of an experiment, which are in these files, into one file
-    /// in order.
+    /// Combines these files with the samples of the runs of an experiment into one file, in order.
     fn assemble_series(
         &self,
         experiment: &PlannedExperiment,
@@ -388,7 +388,7 @@ impl Store {
         written
     }
 
-    /// Reads a results directory. The kinds that its spec names need not be known to this program.
+    /// Reads a results directory. The program need not know the kinds that its spec names.
     ///
     /// # Errors
     /// The manifest is missing or damaged, or this version does not understand its spec.
@@ -423,15 +423,15 @@ impl Store {
     }
 }
 
-/// Number of events whose simulation takes about as long as a flush: some milliseconds.
+/// Number of events whose simulation takes about as long as a flush, which is some milliseconds.
 const WORTH_A_FLUSH: u64 = 20_000;
-/// Maximum computing time that a machine failure may destroy, as a multiple of the duration of a
-/// flush.
+/// Maximum computing time that a failure of the machine may destroy, as a multiple of the duration
+/// of a flush.
 const FLUSHED_TOGETHER: u64 = 10;
 
-/// Durability of a record that brings the number of unflushed events to `unflushed`. Flushes take a
-/// tenth of the time that they save. A run without events took real time and is always flushed.
-/// Data lost in a machine failure fails its checksum, and the run is repeated.
+/// Durability of a record after which the number of unflushed events is `unflushed`. Flushes then
+/// take a tenth of the time that they save. A run without events took real time, and is always
+/// flushed. If data is lost in a failure, its checksum is wrong, and the run is repeated.
 fn worth(events: u64, unflushed: u64) -> Durability {
     if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
         Durability::Synced
@@ -453,7 +453,7 @@ pub fn axes(experiment: &PlannedExperiment) -> Axes {
     Axes::of(&experiment.axes(), &[])
 }
 
-/// Completes a series file written to `part`, and renames it.
+/// Completes the series file `part`, and renames it to its final path.
 ///
 /// # Errors
 /// [`StoreError::Write`], [`StoreError::Series`].
@@ -505,7 +505,7 @@ pub(crate) fn write_json(
     })
 }
 
-/// The request described by a manifest.
+/// The request that a manifest describes.
 fn request(manifest: &Manifest) -> Request {
     Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
         it.overrides = manifest.overrides.clone();
@@ -516,7 +516,7 @@ fn request(manifest: &Manifest) -> Request {
     })
 }
 
-/// The plan described by a manifest.
+/// The plan that a manifest describes.
 ///
 /// # Errors
 /// This version does not understand the spec.
@@ -526,7 +526,7 @@ pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
     Ok(plan)
 }
 
-/// Manifest of a plan after these runs.
+/// Creates the manifest of a plan, given the records of its finished runs.
 pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(worth(100, 100), Durability::Buffered);
         assert_eq!(worth(199_000, 199_999), Durability::Buffered);
         assert_eq!(worth(100, 200_000), Durability::Synced);
-        // Runs on real sockets have no events, but took real time.
+        // A run on real sockets has no events, but took real time.
         assert_eq!(worth(0, 0), Durability::Synced);
     }
 }

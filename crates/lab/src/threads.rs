@@ -1,13 +1,14 @@
-//! Parallel planning with as many threads as are used for runs.
+//! Planning in parallel, with the same number of threads as runs.
 
 use anabranch_engine::parallel::{Executor, Sequential};
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
-/// Minimum number of items per thread, because starting a thread takes about as long as one item.
+/// Minimum number of items per thread, because starting a thread takes about as long as processing
+/// one item.
 const WORTH_A_THREAD: usize = 8;
 
-/// Maximum number of threads.
+/// Planner that uses at most this number of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads(pub usize);
 
@@ -22,7 +23,7 @@ impl Executor for Threads {
                 let items = (0..items).into_par_iter().with_min_len(WORTH_A_THREAD);
                 items.for_each(work);
             }),
-            // If the pool cannot be started, the work is done sequentially.
+            // If the pool cannot be started, the items are processed sequentially.
             Err(_) => Sequential.each(items, work),
         }
     }

@@ -1,4 +1,4 @@
-//! The fingerprint of the code that affects a run must include all crates of this project.
+//! The fingerprint of the code must include all crates of this project that affect a run.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Measures and samples of an experiment: a sweep has a column with the same name and type in both,
-//! so that they can be joined.
+//! Joining measures and samples of an experiment: in both files a sweep has a column with the same
+//! name and type.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +12,7 @@ use anabranch_scenario::value::{Point, Value};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// An experiment with sweeps over these points.
+/// Results of an experiment with these sweeps.
 fn results(directory: &Path, sweeps: &str) -> Results {
     let text = format!(
         r#"
@@ -117,7 +117,7 @@ fn a_sweep_has_one_name_and_one_type() {
             .iter()
             .map(|it| (&it.point, it.replication))
             .collect();
-        // The samples are those of the first replication.
+        // Only the first replication has samples.
         let ran = results.records.iter().filter(|it| it.replication == 0);
         let ran = ran.map(|it| (&it.point, it.replication));
         assert_eq!(read, ran.collect::<Vec<_>>(), "{sweeps}");

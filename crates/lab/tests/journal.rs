@@ -19,7 +19,8 @@ fn add(journal: &Journal, key: &str, record: &str) {
         .unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// By hand: CRC32c of `a {}` with the polynomial of the standard, 0x1edc6f41 reflected.
+/// Expected values computed by hand: CRC32c of `a {}` with the polynomial of the standard,
+/// 0x1edc6f41, reflected.
 #[test]
 fn a_line_is_length_checksum_key_and_record() {
     let mut crc = u32::MAX;
@@ -75,8 +76,8 @@ fn the_end_may_be_damaged_anywhere_and_the_runs_before_it_stay() {
     }
 }
 
-/// A journal with this many runs: the records, the bytes of the file, and the start offset of each
-/// line.
+/// Writes a journal with this many runs. Returns the records, the bytes of the file, and the offset
+/// of each line.
 fn several(directory: &Path, runs: usize) -> (Vec<String>, Vec<u8>, Vec<usize>) {
     let records =
         (0..runs).map(|run| format!("{{\"x\":{run},\"y\":\"{}\"}}", "z ".repeat(run % 40)));
@@ -92,7 +93,7 @@ fn several(directory: &Path, runs: usize) -> (Vec<String>, Vec<u8>, Vec<usize>) 
     (records, bytes, begins)
 }
 
-/// Whether each run is still in the journal, unchanged.
+/// For each run, whether the journal still contains it unchanged.
 fn still_there(journal: &Journal, records: &[String]) -> Vec<bool> {
     let there = records.iter().enumerate().map(|(run, record)| {
         journal.get(&format!("run{run}"), |found| {
@@ -103,7 +104,7 @@ fn still_there(journal: &Journal, records: &[String]) -> Vec<bool> {
     there.map(|it| it.is_some()).collect()
 }
 
-/// A changed byte in a run affects only that run, and one in the header affects none; the next
+/// A changed byte in a run affects only that run, and one in the header affects none. The next
 /// writer removes the damage.
 #[test]
 fn a_changed_byte_costs_the_run_that_it_belongs_to() {
@@ -127,7 +128,7 @@ fn a_changed_byte_costs_the_run_that_it_belongs_to() {
         fs::write(&path, &changed).expect("a file");
         let journal = match Journal::open(directory.path()) {
             Ok(journal) => journal,
-            // Another digit of the format number, which this program cannot read.
+            // The changed byte is a digit of the format number, so the journal cannot be read.
             Err(_) if at == HEAD.len() - 2 => continue,
             Err(error) => panic!("{told}: {error}"),
         };
@@ -149,7 +150,7 @@ fn a_changed_byte_costs_the_run_that_it_belongs_to() {
     }
 }
 
-/// Each of several damaged positions affects only its own runs.
+/// Each of several damaged positions affects only the runs at that position.
 #[test]
 fn several_places_are_damaged_apart() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -197,7 +198,7 @@ fn a_journal_of_another_form_is_refused() {
     assert!(error.contains("1.journal: it is of form 2"), "{error}");
 }
 
-/// A file of the user reached through a link is not a journal and must stay unchanged.
+/// A link to another file of the user is not a journal, and the file must stay unchanged.
 #[cfg(unix)]
 #[test]
 fn a_journal_is_not_written_through_a_link() {
@@ -217,7 +218,7 @@ fn a_journal_is_not_written_through_a_link() {
     assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
 }
 
-/// Files that never end, or block when opened, must not be read.
+/// Files that are endless, or block when opened, must not be read.
 #[cfg(unix)]
 #[test]
 fn only_regular_files_are_journals() {

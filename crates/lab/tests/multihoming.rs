@@ -1,5 +1,5 @@
 //! Hosts with several interfaces: plain SCTP compared with ns-2.35, RSCTP compared with SCTP, path
-//! switchover, failover, and validation of their specs.
+//! switchover, failover, and validation of specs.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Req
     })
 }
 
-/// x values of a unit or record, in the order of the sweeps.
+/// The x values of a unit or record, in the order of the sweeps.
 fn x_of(point: &[(String, anabranch_scenario::value::Value)]) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }
@@ -59,7 +59,7 @@ fn ho2008() -> String {
     paper.text().expect("its spec")
 }
 
-/// Results of ns-2.35 for it.
+/// Results of ns-2.35.
 fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
@@ -70,7 +70,7 @@ fn ns2_file() -> Baseline {
     loaded.reference.baselines[0].clone()
 }
 
-/// Values of a measure at a point, with their replications.
+/// Values of a measure at a point, each with its replication.
 fn values(runs: &[RunRecord], x: &[&str], series: &str, metric: &str) -> Vec<(u32, f64)> {
     let found: Vec<(u32, f64)> = runs
         .iter()
@@ -126,8 +126,8 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
     }
 }
 
-/// Without losses nothing is random: the two differ by at most one message, which is cut off by the
-/// end of the run.
+/// Without losses nothing is random, and the two differ by at most one message, which the end of
+/// the run cuts off.
 #[test]
 fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     const MESSAGE: f64 = 1452.0 * 8.0 / 99.5;
@@ -140,7 +140,7 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
         let theirs = ns2.mean(PLACE, &condition, THROUGHPUT);
         let theirs = theirs.expect("ns-2.35 ran it");
         let ours = values(&runs, &[named, "primary", "0"], "sctp", "goodput")[0].1;
-        // The file has six digits.
+        // Rounding error, because the file has six digits.
         let rounding = 5.0;
         assert!(
             (ours - theirs.mean * 1e6).abs() <= MESSAGE + rounding,
@@ -150,7 +150,7 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     }
 }
 
-/// Gain of RSCTP at a loss rate over replications with the same losses, %.
+/// Gain of RSCTP at a loss rate, for replications with the same losses, in percent.
 fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
     let (plan, runs) = run(request(&ho2008(), experiment, 8, &[]), |x| {
         ["sctp", "rsctp"].contains(&x[0].as_str()) && losses.contains(&x[1].as_str())
@@ -173,8 +173,8 @@ fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
         .collect()
 }
 
-/// Only signs and order are checked: the comparison decides whether the printed 20.8 % and 40 % are
-/// reached.
+/// Only signs and order are tested here. Whether the printed 20.8 % and 40 % are reached is part of
+/// the comparison with the paper.
 #[test]
 fn rsctp_carries_more_than_sctp_where_packets_are_lost() {
     let [none, some] = gain("primary", &["0", "0.02"])[..] else {
@@ -195,8 +195,8 @@ fn rsctp_carries_more_than_sctp_where_packets_are_lost() {
     );
 }
 
-/// With losses on both paths, the gain of RSCTP comes from its HEARTBEATs: a path that carries only
-/// retransmissions keeps a doubled timeout until its round-trip time is measured.
+/// With losses on both paths, the gain of RSCTP comes from its frequent HEARTBEATs: a path that
+/// carries only retransmissions keeps a doubled timeout until its round-trip time is measured.
 #[test]
 fn frequent_heartbeats_alone_help_plain_sctp() {
     let (_, runs) = run(request(&ho2008(), "heartbeats", 8, &[]), |x| {
@@ -234,8 +234,8 @@ fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
     }
     let goodput = |case| summary(&values(&runs, &[case], "sctp", "goodput"));
     let (with, without) = (goodput("with"), goodput("without"));
-    // After the switchover nothing is lost: the goodput of a path without losses, 964 kbit/s,
-    // except for a second or two.
+    // After the switchover there are no losses, so the goodput is that of a lossless path, 964
+    // kbit/s, except for one or two seconds.
     assert!(with.mean > 0.97 * 963_836.0, "{}", with.mean);
     assert!(without.mean < 0.95 * with.mean, "{}", without.mean);
 }
@@ -246,10 +246,10 @@ fn the_estimate_follows_what_cross_traffic_leaves() {
         ["1", "5"].contains(&x[0].as_str())
     });
     let at = |interval, metric| summary(&values(&runs, &[interval], "sctp", metric)).mean;
-    // The flow alone fills the bottleneck. An estimate from data packets does not include the share
-    // of SACKs and HEARTBEATs.
+    // The flow alone fills the bottleneck. The estimate uses only data packets, so it excludes the
+    // share of SACKs and HEARTBEATs.
     assert!(at("1", "error_while_steady") < 4.0);
-    // A longer interval gives later estimates.
+    // With a longer interval the estimate is later.
     assert!(at("5", "estimate_error") > at("1", "estimate_error"));
     assert!(at("1", "overhead") > 3.0 * at("5", "overhead"));
     let estimates = at("1", "estimates");
@@ -281,8 +281,8 @@ fn recovery_time_is_the_sum_of_the_timeouts_or_the_first_of_them() {
             (1.0, 1.0)
         };
         let resumed = value("recovery_time");
-        // Each timer is started by an acknowledgement, which may be 200 ms late, and a round trip
-        // of 70 ms.
+        // A timer starts at an acknowledgement, which may be delayed by 200 ms, and a round trip
+        // takes 70 ms.
         assert!(
             (expected..expected + 0.3 * timers).contains(&resumed),
             "{x:?}: {resumed} s for {expected} s of timeouts"
@@ -422,7 +422,7 @@ fn error(text: String) -> String {
 
 const BULK: &str = "workload = { kind = \"bulk\" }";
 
-/// Asserts that an error contains each of `parts`, and its position.
+/// Asserts that an error contains each of `parts`, and a position.
 fn says(error: &str, parts: &[&str]) {
     assert!(error.contains("two-links.toml:"), "no place in: {error}");
     for part in parts {

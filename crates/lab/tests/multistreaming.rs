@@ -1,4 +1,4 @@
-//! Expected results of the papers on multistreaming, with their own specs and few replications.
+//! Expected results of the papers on multistreaming, from their own specs with few replications.
 
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::NullSink;
@@ -7,10 +7,10 @@ use anabranch_lab::papers::carried;
 use anabranch_report::derive;
 use anabranch_scenario::records::RunRecord;
 
-/// Round-trip time of atiquzzaman2002, seconds: 260 ms in each direction, a packet of 1500 bytes
-/// and a SACK of 48 over two links of 10 Mbit/s.
+/// Round-trip time of atiquzzaman2002 in seconds: 260 ms in each direction, plus the transmission
+/// of a packet of 1500 bytes and a SACK of 48 bytes over two links of 10 Mbit/s.
 const ROUND_TRIP: f64 = 2.0 * 0.260 + 2.0 * (1500.0 + 48.0) * 8.0 / 1e7;
-/// Size of a packet in the receive buffer.
+/// Size of a packet's data in the receive buffer, bytes.
 const CHUNK: f64 = 1468.0;
 
 fn spec(name: &str) -> String {
@@ -80,7 +80,8 @@ fn without_losses_goodput_is_the_buffers_packets_in_each_round_trip() {
     }
 }
 
-/// 660 KiB are 460 packets, 880 per second; the link carries 833.
+/// A buffer of 660 KiB holds 460 packets, which allows 880 packets per second; the link carries
+/// 833.
 #[test]
 fn goodput_grows_with_the_buffer_up_to_the_rate_of_the_link() {
     let text = spec("atiquzzaman2002")
@@ -108,7 +109,7 @@ fn the_buffer_limits_at_15_kib_and_congestion_control_at_35() {
             "{metric}: {small} at 15K, {large} at 35K"
         );
     }
-    // cwnd is far below the size of the larger buffer.
+    // The window is far below the size of the larger buffer.
     assert!(at("35", "mean_cwnd") * CHUNK < 0.6 * 35.0 * 1024.0);
 }
 
@@ -199,7 +200,7 @@ fn streams_climb_when_the_links_turn_bad_and_are_one_again_when_they_are_good() 
     assert!(adaptive >= 0.995 * four, "{adaptive} against {four}");
 }
 
-/// Four hops in a row: three links of 10 ms between two ground links of 1 ms.
+/// Four hops: three links of 10 ms between two ground links of 1 ms.
 #[test]
 fn a_chain_joins_each_member_to_the_next_and_last_is_its_end() {
     let text = r#"
@@ -242,7 +243,7 @@ metric = "mean_one_way_delay"
 flow = "cbr"
 "#;
     let (_, runs) = run(text, "main", 1, |_| true);
-    // 972 + 28 bytes take 1 ms on each of five links.
+    // The transmission of 972 + 28 bytes takes 1 ms on each of five links.
     let delay = runs[0]
         .value("cbr", "mean_one_way_delay")
         .expect("messages arrived");

@@ -1,4 +1,4 @@
-//! Files of a results directory that were replaced by another user.
+//! Files of a results directory that another user has replaced.
 
 use anabranch_lab::store::Store;
 

@@ -1,5 +1,5 @@
 //! Published values of the embedded papers: each line of a `published.csv` must be compared with a
-//! result, or state the reason why not.
+//! result, or give the reason for omitting the comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use anabranch_report::table::Table;
 use anabranch_report::verdict_counts::VerdictCounts;
 use anabranch_scenario::records::{Manifest, Results};
 
-/// Tables of a paper without any runs: they contain published values but no measured ones.
+/// Tables of a paper without any runs, which contain only published values.
 fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
     let paper = carried(name).expect("a paper of the program");
     let plan = Plan::new(
@@ -71,7 +71,8 @@ fn each_printed_line_is_compared_or_says_why_not() {
     assert!(seen > 200, "{seen} lines");
 }
 
-/// Figs. 8 and 10 share two times, Figs. 9 and 11 two; Tables II and III are in two tables each.
+/// Figs. 8 and 10 share two times, and so do Figs. 9 and 11. Tables II and III are each in two
+/// tables.
 #[test]
 fn a_value_printed_once_is_counted_once() {
     let count = |name: &str| {
@@ -80,7 +81,7 @@ fn a_value_printed_once_is_counted_once() {
         let compared = first.filter(|it| it.not_compared.is_empty()).count();
         (VerdictCounts::of(&tables).total(), compared)
     };
-    // A step has two published values on one line, the window and its time: nine steps.
+    // A line about a step has two published values, the window and its time. There are nine steps.
     let (counted, lines) = count("alamgir2002");
     assert_eq!(counted, lines + 9, "{lines} lines");
     assert_eq!(counted, 60);

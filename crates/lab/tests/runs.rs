@@ -129,7 +129,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
                     .expect("below it")
                     .display()
                     .to_string();
-                // A journal has its runs in the order in which they ended.
+                // Journals are omitted, because their runs are in the order in which they ended.
                 if !name.ends_with(".journal") {
                     files.insert(name, fs::read(&entry).expect("a file"));
                 }
@@ -184,7 +184,7 @@ fn flows_of_every_protocol_carry_data_and_measures_say_so() {
             "{record:?}"
         );
         assert!(used > 20.0 && used <= 100.0, "{used}");
-        // At least 40 ms of propagation and 12 ms of serialization.
+        // The minimum delay is 40 ms of propagation and 12 ms of transmission.
         assert!(value("sctp[1]", "mean_one_way_delay") > 0.052);
         assert!(value("tcp", "mean_one_way_delay") > 0.052);
         assert!(value("sctp", "mean_cwnd") >= 1.0);
@@ -237,13 +237,13 @@ fn series_are_read_as_they_were_recorded() {
         .unwrap_or_else(|error| panic!("{error}"))[0]
         .samples;
     assert_eq!(bins.len(), 40);
-    // A packet counts when its last bit has arrived: a bin may exceed the rate by up to one packet
-    // of 1500 bytes.
+    // A packet counts when its last bit has arrived, so a bin may exceed the rate by up to one
+    // packet of 1500 bytes.
     assert!(bins.iter().all(|bin| bin.value <= 1e6 + 1500.0 * 8.0 / 0.5));
     assert!(bins.iter().any(|bin| bin.value > 0.9e6));
 }
 
-/// Fails after a number of runs, like a killed process.
+/// A runner that fails after a number of runs, as if the process was killed.
 struct Killed {
     left: AtomicUsize,
     inner: Simulator,
@@ -331,7 +331,7 @@ fn a_damaged_run_is_made_again_and_those_behind_it_are_kept() {
     run(&plan(SPEC), &store, &none_left, 1, &Quiet).expect_err("one is to be made again");
     drop(store);
     assert_eq!(simulate(directory.path(), 1).records, before.records);
-    // The repeated run is now the last, and the damage was replaced by blank lines.
+    // The repeated run is at the end now, and blank lines have replaced the damage.
     let sorted = |text: &str| {
         let lines = text.lines().filter(|it| !it.is_empty());
         let mut lines: Vec<String> = lines.map(str::to_owned).collect();
@@ -342,7 +342,8 @@ fn a_damaged_run_is_made_again_and_those_behind_it_are_kept() {
     assert_eq!(sorted(&mended), sorted(&text));
 }
 
-/// Truncated samples, and a record with the key of another run.
+/// Damaged are the samples of one run, which were truncated, and a record, which has the key of
+/// another run.
 #[test]
 fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -449,7 +450,8 @@ fn a_finished_directory_is_read_again() {
     assert_eq!(read.spec, made.spec);
 }
 
-/// Records in memory at the end of a run and stored records must give the same files.
+/// Records that are in memory at the end of a run give the same files as records that were stored
+/// and read.
 #[test]
 fn stored_records_give_the_same_files_as_records_in_memory() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -464,7 +466,7 @@ fn stored_records_give_the_same_files_as_records_in_memory() {
     assert_eq!(contents(directory.path()), before);
 }
 
-/// Points and their errors do not depend on the number of planning threads.
+/// The points of a plan, and the errors in a spec, do not depend on the number of threads.
 #[test]
 fn a_plan_does_not_depend_on_its_threads() {
     let losses: Vec<String> = (0..64)
@@ -494,7 +496,7 @@ fn a_plan_does_not_depend_on_its_threads() {
 
 #[test]
 fn common_random_numbers_make_points_meet_the_same_randomness() {
-    // Two points that differ only in their x.
+    // Two points that differ only in their x values.
     let text = SPEC
         .replace(
             "sweep = [{ parameter = \"loss\", values = [0.0, 0.05] }]",
@@ -518,7 +520,7 @@ fn common_random_numbers_make_points_meet_the_same_randomness() {
     assert_ne!(own[0].metrics, own[1].metrics);
 }
 
-/// 1 Mbit/s without losses: only READING can limit the flow.
+/// A lossless link of 1 Mbit/s, so that only the reading rate READING can limit the flow.
 const READER: &str = r#"
 anabranch = 1
 name = "reader"
@@ -566,15 +568,16 @@ fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     };
     let (slow, slow_window) = measured(r#", application_read_rate = "400 kbit/s""#);
     let (fast, fast_window) = measured("");
-    // The start takes part of the 20 s, and data in the buffer counts only after it is read.
+    // The start takes part of the 20 s, and data in the receive buffer counts only after it was
+    // read.
     assert!((0.93 * 400e3..=400e3).contains(&slow), "{slow}");
     assert!(fast > 800e3, "{fast}");
     assert!(slow_window < 8192.0, "{slow_window}");
     assert!(fast_window > 28.0 * 1024.0, "{fast_window}");
 }
 
-/// The MTU of the link falls to 1,300 bytes after 5 s. Without discovery no more data arrives; with
-/// it the transfer continues.
+/// The MTU of the link falls to 1,300 bytes after 5 s. Without path MTU discovery no more data
+/// arrives; with it the transfer continues.
 #[test]
 fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
     let spec = READER.replace(

@@ -1,5 +1,5 @@
-//! A sharded sweep gives the same results as a single run, and inconsistent shards are detected.
-//! Runs of one kind of runner must never be used for another.
+//! A sweep in shards gives the same results as a single run, and inconsistent shards are detected.
+//! Runs of one kind of runner must never be used for another kind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,7 @@ fn share(text: &str) -> ShardSpec {
     text.parse().expect("a share")
 }
 
-/// Starts a shard of a plan in a directory, and runs it.
+/// Starts a shard of a plan in a directory, and executes its runs.
 fn make(
     plan: &Plan,
     which: &str,
@@ -96,7 +96,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 let name = path.strip_prefix(directory).expect("below it");
                 let mut bytes = fs::read(&path).expect("a file");
                 if name.extension().is_some_and(|it| it == "journal") {
-                    // The file has the runs in the order in which they ended.
+                    // Sorted, because the file has the runs in the order in which they ended.
                     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|it| *it == b'\n').collect();
                     lines.sort();
                     bytes = lines.concat();
@@ -108,7 +108,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Three shards, and the results of a single run.
+/// Creates three shards, and the results of a run without shards.
 fn three(at: &Path) -> Vec<PathBuf> {
     let shards: Vec<PathBuf> = ["one", "two", "three"].map(|name| at.join(name)).into();
     let runs: Vec<usize> = shards
@@ -116,7 +116,7 @@ fn three(at: &Path) -> Vec<PathBuf> {
         .zip(["1/3", "2/3", "3/3"])
         .map(|(shard, which)| simulated(&plan(), which, shard))
         .collect();
-    // 4 points of 3 replications and 2 of 2.
+    // The plan has 4 points with 3 replications and 2 points with 2.
     assert_eq!(runs, [6, 5, 5]);
     shards
 }
@@ -126,7 +126,7 @@ fn three_shards_put_together_are_one_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path();
     let mut shards = three(at);
-    // In any order.
+    // The directories may be passed in any order.
     shards.reverse();
     merge(&shards, &at.join("merged")).unwrap_or_else(|error| panic!("{error}"));
     let store = Store::create(&at.join("whole")).expect("a directory");
@@ -146,7 +146,7 @@ fn three_shards_put_together_are_one_run() {
     }
 }
 
-/// Executes a number of units and fails at the next.
+/// A runner that executes this number of units and fails at the next.
 struct Killed(AtomicUsize);
 
 impl Runner for Killed {
@@ -181,7 +181,7 @@ fn a_killed_shard_goes_on_and_until_then_is_not_merged() {
         error.contains("two: shard 2/2 lacks 5 of its 8 runs"),
         "{error}"
     );
-    // Only five are left.
+    // Only five runs are left to be executed.
     make(&plan(), "2/2", &two, &Killed(5.into())).unwrap_or_else(|error| panic!("{error}"));
     merge(&shards, &at.join("merged")).unwrap_or_else(|error| panic!("{error}"));
 }
@@ -263,7 +263,7 @@ fn shards_that_do_not_belong_together_are_distinguished() {
     );
 }
 
-/// Reports a different kind than the simulator, and simulates less.
+/// A runner that reports another kind than the simulator, and simulates less.
 struct OfSockets;
 
 impl Runner for OfSockets {
@@ -303,7 +303,7 @@ fn simulated_results_are_not_used_for_live_runs() {
         events(run(&plan, &store, &OfSockets, 1, &Quiet).expect("a run")),
         0
     );
-    // And in the reverse direction, without executing any run.
+    // In the reverse direction, no run is executed.
     let again = run(&plan, &store, &Killed(0.into()), 1, &Quiet).expect("all is there");
     assert!(events(again) > 1000);
 }
@@ -352,7 +352,7 @@ fn measures_have_a_typed_column_for_each_sweep() {
         lines[0],
         "experiment,loss,delay,delay_unit,replication,series,metric,value,unit"
     );
-    // The same values as in the file with joined x values.
+    // The values equal those in `measures.csv`, in which the x values are joined.
     let joined = text("measures.csv");
     for (line, old) in lines[1..].iter().zip(joined.lines().skip(1)) {
         let tail =
@@ -370,7 +370,7 @@ fn measures_have_a_typed_column_for_each_sweep() {
         "{}",
         lines[24]
     );
-    // Two units in one sweep: text.
+    // A sweep with two units is stored as text.
     let csv = text("measures/queues.csv");
     assert!(
         csv.lines()

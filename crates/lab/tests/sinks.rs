@@ -1,4 +1,4 @@
-//! Sinks: the same run gives the same results in memory, through a channel and in a file.
+//! Sinks: a run gives the same results in memory, through a channel and in a file.
 
 use std::thread;
 
@@ -30,7 +30,7 @@ fn into(sink: &mut dyn Sink) -> RunRecord {
     world::run(&Unit::all(&plan())[0], 3, sink, &[]).expect("a run")
 }
 
-/// Series that have a sample: a file has no others.
+/// Series that have samples; a file contains no others.
 fn full(series: Vec<Series>) -> Vec<Series> {
     series
         .into_iter()
@@ -221,8 +221,8 @@ impl Runner for Endless {
     }
 }
 
-/// A record that cannot be stored must be treated in the same way at the end of its run as when its
-/// directory is read later.
+/// A record that cannot be stored must be omitted at the end of a run, as it is when the directory
+/// is read later.
 #[test]
 fn a_record_that_cannot_be_kept_is_not_reported() {
     let measure = "measure = [{ metric = \"goodput\", flow = \"sctp\" }]\nexperiment";

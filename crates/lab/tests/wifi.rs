@@ -1,4 +1,4 @@
-//! Expected results of rafiq2007 with its own spec and few replications, and errors for invalid
+//! Expected results of rafiq2007 from its own spec with few replications, and errors for invalid
 //! wireless cells.
 
 use anabranch_engine::medium;
@@ -13,7 +13,7 @@ use anabranch_report::statistics::Summary;
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::reference::ReferenceFiles;
 
-/// Metrics whose means ns-2.35 gives, by our names and by those in its file.
+/// Metrics whose means ns-2.35 provides: our name, and the name in its file.
 const METRICS: [(&str, &str); 6] = [
     ("mean_delay", "mean delay ms"),
     (
@@ -61,7 +61,7 @@ fn ns2(condition: &str, metric: &str) -> Mean {
     found.clone()
 }
 
-/// Results of ns-2.35 for it.
+/// Results of ns-2.35.
 fn ns2_file() -> Baseline {
     let files = ReferenceFiles {
         published: None,
@@ -72,8 +72,8 @@ fn ns2_file() -> Baseline {
     loaded.reference.baselines[0].clone()
 }
 
-/// Without losses only the backoffs are random: delays differ from ns-2.35 by 0.2 %, with an
-/// allowed difference of 2 %.
+/// Without losses only the backoffs are random. Delays differ from ns-2.35 by 0.2 %, and 2 % are
+/// allowed.
 #[test]
 fn without_losses_delays_are_those_of_ns2() {
     for experiment in ["e2w", "w2e"] {
@@ -83,8 +83,8 @@ fn without_losses_delays_are_those_of_ns2() {
             for (ours, theirs) in &METRICS[..3] {
                 let mean = summary(&runs, &[variant, "0"], "transfer", ours).mean;
                 let expected = ns2(&condition, &format!("{protocol} {theirs}")).mean;
-                // The true variance is that of the first second alone, and a thousandth of the mean
-                // square.
+                // Almost all of the variance comes from the first second, and it is only a
+                // thousandth of the mean square.
                 let allowed = if *ours == "delay_variance" {
                     0.02
                 } else {
@@ -101,7 +101,7 @@ fn without_losses_delays_are_those_of_ns2() {
     }
 }
 
-/// The intervals of the means overlap, and delays decrease with increasing loss.
+/// The confidence intervals of the means overlap, and delays decrease with increasing loss.
 #[test]
 fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
     for (experiment, losses) in [
@@ -133,8 +133,8 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
     }
 }
 
-/// With 0.1 % loss. Without loss, the shares depend on a single queue position, in ns-2.35 as well
-/// (docs/FINDINGS.md).
+/// With 0.1 % loss, because without loss the shares depend on a single queue position, in ns-2.35
+/// too (docs/FINDINGS.md).
 #[test]
 fn competing_transfers_share_the_link() {
     let runs = run("competing", 2, |x| x == ["0.1"]);
@@ -143,14 +143,14 @@ fn competing_transfers_share_the_link() {
         assert!(jain >= 0.99, "{jain}");
     }
     let of = |flow, metric| summary(&runs, &["0.1"], flow, metric).mean;
-    // 488 s at 2 Mbit/s are 81,333 packets of 1500 bytes, and both windows together keep the link
-    // busy.
+    // In 488 s, 81,333 packets of 1500 bytes are sent at 2 Mbit/s; both windows together keep the
+    // link busy.
     let received = of("transfer", "packets_received") + of("rival", "packets_received");
     assert!((81_000.0..81_600.0).contains(&received), "{received}");
     for (flow, protocol) in [("transfer", "tcp"), ("rival", "sctp")] {
         let condition = "compete e2w streams=1 loss=0.1%";
-        // Two runs have no meaningful interval: single runs vary by 1.5 % in delay and by 10 % in
-        // cwnd.
+        // Fixed tolerances, because two runs have no meaningful interval: single runs vary by 1.5 %
+        // in delay and by 10 % in cwnd.
         for ((ours, theirs), allowed) in
             [(METRICS[0], 0.03), (METRICS[3], 0.002), (METRICS[5], 0.2)]
         {
@@ -224,8 +224,8 @@ fn a_cell_without_wires_runs() {
     );
     let units = Unit::all(&plan);
     let record = world::run(&units[0], 1, &mut NullSink, &[]).expect("a run");
-    // At most about 24 kB of receive window are in flight, and each packet crosses the medium
-    // twice: milliseconds.
+    // At most about 24 kB, the receive window, are in flight, and each packet crosses the medium
+    // twice, so the delay is in the range of milliseconds.
     let delay = record.value("up", "mean_delay").expect("a delay");
     assert!((3.0..200.0).contains(&delay), "{delay}");
     assert_eq!(record.failures, Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Invented results with plausible values, for viewing and testing outputs.
+//! Fabricated results with plausible values, for viewing and testing outputs.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::records::{Manifest, Measure, Results, RunRecord, Series, SeriesSample};
 use anabranch_scenario::value::{Point, Value};
 
-/// Spec whose outputs are made.
+/// Spec for which results are fabricated.
 pub const PAPER: &str = include_str!("../../carried/papers/alamgir2002/paper.toml");
 
-/// Reference values of the paper.
+/// The reference values of the paper.
 pub fn reference() -> Reference {
     let paper = papers::carried("alamgir2002").expect("a paper of the program");
     let loaded = paper.reference(&spec(PAPER)).expect("its files");
     loaded.reference
 }
 
-/// The parsed spec of a text, as in a run.
+/// Parses a spec in the same way as for a run.
 pub fn spec(text: &str) -> Spec {
     let request = Request::new("alamgir2002.toml", text);
     Plan::new(request)
@@ -31,7 +31,7 @@ pub fn spec(text: &str) -> Spec {
 pub struct Dice(u64);
 
 impl Dice {
-    /// A generator with this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -44,13 +44,13 @@ impl Dice {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Approximately normal: mean 0, standard deviation 1.
+    /// A random number with approximately normal distribution: mean 0, standard deviation 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.roll()).sum::<f64>() - 6.0
     }
 }
 
-/// Invented results for a spec of [`spec`].
+/// Fabricates results for a spec from [`spec`].
 pub fn results(spec: Spec, replications: u32) -> Results {
     let mut records = Vec::new();
     let wide: [(i64, [f64; 3]); 4] = [
@@ -229,7 +229,7 @@ fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) 
     }
 }
 
-/// A sawtooth window: each round trip sends a window, and some lose a segment.
+/// Appends a sawtooth congestion window: each round trip sends one window, and some lose a segment.
 fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<Series>) {
     let mut dice = Dice::new(seed);
     let (mut cwnd, mut ssthresh, mut number, mut now) = (2.0_f64, 45.0_f64, 0.0, 0.3);
@@ -285,8 +285,8 @@ fn throughput_series(out: &mut Vec<Series>) {
     out.push(one("two-sources", "satellite", "throughput", samples));
 }
 
-/// Packets around the loss of segment 8 (number 7): slow start from two segments, 252 ms in each
-/// direction, 6 ms between segments; the gap is filled after the fourth report.
+/// Appends the packets around the loss of segment 8 (number 7): slow start from two segments, with
+/// 252 ms in each direction and 6 ms between segments. The gap is filled after the fourth report.
 fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<Series>) {
     let mut lists: [Vec<SeriesSample>; 6] = Default::default();
     let [sent, again, received, advancing, repeating, cwnd] = &mut lists;

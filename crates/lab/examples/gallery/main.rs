@@ -1,5 +1,5 @@
-//! Writes all outputs of a paper with invented values for viewing: `cargo run -p anabranch-lab
-//! --example gallery [DIR]`.
+//! Writes all outputs of a paper with fabricated values, for viewing:
+//! `cargo run -p anabranch-lab --example gallery [DIR]`.
 
 mod fake;
 

@@ -1,6 +1,6 @@
-//! Decompressed pages of a Parquet file. The library supports some codecs in Rust. For others it
-//! should read the pages as if they were not compressed, and they are decompressed here, in Rust as
-//! well.
+//! Decompression of the pages of a Parquet file. For codecs that the library does not support in
+//! Rust, the pages are decompressed here, also in Rust, and then passed to the library as
+//! uncompressed pages.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use parquet::schema::types::Type;
 #[cfg(feature = "codecs")]
 mod codec;
 
-/// Metadata at the end of a file.
+/// Reads the metadata at the end of a file.
 pub(super) fn metadata(file: &Bytes) -> Result<ParquetMetaData> {
     let reader = SerializedFileReader::new(file.clone())?;
     Ok(reader.metadata().clone())

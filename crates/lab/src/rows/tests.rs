@@ -34,7 +34,7 @@ fn numbers(values: &[f64]) -> ArrayRef {
     Arc::new(Float64Array::from(values.to_vec()))
 }
 
-/// A row without a size; the text must not be mistaken for a stream of sizes.
+/// A row whose size is missing. The text must not be mistaken for a stream of sizes.
 #[test]
 fn a_field_without_a_value_is_empty() {
     let text = read(vec![
@@ -57,7 +57,7 @@ fn a_field_without_a_value_is_empty() {
 #[test]
 fn spans_have_their_units_and_moments_count_from_the_first() {
     let rate = || numbers(&[20.0, 8.0]);
-    // 2026-03-14, and 1.5 s later.
+    // The first time is 2026-03-14, and the second 1.5 s later.
     let moment = 1_773_446_400_i64;
     let columns: [(ArrayRef, &str); 7] = [
         (

@@ -8,7 +8,7 @@ use anabranch_scenario::records::RunRecord;
 use super::{StoreError, write_atomically};
 use crate::atomic_write::Durability;
 
-/// Columns of `measures.csv`. For several sweeps, names and values are joined by `;`.
+/// Columns of `measures.csv`. The names and the values of several sweeps are joined by `;`.
 const MEASURE_COLUMNS: [&str; 8] = [
     "experiment",
     "x_name",

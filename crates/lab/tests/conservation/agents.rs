@@ -1,5 +1,5 @@
-//! Applications that know the sent data and check the received data: messages of each stream in
-//! order, with intact contents.
+//! Applications that know the sent data, and check the received data: order of messages within each
+//! stream, and intact contents.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ pub struct Flow {
     pub offers: Vec<Offer>,
     /// Number of messages accepted by the transport.
     pub accepted: usize,
-    /// The sender was notified that the association or connection was closed gracefully.
+    /// True if the sender was notified that the association or connection was closed gracefully.
     pub finished: bool,
-    /// An end reported a failure, with the reason.
+    /// The reason, if an end has reported a failure.
     pub failed: Option<String>,
-    /// Received SCTP messages by number, each at most once.
+    /// Which SCTP messages were received, by number.
     received: Vec<bool>,
     /// Number of bytes received from a TCP stream.
     pub bytes: usize,
@@ -56,7 +56,7 @@ impl Flow {
         }))
     }
 
-    /// Number of received messages.
+    /// Number of received SCTP messages.
     pub fn received(&self) -> usize {
         self.received.iter().filter(|&&came| came).count()
     }
@@ -69,8 +69,8 @@ impl Flow {
         self.failed.get_or_insert(format!("{why:?}"));
     }
 
-    /// Checks a received message: it was sent, is received for the first time, is in order within
-    /// its stream, and is intact.
+    /// Checks a received message: it was sent, was not received before, is in order within its
+    /// stream, and is intact.
     fn take(&mut self, stream: u16, unordered: bool, payload: &Bytes) {
         let name = &self.name;
         assert!(
@@ -110,7 +110,7 @@ impl Flow {
     }
 }
 
-/// Contents that identify the message and the offset within it.
+/// Contents of a message, which depend on its number and on the offset.
 pub fn message(number: usize, size: usize) -> Bytes {
     let mut bytes = BytesMut::with_capacity(size);
     bytes.put_u32(number as u32);
@@ -121,7 +121,7 @@ pub fn message(number: usize, size: usize) -> Bytes {
     bytes.freeze()
 }
 
-/// The byte at an offset of a TCP stream.
+/// The byte at this offset of a TCP stream.
 fn stream_byte(place: usize) -> u8 {
     (place.wrapping_mul(31) ^ (place >> 8).wrapping_mul(17) ^ (place >> 16)) as u8
 }
@@ -134,7 +134,7 @@ pub fn secret(rng: &mut Rng) -> [u8; 32] {
     secret
 }
 
-/// An SCTP endpoint that sends a flow and shuts down after the last message.
+/// SCTP application that sends the messages of a flow, and shuts down after the last one.
 pub struct SctpSource {
     pub endpoint: Endpoint,
     pub remote: Vec<IpAddr>,
@@ -218,10 +218,10 @@ impl Agent for SctpSource {
     }
 }
 
-/// An SCTP endpoint that listens and checks received messages.
+/// SCTP application that listens, and checks received messages.
 pub struct SctpSink {
     pub endpoint: Endpoint,
-    /// Whether the agent reads partially received messages.
+    /// Whether it reads messages before they are complete.
     pub in_parts: bool,
     /// Received parts of incomplete messages by stream.
     pub begun: BTreeMap<u16, BytesMut>,
@@ -287,9 +287,9 @@ impl Agent for SctpSink {
     }
 }
 
-/// A TCP connection that writes the bytes of a flow and then closes.
+/// TCP application that writes the bytes of a flow and then closes.
 pub struct TcpSource {
-    /// Connection to be started.
+    /// The connection to start, until it is started.
     pub connect: Option<Connection>,
     pub connection: Option<Connection>,
     /// Number of bytes written.
@@ -312,7 +312,8 @@ impl TcpSource {
                 _ => {}
             }
         }
-        // Before the handshake is complete, CLOSE would discard written data (RFC 9293 §3.10.4).
+        // Not before the handshake is complete, because CLOSE would discard written data (RFC 9293
+        // §3.10.4).
         let open = connected || flow.accepted > 0;
         while open && let Some(offer) = flow.offers.get(flow.accepted) {
             let bytes: BytesMut = (self.written..self.written + offer.size)
@@ -358,7 +359,7 @@ impl Agent for TcpSource {
     }
 }
 
-/// A TCP connection that waits for its peer, checks every byte, and then closes.
+/// TCP application that waits for its peer, checks every byte, and then closes.
 pub struct TcpSink {
     pub connection: Connection,
     pub flow: Shared,

@@ -1,8 +1,8 @@
-//! Conservation in random worlds. Messages: each is delivered once, in order within its stream and
-//! intact, or the association reports a failure. Packets: sent + duplicated = delivered + dropped +
-//! in flight at all times.
+//! Conservation in random worlds. Each message is delivered once, intact and in order within its
+//! stream, or the association reports a failure. For packets, sent + duplicated = delivered +
+//! dropped + in flight at all times.
 //!
-//! Each world is determined by its seed, which a failure prints. To run and display a single one:
+//! Each world is determined by its seed, which a failure prints. To run and display a single world:
 //! `CASE=7 cargo test -p anabranch-lab --test conservation -- --nocapture gentle`
 
 mod agents;
@@ -22,16 +22,16 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use agents::{Flow, Offer, SctpSink, SctpSource, Shared, TcpSink, TcpSource, secret};
 
-/// Upper limits for the probability of each impairment, in thousandths.
+/// Maximum probabilities of impairments, in thousandths.
 #[derive(Clone, Copy)]
 struct Weather {
     loss: u64,
     duplication: u64,
     corruption: u64,
     reordering: u64,
-    /// The link may be down for some seconds.
+    /// Whether the link may be down for some seconds.
     outage: bool,
-    /// No failure is allowed.
+    /// Whether all messages must arrive, so that no failure is allowed.
     all_arrive: bool,
 }
 
@@ -93,7 +93,7 @@ fn direction(rng: &mut Rng, weather: Weather) -> DirectionConfig {
         })
 }
 
-/// A chain of one to four links, or two parallel links between two hosts.
+/// A random topology: a chain of one to four links, or two parallel links between two hosts.
 fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
     let mut topology = Topology::new();
     let first = topology.add_node("n0").expect("a new name");
@@ -111,9 +111,9 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
                 .expect("a new name")
         };
         let (mut forward, mut backward) = (direction(rng, weather), direction(rng, weather));
-        // A packet must not cross two links that flip bits, because the checksum of TCP misses a
-        // pair of opposite flips at the same bit position of two words, which is 1 pair in 33. It
-        // detects every single flip.
+        // At most one link on a path flips bits, because the checksum of TCP misses two opposite
+        // flips at the same bit position of two words, which is 1 pair in 33. It detects every
+        // single flip.
         if number > 0 && !two_homes {
             forward.impairments.corruption = Probability::ZERO;
             backward.impairments.corruption = Probability::ZERO;
@@ -131,7 +131,7 @@ fn topology(rng: &mut Rng, weather: Weather) -> (Topology, [NodeId; 2], bool) {
     (topology, [first, last], two_homes)
 }
 
-/// A running world.
+/// A world that is being simulated.
 struct Case {
     world: World,
     rng: Rng,
@@ -152,7 +152,7 @@ impl Case {
             two_homes,
             flows: Vec::new(),
         };
-        // The profile is derived from the seed, so that a few seeds cover all of them.
+        // The profile is selected by the seed, so that a few seeds cover all profiles.
         case.add_sctp(SctpProfile::NAMES[seed as usize % SctpProfile::NAMES.len()]);
         case.add_tcp(TcpProfile::NAMES[seed as usize % TcpProfile::NAMES.len()]);
         if case.rng.below(2) == 0 {
@@ -162,14 +162,14 @@ impl Case {
         case
     }
 
-    /// Messages of up to `largest` bytes, and a few of up to `huge`.
+    /// Creates messages of up to `largest` bytes, and a few of up to `huge` bytes.
     fn offers(&mut self, streams: u16, largest: u64, huge: u64) -> Vec<Offer> {
         let rng = &mut self.rng;
         (0..40 + rng.below(120))
             .map(|_| Offer {
                 stream: rng.below(streams.into()) as u16,
                 unordered: rng.below(6) == 0,
-                // Most fit in a packet, some need several.
+                // Most messages fit in a packet; some need several packets.
                 size: 4 + match rng.below(32) {
                     0 => rng.below(huge),
                     1..8 => rng.below(largest),
@@ -305,8 +305,8 @@ impl Case {
         self.flows.push((flow, false));
     }
 
-    /// Runs until there are no more events, checking the packet accounting after every event at
-    /// first, and at intervals later.
+    /// Runs until no event is left. Checks the packet accounting after every event at first, and
+    /// later at intervals.
     fn run(&mut self) {
         let mut events = 0_u64;
         while self.world.now() < 4_000_000 * SECOND && self.world.step().expect("it goes on") {

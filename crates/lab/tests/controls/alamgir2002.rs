@@ -1,20 +1,20 @@
-//! Wrong worlds for alamgir2002: verdicts on the cells of Table II, on its columns as a whole, and
-//! on the events around the loss of segment 8.
+//! Negative controls of alamgir2002: verdicts on the cells of Table II, on its columns as a whole,
+//! and on the events around the loss of segment 8.
 
 use anabranch_report::compare::{Judgement, Verdict};
 use anabranch_report::table::Table;
 
 use super::judged;
 
-/// Replications of Table II: the minimum number for judging by quantiles.
+/// Replications of Table II: the minimum for verdicts by quantiles.
 const REPLICATIONS: u32 = 20;
 
-/// Verdicts on a world.
+/// Verdicts on the results of a world.
 #[derive(Debug)]
 struct Judged {
-    /// Number of values of Table II, out of twelve, that differ.
+    /// Number of the twelve values of Table II that differ.
     cells: usize,
-    /// Joint p-values of its columns: throughput increase, utilization, fairness.
+    /// Joint p-value of each column of Table II: throughput increase, utilization, fairness.
     columns: Vec<f64>,
     /// Number of values around the loss of segment 8 that differ.
     traces: usize,
@@ -40,36 +40,36 @@ impl Judged {
     }
 }
 
-/// Number of printed values that differ from those of some tables.
+/// Number of printed values in some tables that differ.
 fn differing(tables: &[Table]) -> usize {
     let judged = tables.iter().flat_map(|table| &table.lines);
     let judged = judged.filter_map(|line| line.judgement.as_ref());
     let differs = |it: &&Judgement| it.verdict == Verdict::Differs;
     let missing = |it: &&Judgement| it.verdict == Verdict::NotAttempted;
-    // An event that never happens is as wrong as one at another time.
+    // An event that never happens counts as differing, too.
     judged.filter(|it| differs(it) || missing(it)).count()
 }
 
 impl Judged {
-    /// Evidence against a world: cells, columns, traces.
+    /// Whether cells, columns or traces provide evidence against a world.
     fn against(&self, right: &Judged) -> [bool; 3] {
-        // Three or more of twelve cells differ by chance in one of fifty tables; a p-value belongs
-        // to one of three columns.
+        // Three or more of twelve cells differ by chance in one of fifty tables. The limit for
+        // p-values is divided by the number of columns.
         let asked = self.columns.len() as f64;
         let columns = self.columns.iter().any(|p| *p < 0.05 / asked);
         [self.cells >= 3, columns, self.traces > right.traces]
     }
 }
 
-/// Rate of the access links that gives the printed times.
+/// Rate of the access links that results in the printed times.
 const ACCESS: &str = "access_rate=3 Mbit/s";
 
 const NONE: [bool; 3] = [false; 3];
 const TRACES: [bool; 3] = [false, false, true];
 const CELLS_AND_COLUMNS: [bool; 3] = [true, true, false];
 
-/// A wrong world: its name, the setting for it in Table II and in the loss of segment 8, and the
-/// expected evidence against it.
+/// A negative control: its name, its settings for Table II and for the loss of segment 8, and the
+/// evidence that is expected against it.
 type Control = (&'static str, [&'static str; 2], [bool; 3]);
 
 const DELAYED: &str = "flow.sctp.transport.delayed_sack=true";

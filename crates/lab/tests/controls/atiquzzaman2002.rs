@@ -1,4 +1,4 @@
-//! Wrong worlds for atiquzzaman2002: conclusions of its slides about small buffers, large buffers,
+//! Negative controls of atiquzzaman2002: claims of its slides about small buffers, large buffers,
 //! and the number of streams.
 
 use super::{Control, Evidence};

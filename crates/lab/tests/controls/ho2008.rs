@@ -1,5 +1,5 @@
-//! Wrong worlds for ho2008: its table of estimates, SACKs, the gain on the primary path, and the
-//! path switchover.
+//! Negative controls of ho2008: its table of estimates, SACKs, the gain on the primary path, and
+//! the path switchover.
 
 use super::{Control, Evidence, VALUES};
 

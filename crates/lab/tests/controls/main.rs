@@ -1,7 +1,7 @@
-//! Negative controls: worlds that must not be accepted as the world of a paper. Each is wrong in
-//! one property. The verdict may use all values and conclusions of the paper. If these cannot
-//! distinguish a control from the right world, `docs/VERDICTS.md` says so, and so do these tests:
-//! they fail if a control is distinguished unexpectedly, or is no longer distinguished.
+//! Negative controls: simulated worlds that differ from the world of a paper in one property, and
+//! that must not be accepted. The verdict may use all values and claims of the paper. Controls that
+//! these cannot distinguish from the right world are listed in `docs/VERDICTS.md` and in these
+//! tests. A test fails if a control is distinguished unexpectedly, or is no longer distinguished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,8 @@ fn judged(
 ) -> (Vec<Table>, Vec<EvaluatedClaim>) {
     let name = paper;
     let paper = carried(name).expect("a paper of the program");
-    // Settings of a control come last, and each must be set only once.
+    // The settings of a control come last. Earlier settings of the same key are removed, because
+    // each key must be set only once.
     let mut overrides: Vec<String> = Vec::new();
     for setting in set {
         let key = setting.split_once('=').map(|(key, _)| format!("{key}="));
@@ -55,31 +56,31 @@ fn judged(
 /// Evidence that distinguishes the worlds of a paper.
 struct Evidence {
     paper: &'static str,
-    /// Tables and claims.
+    /// Identifiers of tables and claims.
     only: &'static [&'static str],
-    /// Fewer points than in the paper, to keep the test short.
+    /// Settings that reduce the number of points, so that the test is short.
     set: &'static [&'static str],
     replications: u32,
 }
 
-/// A wrong world: its name, its settings, and the evidence that distinguishes it from the right
-/// one.
+/// A negative control: its name, its settings, and the evidence that distinguishes it from the
+/// right world.
 type Control = (
     &'static str,
     &'static [&'static str],
     &'static [&'static str],
 );
 
-/// Name for the evidence of printed values.
+/// Name of the evidence from printed values.
 const VALUES: &str = "values";
 
-/// Number of additional values that must differ, because one of twenty differs by chance.
+/// Minimum number of additional values that must differ, because one of twenty differs by chance.
 const MORE: usize = 3;
 
-/// Results of the runs in a world.
+/// Verdicts on the results of a world.
 #[derive(Debug)]
 struct Said {
-    /// Printed values that differ from ours or have no counterpart.
+    /// Printed values that differ from the results, or have no counterpart.
     differ: BTreeSet<String>,
     claims: BTreeMap<String, Verdict>,
 }
@@ -104,7 +105,7 @@ impl Evidence {
         Said { differ, claims }
     }
 
-    /// Fails for each control that is not distinguished from the right world as expected.
+    /// Fails if a control is distinguished from the right world in another way than expected.
     fn hold(&self, controls: &[Control]) {
         let right = self.said(&[]);
         println!("right: {right:#?}");

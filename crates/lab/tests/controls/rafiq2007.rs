@@ -1,5 +1,5 @@
-//! Wrong worlds for rafiq2007: delays and windows without loss and with 0.2 %, and the delays of
-//! the first 40 packets.
+//! Negative controls of rafiq2007: delays and windows without loss and with 0.2 % loss, and the
+//! delays of the first 40 packets.
 
 use super::{Control, Evidence, VALUES};
 

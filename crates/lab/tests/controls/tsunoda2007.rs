@@ -1,4 +1,4 @@
-//! Wrong worlds for tsunoda2007: conclusions of its figures about one hop while the links alternate
+//! Negative controls of tsunoda2007: claims of its figures about one hop while the links alternate
 //! between good and bad.
 
 use super::{Control, Evidence};

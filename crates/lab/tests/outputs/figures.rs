@@ -42,8 +42,8 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
     }
 }
 
-/// Five runs with rates of 1, 2, 3, 4 and 9: the third is the median, and the first and the last
-/// determine the band. The first is drawn separately as well.
+/// Five runs have the rates 1, 2, 3, 4 and 9: the third is the median, and the first and last
+/// determine the band. The first run is also drawn separately.
 #[test]
 fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     let mut results = results(20);
@@ -73,24 +73,23 @@ fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     for ((point, sample), single) in band.iter().zip(&one.samples).zip(single) {
         let mbit = sample.value / 1e6;
         assert_eq!(point.y, 3.0 * sample.value / 1e6);
-        // The first run, which a figure of a single run would show.
+        // The first run equals the figure of a single run.
         assert_eq!((single.x, single.y), (sample.time, mbit));
         let (low, high) = point.span.expect("a band");
-        // The positions at one and nine tenths of the way from the first to the last of five: 0.4
-        // past the first, 0.6 past the fourth.
+        // The ends of the band are at one and nine tenths of the way from the first to the last of
+        // the five runs: 0.4 after the first, and 0.6 after the fourth.
         assert!((low - 1.4 * mbit).abs() < 1e-9 && (high - 7.0 * mbit).abs() < 1e-9);
     }
 }
 
-/// Horizontal axis of a figure over these values of a link's delay, and the drawing style of its
-/// curve.
+/// Horizontal axis of a figure over these values of a link's delay, and the marks of its curve.
 fn swept(values: &[&str], keys: &str) -> (Axis, Vec<Mark>) {
     let plot = swept_as("sweep", values, keys);
     (plot.x, plot.layers.iter().map(|it| it.mark).collect())
 }
 
-/// A figure of a kind over these values of a link's delay, with one run at each, with rates of 1,
-/// 2, ... Mbit/s.
+/// A figure of this kind over these values of a link's delay, with one run at each value, whose
+/// rates are 1, 2, ... Mbit/s.
 fn swept_as(kind: &str, values: &[&str], keys: &str) -> Plot {
     let one = "curve = [{ label = \"f\", series = \"f\", metric = \"goodput\" }]";
     let curve = if keys.contains("curve") { "" } else { one };
@@ -184,7 +183,7 @@ fn quantities_along_x_are_numbers_of_one_unit() {
     );
     assert_eq!((x.label.as_str(), x.log), ("one way (ms)", true));
     assert!(x.low > 0.0 && x.low < 10.0 && x.high > 1000.0);
-    // Zero has no logarithm.
+    // The axis is linear, because zero has no logarithm.
     let (x, _) = swept(&["0 s", "1 s"], "x_scale = \"log\"");
     assert_eq!((x.label.as_str(), x.log), ("delay (s)", false));
 }

@@ -1,4 +1,4 @@
-//! Tables, figures, report and terminal output for invented results and the reference file of
+//! Tables, figures, report and terminal output for fabricated results and the reference file of
 //! alamgir2002.
 
 #[path = "../../examples/gallery/fake.rs"]
@@ -120,8 +120,8 @@ fn without_runs_every_printed_value_is_not_attempted() {
         csv(&outputs.tables[0]).lines().nth(1).unwrap(),
         "sctp over tcp,sources,2,throughput_increase,,,,%,23.9,not attempted,,,"
     );
-    // 24 values of Tables II and III, which are in two tables each, 4 of Section V, 20 of Figs. 8
-    // and 9, 12 of Figs. 10 and 11: four of their times are also in Figs. 8 and 9.
+    // 24 values of Tables II and III, each in two tables; 4 of Section V; 20 of Figs. 8 and 9; and
+    // 12 of Figs. 10 and 11, four of whose times are also in Figs. 8 and 9.
     assert_eq!(verdict_counts.total(), 60);
     assert!(
         outputs
@@ -168,8 +168,8 @@ fn every_figure_is_drawn_and_always_alike() {
             "{}",
             spec.id
         );
-        // A page of 400 pixels leaves 366 for a figure, which is drawn at twice its displayed size.
-        // Its letters have 11 pixels.
+        // A page of 400 pixels leaves 366 pixels for a figure, which is drawn at twice its
+        // displayed size. The displayed font size is 11 pixels.
         let number = |text: &str| text.split('"').next().and_then(|it| it.parse::<f64>().ok());
         let width = svg.split_once('"').and_then(|(_, it)| number(it));
         let width = width.expect("a drawing begins with its width");
@@ -186,8 +186,8 @@ fn every_figure_is_drawn_and_always_alike() {
             "{}",
             spec.id
         );
-        // Texts in order, and the number of each element: the visible contents and not the position
-        // of each pixel.
+        // Compares the texts in order, and the number of each element, instead of the position of
+        // each pixel.
         let texts: Vec<&str> = svg
             .split("<text")
             .skip(1)
@@ -231,7 +231,7 @@ fn the_terminal_shows_tables_and_figures_within_its_width() {
     assert!(!shown(100, false).contains('\x1b'));
 }
 
-/// Errors of a spec that contains `extra`.
+/// The errors of a spec that contains `extra`.
 fn problems(extra: &str) -> String {
     use anabranch_engine::plan::{Plan, Request};
     let text = format!("{}\n{extra}", fake::PAPER);

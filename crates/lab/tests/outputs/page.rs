@@ -1,4 +1,4 @@
-//! Files of a results directory, and the page among them.
+//! Files of a results directory, including its page.
 
 use anabranch_lab::outputs::write;
 use anabranch_report::Outputs;
@@ -71,7 +71,7 @@ fn every_link_of_the_page_leads_somewhere() {
     let (_, page) = files.last().expect("the page");
     let page = std::str::from_utf8(page).unwrap();
     let mut names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-    // Files left there by the runs.
+    // Files that the runs have written.
     names.push("manifest.json".to_owned());
     for experiment in &results.spec.experiments {
         let folders = ["measures", "series"];
@@ -96,8 +96,8 @@ fn every_link_of_the_page_leads_somewhere() {
     assert!(page.contains(command), "the command that repeats the run");
 }
 
-/// Names come from specs, records and CSV files of other users, and must not be able to insert
-/// markup into a page.
+/// Names may come from specs, records and CSV files of other users, and must not insert markup into
+/// a page.
 #[test]
 fn markup_in_names_stays_text() {
     const BAD: &str = "<script>alert('\"&')</script>";

@@ -1,4 +1,4 @@
-//! Pages that are decompressed here.
+//! Codecs that are decompressed here, because the library does not support them in Rust.
 
 use std::io::Read;
 
@@ -10,7 +10,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::spec_source::{MAX_FILE, too_large};
 
-/// Compression of the pages.
+/// A codec for the pages of a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Codec {
     Zstd,
@@ -18,7 +18,8 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The codec of a compression that the library does not support in Rust.
+    /// The codec for a compression that the library does not support in Rust; `None` for all
+    /// others.
     pub fn of(compression: Compression) -> Option<Self> {
         match compression {
             Compression::ZSTD(_) => Some(Self::Zstd),
@@ -31,7 +32,7 @@ impl Codec {
         if bytes.is_empty() {
             return Ok(());
         }
-        // A few bytes can expand to any size.
+        // Limited, because a few bytes can expand to any size.
         let most = MAX_FILE + 1;
         let read = match self {
             Codec::Zstd => {
@@ -116,7 +117,7 @@ impl Codec {
     }
 }
 
-/// Pages of a column.
+/// Reader of the pages of a column.
 pub struct Pages {
     pub pages: SerializedPageReader<Bytes>,
     pub codec: Codec,
