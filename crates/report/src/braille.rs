@@ -1,8 +1,8 @@
-//! Plots in text: each character shows two by four Braille dots.
+//! Plots as text: each character shows two by four dots (Braille patterns).
 
 use crate::figure::plot::{Mark, Plot};
 
-/// A grid of characters. Each stores the layer that drew into it last.
+/// A grid of characters. Each character stores the last layer that was drawn into it.
 pub struct Dots {
     columns: usize,
     rows: usize,
@@ -28,7 +28,7 @@ impl Dots {
             cells: vec![Cell::default(); columns * rows],
         };
         for (index, layer) in plot.layers.iter().enumerate() {
-            // Background layers are skipped because characters are too coarse for them.
+            // Background layers are not drawn, because characters are too coarse for them.
             if layer.mark.is_spread() {
                 continue;
             }
@@ -86,7 +86,7 @@ impl Dots {
         }
     }
 
-    /// Draws all dots between two, in whole steps along the longer side.
+    /// Draws a line of dots between two positions, one dot per step along the longer side.
     fn line(&mut self, from: (i64, i64), to: (i64, i64), layer: usize) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let steps = dx.abs().max(dy.abs()).clamp(1, 1 << 16);
@@ -98,7 +98,7 @@ impl Dots {
         }
     }
 
-    /// The rows from top to bottom. Each character comes with its layer.
+    /// The rows from top to bottom, as characters with their layers.
     pub fn rows(&self) -> impl Iterator<Item = Vec<(char, usize)>> + '_ {
         self.cells.chunks(self.columns).map(|row| {
             let character = |cell: &Cell| {

@@ -1,4 +1,4 @@
-//! Evaluation of claims against the runs: an interval and a verdict at each point.
+//! Evaluation of claims with the results of runs: an interval and a verdict at each point.
 //! `docs/VERDICTS.md` explains the rules.
 
 use std::collections::BTreeMap;
@@ -30,24 +30,25 @@ pub struct EvaluatedClaim {
     pub text: String,
     /// Place in the paper.
     pub place: Option<String>,
-    /// Kind of claim, as written in a spec.
+    /// Kind of the claim, as written in a spec.
     pub kind: &'static str,
     /// Unit of the findings.
     pub unit: String,
     /// Unit in which findings are displayed.
     pub shown: String,
-    /// Size of the displayed unit in `unit`.
+    /// Factor by which values in `unit` are divided for display.
     pub divisor: f64,
-    /// Finding at each point.
+    /// Findings at all points.
     pub findings: Vec<Finding>,
     /// Overall verdict.
     pub verdict: Verdict,
 }
 
-/// Finding at one point: a value that is positive if the claim holds (kind `equal`: near 0).
+/// Finding at one point: a value that is positive if the claim holds; for claims of kind `equal`, a
+/// value near 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Names of the sweeps that the claim leaves open.
+    /// Names of the sweeps that the claim does not fix, joined by commas.
     pub x_name: String,
     /// Values of these sweeps.
     pub x: String,
@@ -55,14 +56,14 @@ pub struct Finding {
     pub value: f64,
     /// 95 % interval of the mean; `None` with too few replications.
     pub interval: Option<Interval>,
-    /// Number of replications.
+    /// Number of replications that contribute.
     pub replications: usize,
     /// Verdict at this point.
     pub verdict: Verdict,
 }
 
 impl EvaluatedClaim {
-    /// Evaluates a claim with finished runs.
+    /// Evaluates a claim with the results of finished runs.
     pub fn make(claim: &Claim, results: &Results) -> EvaluatedClaim {
         let court = ClaimEvaluation { claim, results };
         let (samples, unit) = court.samples();
@@ -87,7 +88,7 @@ impl EvaluatedClaim {
         }
     }
 
-    /// The basis of the verdict in a few words.
+    /// The reason for the overall verdict in a few words.
     pub fn short(&self) -> String {
         let held = self
             .findings
@@ -100,7 +101,7 @@ impl EvaluatedClaim {
         }
     }
 
-    /// The reason for the verdict as a sentence.
+    /// The reason for the overall verdict as a sentence.
     pub fn reason(&self) -> String {
         let total = self.findings.len();
         if total == 0 {
@@ -137,7 +138,7 @@ impl EvaluatedClaim {
 }
 
 impl EvaluatedClaim {
-    /// Value and interval of a finding, formatted for display.
+    /// Formats the value and interval of a finding.
     pub fn number(&self, finding: &Finding) -> String {
         let shown = |value: f64, significant| digits(value / self.divisor, significant);
         let unit = match self.shown.contains(" per ") {
@@ -157,7 +158,7 @@ impl EvaluatedClaim {
 }
 
 impl Finding {
-    /// Point of a finding, formatted for display.
+    /// Formats the point of a finding.
     pub fn at(&self) -> String {
         unit::coordinates(&self.x_name, &self.x)
     }
@@ -176,18 +177,18 @@ fn altogether(findings: &[Finding]) -> Verdict {
     }
 }
 
-/// Values with their replication numbers.
+/// Values of a measure, each with the number of its replication.
 type Runs = Vec<(u32, f64)>;
 
-/// Values of one side of the claim at a point.
+/// Values at a point for one side of the claim (`of` or `reference`).
 struct SelectedRuns<'a> {
     point: &'a Point,
-    /// The point without the sweeps that have a single value.
+    /// The point, without the sweeps that have only one value.
     rest: Point,
     runs: Runs,
 }
 
-/// Samples that must be positive at one point: all of `all`, or any of them (kind `never-best`).
+/// Samples at one point that must be positive: all of `all`, or any of them (kind `never-best`).
 /// For kind `equal`, the only sample must be near 0, and `scale` is the mean of the reference.
 struct Samples {
     all: Vec<Vec<f64>>,
@@ -203,7 +204,7 @@ impl Samples {
     }
 }
 
-/// A claim and the results that it is evaluated with.
+/// A claim with the results with which it is evaluated.
 struct ClaimEvaluation<'a> {
     claim: &'a Claim,
     results: &'a Results,
@@ -256,7 +257,7 @@ impl<'a> ClaimEvaluation<'a> {
         }
     }
 
-    /// Samples of `of` less `reference` at each point.
+    /// Samples of `of` minus `reference` at each point.
     fn differences(&self) -> (Vec<(Point, Samples)>, String) {
         let (points, unit) = self.paired();
         let (scales, bounds) = (self.than().0, self.bounds());
@@ -276,12 +277,12 @@ impl<'a> ClaimEvaluation<'a> {
         (points.into_iter().map(sample).collect(), unit)
     }
 
-    /// The reference value of the claim, if it is not a measure.
+    /// The reference of the claim, if it is a value and not a measure.
     fn bound(&self) -> Option<&'a Bound> {
         self.claim.reference.as_ref()?.value.as_ref()
     }
 
-    /// Reference value at each point. Points at which it cannot be computed are omitted.
+    /// The reference value at each point. Points at which it cannot be computed are omitted.
     fn bounds(&self) -> Vec<(Point, f64)> {
         let Some(bound) = self.bound() else {
             return Vec::new();
@@ -307,7 +308,7 @@ impl<'a> ClaimEvaluation<'a> {
         })
     }
 
-    /// `of` less `reference` by replication.
+    /// The values of `of` minus those of `reference`, paired by replication.
     fn paired(&self) -> (Vec<(Point, Runs)>, String) {
         let (mut of, unit) = self.select(&self.claim.of, &self.claim.of.at_point);
         let than = self.than().0;
@@ -333,8 +334,8 @@ impl<'a> ClaimEvaluation<'a> {
         (of, unit)
     }
 
-    /// Advantage of each other value of the sweeps fixed by `of` over `of` itself. The sign is
-    /// reversed if the least value is best.
+    /// For each other value of the sweeps that `of` fixes: its advantage over `of`. The sign is
+    /// reversed if the smallest value is the best.
     fn rivals(&self) -> (Vec<(Point, Samples)>, String) {
         let of = &self.claim.of;
         let (own, unit) = self.select(of, &of.at_point);
@@ -369,7 +370,8 @@ impl<'a> ClaimEvaluation<'a> {
         (own.into_iter().map(against).collect(), unit)
     }
 
-    /// Values of a side at its points without the sweeps that have a single value, and their unit.
+    /// Values of one side at its points, and their unit. The points omit sweeps that have only one
+    /// value.
     fn select(
         &self,
         side: &'a Side,
@@ -380,7 +382,7 @@ impl<'a> ClaimEvaluation<'a> {
         (found.collect(), unit)
     }
 
-    /// Like [`Self::select`], with the complete points.
+    /// Like [`Self::select`], but with complete points.
     fn selected(
         &self,
         side: &'a Side,
@@ -402,7 +404,7 @@ impl<'a> ClaimEvaluation<'a> {
                     .get(name)
                     .is_none_or(|wanted| wanted.all().iter().any(|wanted| same(wanted, x))),
             };
-            // A sweep named only by the other side is kept.
+            // A sweep that only the other side fixes remains part of the point.
             let has_all = fixed
                 .keys()
                 .all(|name| point.iter().any(|(it, _)| it == name));
@@ -433,7 +435,7 @@ impl<'a> ClaimEvaluation<'a> {
         named.map_or_else(|| first().map_or("main", |it| &it.id), String::as_str)
     }
 
-    /// Whether the experiment requests a single run, which means that nothing in it is random.
+    /// Whether the experiment requests a single run, because nothing in it is random.
     fn is_certain(&self) -> bool {
         let runs = |side: &'a Side| source_runs(&self.results.spec, self.experiment(side));
         let than = self
@@ -446,14 +448,14 @@ impl<'a> ClaimEvaluation<'a> {
             .all(|side| runs(side) == Some(1))
     }
 
-    /// Verdict at one of `points` points.
+    /// The finding at a point; `points` is the total number of points.
     fn finding(&self, point: &Point, samples: &Samples, points: usize) -> Finding {
         let (x_name, x) = axis(point);
         let decided = samples
             .all
             .iter()
             .map(|sample| self.decide(sample, samples, points));
-        // Weakest of the samples that must all hold; strongest if one suffices.
+        // The weakest sample decides if all must hold, and the strongest if one suffices.
         let order = |it: &Option<SampleVerdict>| {
             let it = it.as_ref();
             it.map_or((0, f64::INFINITY), |it| (rank(it.verdict), it.value))
@@ -484,8 +486,8 @@ impl<'a> ClaimEvaluation<'a> {
         }
     }
 
-    /// Evaluates one sample. Because many points are tested, the opposite is stated only with an
-    /// error probability divided by their number.
+    /// Verdict on one sample. Because many points are tested, the opposite of a claim is stated
+    /// only with an error probability that is divided by their number.
     fn decide(&self, sample: &[f64], samples: &Samples, points: usize) -> Option<SampleVerdict> {
         let summary = Summary::of(sample)?;
         if summary.replications < MIN_REPLICATIONS && !self.is_certain() {
@@ -497,7 +499,7 @@ impl<'a> ClaimEvaluation<'a> {
             Interval::around(summary.mean, half)
         };
         let (held, sure) = match self.claim.kind {
-            // Each must meet a stricter bound because one of several suffices.
+            // Each sample has a stricter bound, because one of several suffices.
             ClaimKind::NeverBest => (
                 1.0 - (1.0 - CONFIDENCE) / samples.all.len() as f64,
                 CONFIDENCE,
@@ -527,14 +529,14 @@ impl<'a> ClaimEvaluation<'a> {
     }
 }
 
-/// Result for one sample.
+/// Verdict on one sample, with its interval.
 struct SampleVerdict {
     value: f64,
     interval: Interval,
     verdict: Verdict,
 }
 
-/// Order of verdicts from worst to best.
+/// Rank of a verdict, from worst to best.
 fn rank(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::NotAttempted => 0,
@@ -549,7 +551,7 @@ fn source_runs(spec: &Spec, id: &str) -> Option<u32> {
     experiment_behind(spec, id).map(|run| run.replications)
 }
 
-/// The executed experiment behind an id.
+/// The experiment with this id that is run; for a derived experiment, its source.
 fn experiment_behind<'a>(spec: &'a Spec, id: &str) -> Option<&'a Experiment> {
     let run = spec.experiments.iter().find(|it| it.id == id);
     let derived = || spec.derived.iter().find(|it| it.id() == id);

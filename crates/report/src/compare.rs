@@ -1,6 +1,6 @@
 //! Verdicts on whether our results agree with the values printed in a paper and with those of
 //! ns-2.35. `docs/VERDICTS.md` explains the rules and their reasons. Every verdict must be computed
-//! here; none is entered by hand.
+//! here, and none entered by hand.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, ra
 #[cfg(test)]
 mod tests;
 
-/// Minimum number of replications for judging a random experiment. With fewer, the prediction
+/// Minimum number of replications for a verdict on a random experiment. With fewer, the prediction
 /// interval would be so wide (15.6 standard deviations to either side for two runs, five for three)
 /// that hardly any printed value could be outside.
 pub const MIN_REPLICATIONS: usize = 5;
 
-/// Minimum number of replications for judging by quantiles: the least and the greatest of 19 runs
-/// contain one more run with a probability of 90 %.
+/// Minimum number of replications for verdicts by quantiles. With 19 runs, one more run falls
+/// between the smallest and the largest with a probability of 90 %.
 pub const MIN_FOR_QUANTILES: usize = 19;
 
 /// Maximum half width of a narrow band, and of a precise printed value, relative to the printed
@@ -29,12 +29,13 @@ pub const NARROW: f64 = 0.2;
 /// Result of a comparison with a printed value, or of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The experiment gives the printed value, and only values close to it. The claim holds.
+    /// Comparison: the band of our runs contains the printed value and is narrow. Claim: it holds.
     Reproduced,
-    /// The experiment gives the printed value, but also values far from it. The runs do not decide
-    /// the claim.
+    /// Comparison: the band of our runs contains the printed value, but is wide. Claim: the runs do
+    /// not decide it.
     Compatible,
-    /// The experiment does not give the printed value. The claim is false for our runs.
+    /// Comparison: the band of our runs does not contain the printed value. Claim: it is false for
+    /// our runs.
     Differs,
     /// There is no measured value that could decide.
     NotAttempted,
@@ -49,7 +50,7 @@ impl Verdict {
         Verdict::NotAttempted,
     ];
 
-    /// Text used in tables.
+    /// Text of the verdict in tables.
     pub const fn text(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -66,28 +67,28 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict and its basis.
+/// A verdict with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
     /// Reason for the verdict, as a sentence.
     pub reason: String,
-    /// Interval of values that count as agreeing, before printed rounding is added; `None` if no
-    /// value could be judged.
+    /// Interval of values that count as agreeing, without the rounding of the printed value; `None`
+    /// if there is no verdict.
     pub band: Option<Interval>,
-    /// Rank of the printed value among the runs, if they are random.
+    /// Rank of the printed value among the runs; `None` if they are not random.
     pub rank: Option<Rank>,
     /// Deviation of the printed value as a standard normal score; `None` if the runs are not
     /// random.
     pub score: Option<f64>,
-    /// Further information about the printed value: it is too imprecise to be reproduced, its unit
-    /// cannot be converted, or its name matches nothing.
+    /// Remark about the printed value: it is too imprecise to be reproduced, its unit cannot be
+    /// converted, or its name matches nothing.
     pub remark: Option<String>,
 }
 
 impl Judgement {
-    /// No verdict because of an error in the file of printed values, with the reason.
+    /// No verdict, because the file of printed values has an error; `reason` describes it.
     pub fn mismatched(reason: String) -> Judgement {
         Judgement {
             remark: Some(reason.clone()),
@@ -95,7 +96,7 @@ impl Judgement {
         }
     }
 
-    /// No verdict, with the reason.
+    /// No verdict, for this reason.
     pub fn none(reason: String) -> Judgement {
         Judgement {
             verdict: Verdict::NotAttempted,
@@ -108,22 +109,22 @@ impl Judgement {
     }
 }
 
-/// Rule for comparing a printed value.
+/// Rule of a comparison with a printed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
     /// For a random experiment. The printed value is a single run, so it must be in the 95 %
     /// interval for one more of our runs, widened by the printed rounding.
     OneMoreRun,
-    /// For a quantity near its bound. Like [`Rule::OneMoreRun`], but with quantiles of the runs,
-    /// which need no assumption about their distribution.
+    /// For a quantity that is close to a bound. Like [`Rule::OneMoreRun`], but with quantiles of
+    /// the runs, which require no assumption about the distribution.
     Quantiles,
     /// For a deterministic experiment. The two values may differ by this amount (in the unit of the
     /// value) and by the printed rounding.
     Within(f64),
 }
 
-/// Compares runs of a quantity in `unit` with a printed value, which is converted. There is no
-/// verdict if it cannot be converted.
+/// Compares runs of a quantity in `unit` with a printed value. There is no verdict if the unit of
+/// the printed value cannot be converted.
 pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> Judgement {
     match published.factor(unit) {
         Some(factor) => PrintedValue {
@@ -143,8 +144,8 @@ pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
 }
 
 impl Published {
-    /// The value in another unit, or the digits as printed if the unit is the same or cannot be
-    /// converted.
+    /// The printed value in another unit; the digits as printed if the unit is the same or cannot
+    /// be converted.
     pub fn in_unit_of(&self, unit: &str) -> String {
         match self.value_in(unit) {
             Some(value) if !self.unit.is_empty() && self.unit != unit => digits(value, 6),
@@ -152,7 +153,7 @@ impl Published {
         }
     }
 
-    /// The digits as printed, followed by their unit if it differs from `unit`.
+    /// The digits as printed, followed by the unit if it differs from `unit`.
     pub fn shown_with(&self, unit: &str) -> String {
         match self.unit.is_empty() || self.unit == unit {
             true => self.printed.clone(),
@@ -181,7 +182,7 @@ pub(crate) fn not_convertible(printed: &str, measured: &str) -> String {
 struct PrintedValue<'a> {
     published: &'a Published,
     unit: &'a str,
-    /// Size of the printed unit in `unit`.
+    /// Factor that converts the printed unit to `unit`.
     factor: f64,
 }
 
@@ -202,9 +203,9 @@ impl PrintedValue<'_> {
             );
             return Judgement::none(reason);
         }
-        // Range of values that could be printed this way: its middle and its half width. One
-        // millionth is added to keep the ends inclusive, because decimal digits are not exact in
-        // binary.
+        // Range of values that could be printed this way: its middle and its half width. The half
+        // width is increased by one millionth, so that the ends belong to the range although
+        // decimal digits are not exact in binary.
         let range = self.published.range();
         let printed = range.middle() * self.factor;
         let rounding = range.half_width() * self.factor * (1.0 + 1e-6);
@@ -258,7 +259,8 @@ impl PrintedValue<'_> {
         }
     }
 
-    /// Half width of the printed value, if it is too imprecise for agreement to mean much.
+    /// The relative half width of the printed value, as text; `None` unless the value is so
+    /// imprecise that agreement means little.
     fn coarse(&self) -> Option<String> {
         let published = self.published;
         let spread = published.spread();
@@ -279,7 +281,7 @@ impl PrintedValue<'_> {
         ))
     }
 
-    /// Reason for the verdict on a deterministic experiment.
+    /// The reason for the verdict on a deterministic experiment.
     fn within(&self, summary: &Summary, tolerance: f64) -> String {
         let (published, unit) = (self.published, unit_suffix(self.unit));
         let allowed = match tolerance > 0.0 {
@@ -303,7 +305,7 @@ impl PrintedValue<'_> {
     }
 }
 
-/// Comparison with a mean of an independent program.
+/// Comparison with a mean from an independent program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineComparison {
     /// Key of the program in `[reference]`.
@@ -324,17 +326,17 @@ pub struct BaselineComparison {
 }
 
 impl BaselineComparison {
-    /// The difference relative to the mean of the program; `None` if that is 0.
+    /// The difference relative to the mean of the program; `None` if that mean is 0.
     pub fn relative(&self) -> Option<f64> {
         let difference = self.difference?;
         (self.mean != 0.0).then(|| difference / self.mean.abs())
     }
 }
 
-/// Number of significant digits assumed for the mean of an independent program.
+/// Number of significant digits that is assumed for the mean of an independent program.
 const DIGITS: usize = 6;
 
-/// Compares a measured quantity with a mean of an independent program.
+/// Compares a measured quantity with a mean from an independent program.
 pub fn with_baseline(
     measured: Option<&Summary>,
     baseline: &str,
@@ -382,8 +384,7 @@ fn fixed(value: f64, significant: usize) -> String {
 
 /// Power of ten of the first of `significant` significant digits.
 fn exponent(value: f64, significant: usize) -> i32 {
-    // Derived from the rounded decimal text, because the logarithm of the platform should not
-    // affect a digit.
+    // Derived from the rounded decimal text, because a logarithm may differ between platforms.
     let scientific = format!("{:.*e}", significant.saturating_sub(1), value);
     scientific
         .split_once('e')
@@ -391,13 +392,13 @@ fn exponent(value: f64, significant: usize) -> i32 {
         .unwrap_or(0)
 }
 
-/// Half a unit of the last of `significant` significant digits: the error that rounding may hide.
+/// Half a unit of the last of `significant` digits, which is the maximum rounding error.
 fn half_unit(value: f64, significant: usize) -> f64 {
     let last = exponent(value, significant) + 1 - significant as i32;
     format!("5e{}", last - 1).parse().unwrap_or(0.0)
 }
 
-/// The unit as written after a number; empty for dimensionless numbers.
+/// The unit with a space, to be appended to a number; empty for dimensionless numbers.
 pub fn unit_suffix(unit: &str) -> String {
     match unit {
         "1" | "" => String::new(),

@@ -5,7 +5,7 @@ use anabranch_scenario::derived::Derived;
 use anabranch_scenario::records::{Measure, RunRecord};
 use anabranch_scenario::value::{Point, Value};
 
-/// Records of every derived experiment whose source was run or derived before.
+/// Computes the records of every derived experiment whose source was run, or was derived before.
 pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
     let mut all: Vec<RunRecord> = Vec::new();
     for derived in &spec.derived {
@@ -171,7 +171,8 @@ fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
             let (x, _) = kept.last()?;
             Some(record(derived, point.clone(), replication, *x, unit))
         };
-        // All replications or none, because the mean over those with a result would be too small.
+        // Either all replications have a result or none is used, because a mean over only those
+        // with a result would be too small.
         let found: Option<Vec<RunRecord>> = replications.into_iter().map(smallest).collect();
         found.unwrap_or_default()
     };
@@ -255,7 +256,7 @@ mod tests {
                 )
             })
             .collect();
-        // The greatest single value, 9, belongs to a mean of 5.
+        // The greatest single value, 9, is part of a mean of 5.
         let expected = [
             ("1".to_owned(), 0, 6.0),
             ("1".to_owned(), 1, 5.0),
@@ -314,8 +315,8 @@ mod tests {
             unit: Some("KiB".into()),
         };
         let mut runs = Vec::new();
-        // Below the bound at 10, above it at 20: the result is 30. The second replication of s = 4
-        // never reaches it.
+        // At 10 the value is below the bound, and at 20 above it, so the result is 30. The second
+        // replication of s = 4 never reaches the bound.
         let values = [
             (1, 0, [0.0, 0.5, 0.01]),
             (1, 1, [0.5, 0.0, 0.0]),

@@ -1,7 +1,8 @@
 //! Figures: recorded series and measures as SVG, together with the printed points.
 //!
-//! A figure is built in two steps: data ([`plot::Plot`] or [`ladder::Ladder`]), which is also used
-//! for the terminal, and its drawing. The bytes of an SVG depend only on the data.
+//! A figure is built in two steps. The first produces data ([`plot::Plot`] or [`ladder::Ladder`]),
+//! which the terminal also displays; the second draws it. The bytes of an SVG depend only on the
+//! data.
 
 mod downsample;
 pub mod ladder;
@@ -40,11 +41,11 @@ pub struct Figure {
     pub title: String,
     /// Name in the paper.
     pub place: Option<String>,
-    /// Hint for the reader.
+    /// Caption with a hint for the reader.
     pub caption: Option<String>,
-    /// A sentence that describes how the figure was made.
+    /// A sentence about how the figure was computed.
     pub made: String,
-    /// Contents; `None` if the runs contain no data to draw.
+    /// Contents; `None` if the runs contain no data for it.
     pub content: Option<Content>,
 }
 
@@ -55,17 +56,17 @@ pub enum Content {
     Plot(plot::Plot),
     /// Packets between two lifelines.
     Ladder(ladder::Ladder),
-    /// A constellation on a map, at one time or at several.
+    /// A map of a constellation, at one or several times.
     Map(Vec<map::Map>),
 }
 
-/// Error while making a figure.
+/// Error of making a figure.
 #[derive(Debug, thiserror::Error)]
 pub enum FigureError {
     /// The series cannot be read.
     #[error(transparent)]
     Series(#[from] SeriesError),
-    /// The drawing failed.
+    /// The drawing library failed.
     #[error("figure {id}: {what}")]
     Draw {
         /// The figure.
@@ -76,7 +77,7 @@ pub enum FigureError {
 }
 
 impl Figure {
-    /// Makes a figure of finished runs.
+    /// Makes a figure from finished runs.
     ///
     /// # Errors
     /// A series file cannot be read.
@@ -117,7 +118,7 @@ impl Figure {
         })
     }
 
-    /// The title, preceded by the name in the paper: `Fig. 5: Throughput of the satellite link`.
+    /// The title after the name in the paper, such as `Fig. 5: Throughput of the satellite link`.
     pub fn headline(&self) -> String {
         match &self.place {
             Some(place) => format!("{place}: {}", self.title),
@@ -128,7 +129,7 @@ impl Figure {
     /// The drawing as an SVG document; `None` if there is no data to draw.
     ///
     /// # Errors
-    /// Any error of the drawing library. No error is expected, because the output is text.
+    /// Any error of the drawing library; none is expected, because the output is text.
     pub fn svg(&self) -> Result<Option<String>, FigureError> {
         let drawn = match &self.content {
             None => return Ok(None),
@@ -147,7 +148,7 @@ fn experiment_of<'a>(spec: &'a FigureSpec, results: &'a Results) -> &'a str {
     named_or_own(spec.experiment.as_deref(), &spec.id, &results.spec)
 }
 
-/// Inputs for making a figure of any kind.
+/// Inputs from which a figure of any kind is made.
 struct Maker<'a> {
     spec: &'a FigureSpec,
     results: &'a Results,
@@ -166,7 +167,8 @@ impl<'a> Maker<'a> {
     }
 
     /// Series of a probe of one member of a flow or link, for the replication and point of the
-    /// figure (the first recorded one if it names none), cut to its window.
+    /// figure and cut to its window. If the figure does not name a point, the first recorded one is
+    /// used.
     fn series(
         &self,
         entity: &str,
@@ -185,7 +187,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Series of a curve of kind `time` for every recorded run: one per run, or one per member. The
-    /// run selected by the figure comes first.
+    /// run that the figure selects is the first.
     fn series_of(&self, curve: &Curve) -> Result<Vec<Vec<Series>>, SeriesError> {
         let query = SeriesQuery {
             experiment: curve.experiment.as_deref().unwrap_or(self.experiment),
@@ -199,7 +201,7 @@ impl<'a> Maker<'a> {
         }
         let mut all = self.results.series(&query)?;
         all.retain(|series| self.is_at(&series.point, &curve.at_point));
-        // The first of several matching points.
+        // If several points match, the first is used.
         let first = all.first().map(|series| series.point.clone());
         all.retain(|series| Some(&series.point) == first.as_ref());
         for series in &mut all {
@@ -247,7 +249,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The executed experiment behind an experiment.
+/// The id of the experiment that is run; for a derived experiment, its source.
 fn source_of<'a>(spec: &'a Spec, id: &'a str) -> &'a str {
     // The recursion ends because a derived experiment must be declared after its source.
     let derived = spec.derived.iter().find(|derived| derived.id() == id);

@@ -1,4 +1,4 @@
-//! Output files of a run.
+//! Output files of an evaluation.
 //!
 //! ```text
 //! DIR/tables/<id>.csv               measured and published values, verdicts
@@ -18,8 +18,8 @@ use crate::verdict_counts::VerdictCounts;
 use crate::{claim, page, verdict_counts};
 
 impl Outputs<'_> {
-    /// Path (relative to the results directory) and contents of all files: tables, figures and the
-    /// page.
+    /// Path (relative to the results directory) and contents of all output files: tables, figures
+    /// and the page.
     ///
     /// # Errors
     /// A table or figure cannot be generated.

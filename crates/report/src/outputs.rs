@@ -1,4 +1,4 @@
-//! The readable outputs of a run: tables, figures, claims and their tallies.
+//! The outputs of an evaluation: tables, figures, claims and their tallies.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use crate::table::Table;
 use crate::unmatched_rows::{UnmatchedRows, unmatched_rows};
 use crate::verdict_counts::VerdictCounts;
 
-/// File with the tallies of a run, one per line.
+/// Name of the file with the tallies, one per line.
 pub const TALLIES: &str = "tally.txt";
 
-/// All tables and figures that a spec requests, made from its results.
+/// All tables, figures and claims that a spec requests, computed from its results.
 #[derive(Clone, Debug)]
 pub struct Outputs<'a> {
-    /// The results they are made from.
+    /// The results from which they were computed.
     pub results: &'a Results,
     /// The tables, in the order of the spec.
     pub tables: Vec<Table>,
@@ -29,18 +29,18 @@ pub struct Outputs<'a> {
     /// Rows of the reference that match no table or figure. Empty if only some outputs were
     /// requested.
     pub unmatched_rows: Vec<UnmatchedRows>,
-    /// Introduction that should be displayed first.
+    /// Introduction that is displayed before the outputs.
     pub introduction: Vec<Introduction>,
-    /// Name under which the command finds the paper of this spec, if it does.
+    /// Name by which the command finds the paper of this spec; `None` if it does not.
     pub paper: Option<String>,
 }
 
-/// Introductory text given by the caller.
+/// Introductory text from the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Introduction {
-    /// Sentences; each line is a paragraph.
+    /// Text; each line is a paragraph.
     Text(String),
-    /// Names with lines of text.
+    /// A list of names, each with lines of text.
     List {
         /// Title of the list.
         title: String,
@@ -49,7 +49,7 @@ pub enum Introduction {
     },
 }
 
-/// Error while making or writing outputs.
+/// Error of making or writing outputs.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// A table cannot be written.
@@ -69,7 +69,7 @@ pub enum OutputError {
 }
 
 impl<'a> Outputs<'a> {
-    /// Makes everything that the spec of the results requests.
+    /// Makes all outputs that the spec of the results requests.
     ///
     /// # Errors
     /// A series file cannot be read.
@@ -104,8 +104,8 @@ impl<'a> Outputs<'a> {
         })
     }
 
-    /// Tallies of printed values and of claims, one per line. They mention a run with fewer
-    /// replications than the spec requests.
+    /// Tallies of printed values and of claims, one per line. They state whether the runs have
+    /// fewer replications than the spec requests.
     pub fn tallies(&self) -> Vec<String> {
         let short = self
             .short_of()
@@ -122,7 +122,8 @@ impl<'a> Outputs<'a> {
         both.into_iter().filter_map(line).collect()
     }
 
-    /// Describes how many replications are missing compared with the spec; `None` if none are.
+    /// Text about how many replications are missing compared with the spec; `None` if all are
+    /// present.
     pub fn short_of(&self) -> Option<String> {
         let (mut short, mut asked) = (0, 0);
         for (id, made) in &self.results.manifest.replications {

@@ -21,7 +21,7 @@ pub(crate) use tables::Columns;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The page.
+/// The page as HTML.
 ///
 /// # Errors
 /// A figure cannot be drawn.
@@ -67,7 +67,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     Ok(page.into_string() + "\n")
 }
 
-/// Whether tables come before figures, which is the case if they have printed values.
+/// Whether tables precede figures, which is so if they contain printed values.
 fn tables_first(outputs: &Outputs<'_>) -> bool {
     let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
     outputs.tables.iter().any(judged)
@@ -106,7 +106,7 @@ fn introduction(words: &[Introduction]) -> Markup {
     }
 }
 
-/// Table of contents with links.
+/// Table of contents of the page, with links.
 fn contents(outputs: &Outputs<'_>) -> Markup {
     let list = |name: &str, items: Vec<(String, String)>| {
         html! {
@@ -156,12 +156,12 @@ fn contents(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// Link to a file of the directory.
+/// Link to a file in the results directory.
 fn file(name: &str) -> Markup {
     html! { a href=(name) download { (name) } }
 }
 
-/// Number of printed values per verdict, in total and by table, and the claims.
+/// Number of printed values by verdict, in total and for each table, and the claims.
 fn verdicts(outputs: &Outputs<'_>) -> Markup {
     let all = VerdictCounts::of(&outputs.tables);
     html! {
@@ -234,7 +234,7 @@ fn verdicts_by_table(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// Joint probabilities of the columns of a table.
+/// Joint probabilities of the columns of a table, as text.
 fn together(table: &Table) -> String {
     let joint = table.columns().filter_map(|column| column.probability);
     joint.map(probability).collect::<Vec<_>>().join(", ")
@@ -248,7 +248,7 @@ pub(super) fn probability(p: f64) -> String {
     }
 }
 
-/// Conclusions of the paper, and their evaluation.
+/// Section with the claims of the paper and their evaluation.
 fn claims(claims: &[EvaluatedClaim]) -> Markup {
     html! {
         @if !claims.is_empty() {
@@ -301,7 +301,7 @@ fn findings(claim: &EvaluatedClaim) -> Markup {
     }
 }
 
-/// The runs and the program that made them.
+/// Facts about the runs and the program that has executed them.
 fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
     let (manifest, records) = (&outputs.results.manifest, &outputs.results.records);
     let events: u64 = records.iter().map(|record| record.events).sum();
@@ -400,7 +400,7 @@ fn tables(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// All figures except the leading one, which is at the top.
+/// All figures except the leading one, which is at the top of the page.
 fn figures(outputs: &Outputs<'_>, leading: Option<&Figure>) -> Result<Markup, FigureError> {
     let leading = leading.map(|it| it.id.as_str());
     let others = outputs

@@ -1,5 +1,5 @@
-//! Reference values with provenance: published numbers, and results of independent programs. They
-//! must be used only for comparison and not in measurements.
+//! Reference values with their provenance: published numbers, and results of independent programs.
+//! They must be used only for comparison, and never in measurements.
 //!
 //! Both are CSV files whose first line names the columns, in any order:
 //!
@@ -23,34 +23,35 @@ pub use sheet::ReferenceError;
 pub struct Published {
     /// Line in the file, counted from 1.
     pub line: u64,
-    /// Table, figure or section. If empty, the number applies to every table that has such a row.
+    /// Table, figure or section of the paper. If empty, the number applies to every table that has
+    /// such a row.
     pub place: String,
     /// Series, as in [`anabranch_scenario::records::Measure::series`].
     pub series: String,
     /// Name of the independent variable.
     pub x_name: String,
-    /// Value of the variable, as printed.
+    /// Value of the independent variable, as printed.
     pub x: String,
     /// Metric.
     pub metric: String,
-    /// The number.
+    /// The published number.
     pub value: f64,
-    /// Digits as printed, which show the precision of the rounding.
+    /// Digits as printed, which show the precision of the number.
     pub printed: String,
     /// Unit; empty if it is the unit of the measure.
     pub unit: String,
-    /// Treatment of the digits that were not printed.
+    /// How the number was shortened to the printed digits.
     pub rest: Rounding,
-    /// Reading tolerance of a value read off a figure, in the unit of the value. It replaces the
+    /// Tolerance of a value that was read off a figure, in the unit of the value. It replaces the
     /// rounding.
     pub tolerance: Option<f64>,
-    /// Line on which the value was printed first: its own, unless it repeats another.
+    /// Line of the first occurrence of the value: its own line, unless it repeats an earlier value.
     pub first: u64,
-    /// Reason why the value is not compared; empty if it is.
+    /// Reason why the value is not compared; empty if it is compared.
     pub not_compared: String,
 }
 
-/// Treatment of the digits that were not printed.
+/// How a number was shortened to its printed digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rounding {
     /// The last printed digit was rounded.
@@ -69,11 +70,10 @@ impl Rounding {
 }
 
 impl Published {
-    /// Range of the numbers that could be printed this way. 23.9 stands for 23.85 to 23.95 if it
-    /// was rounded, and for 23.9 to 24.0 if it was truncated. Trailing zeros of a rounded number
-    /// are significant after a decimal point (2.880), but not before one (1500 stands for "about
-    /// 1500"). All digits of a truncated number are significant. A stated tolerance replaces this
-    /// range.
+    /// Range of the numbers that could be printed in this way. 23.9 means 23.85 to 23.95 if it was
+    /// rounded, and 23.9 to 24.0 if it was truncated. Trailing zeros of a rounded number are
+    /// significant after a decimal point (2.880), but not before one (1500 means "about 1500"). All
+    /// digits of a truncated number are significant. A stated tolerance replaces this range.
     pub fn range(&self) -> Interval {
         if let Some(tolerance) = self.tolerance {
             return Interval::around(self.value, tolerance);
@@ -100,7 +100,7 @@ impl Published {
         }
     }
 
-    /// Size of the unit of this value in `unit`; `None` if it cannot be converted.
+    /// Factor that converts the unit of this value to `unit`; `None` if it cannot be converted.
     pub fn factor(&self, unit: &str) -> Option<f64> {
         match self.unit.is_empty() {
             true => Some(1.0),
@@ -113,7 +113,7 @@ impl Published {
         Some(self.value * self.factor(unit)?)
     }
 
-    /// Whether the number was printed before, as the value of the same metric or as the x of
+    /// Whether the number repeats an earlier one: as the value of the same metric, or as the x of
     /// another value, such as the time of a step.
     fn repeats(&self, before: &Published) -> bool {
         let again = |name: &str, text: &str, tolerance: Option<f64>| {
@@ -124,7 +124,7 @@ impl Published {
                 tolerance,
                 ..before.clone()
             });
-            // Tolerance because decimal digits are not exact in binary.
+            // The range is widened slightly, because decimal digits are not exact in binary.
             let holds = |it: Published| it.range().widened(1e-9).contains(self.value);
             name == self.metric && earlier.is_some_and(holds)
         };
@@ -153,7 +153,7 @@ fn unit_of_last(printed: &str, every: bool) -> f64 {
     10f64.powi(exponent + power.parse::<i32>().unwrap_or(0))
 }
 
-/// Mean over the runs of an independent program.
+/// A mean over the runs of an independent program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
     /// Line in the file, counted from 1.
@@ -162,7 +162,7 @@ pub struct Mean {
     pub place: String,
     /// Variant of the experiment and its x, such as `era n=2`.
     pub condition: String,
-    /// Metric, as named in that file.
+    /// Metric, by its name in that file.
     pub metric: String,
     /// Mean over the replications.
     pub mean: f64,
@@ -170,12 +170,12 @@ pub struct Mean {
     pub confidence: Option<f64>,
     /// Number of replications.
     pub replications: u32,
-    /// Unit; empty if it is the unit of the table it is compared in.
+    /// Unit; empty if it is the unit of the table.
     pub unit: String,
 }
 
 impl Mean {
-    /// The mean in a unit that is `divisor` times as large.
+    /// The mean in a unit that is larger by the factor `divisor`.
     #[must_use]
     pub fn divided_by(&self, divisor: f64) -> Mean {
         Mean {
@@ -186,19 +186,19 @@ impl Mean {
     }
 }
 
-/// Means of an independent program.
+/// Results of an independent program: its means.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Baseline {
-    /// Key in `[reference]`.
+    /// Key of the program in `[reference]`.
     pub name: String,
-    /// The file they were read from.
+    /// The file from which they were read.
     pub file: String,
     /// Means, in the order of the file.
     pub means: Vec<Mean>,
 }
 
 impl Baseline {
-    /// The mean of a metric under a condition.
+    /// The mean of a metric for a place and condition.
     pub fn mean(&self, place: &str, condition: &str, metric: &str) -> Option<&Mean> {
         self.means.iter().find(|row| {
             (row.place == place || row.place.is_empty())
@@ -223,7 +223,7 @@ impl Reference {
     /// Reads the published values from the text of a CSV file with this name.
     ///
     /// # Errors
-    /// The first invalid line: its position, the text found, and the values allowed.
+    /// The first invalid line, with its position, the text found, and the values allowed.
     pub fn read_published(&mut self, file: &str, text: &str) -> Result<(), ReferenceError> {
         self.published = read_published(file, text)?;
         file.clone_into(&mut self.file);
@@ -233,7 +233,7 @@ impl Reference {
     /// Reads the means of an independent program from the text of a CSV file.
     ///
     /// # Errors
-    /// The first invalid line: its position, the text found, and the values allowed.
+    /// The first invalid line, with its position, the text found, and the values allowed.
     pub fn read_baseline(
         &mut self,
         name: &str,
@@ -248,13 +248,14 @@ impl Reference {
         Ok(())
     }
 
-    /// All values published at a place (`Table II`) or at any, in the order of the file.
+    /// All values that were published at a place (such as `Table II`) or without a place, in the
+    /// order of the file.
     pub fn published<'a>(&'a self, place: &'a str) -> impl Iterator<Item = &'a Published> + 'a {
         let here = move |row: &&Published| row.place == place || row.place.is_empty();
         self.published.iter().filter(here)
     }
 
-    /// Independent program by its key.
+    /// The independent program with this key.
     pub fn baseline(&self, name: &str) -> Option<&Baseline> {
         self.baselines.iter().find(|it| it.name == name)
     }
@@ -441,14 +442,14 @@ mod tests {
             read.map(|()| firsts(reference))
                 .map_err(|error| error.to_string())
         };
-        // The time of a step, and an event at that time.
+        // A step at a time, and an event at the same time.
         assert_eq!(
             read(
                 "Fig. 8,tcp,time,2.880,cwnd,4,,\nFig. 8,tcp,time,3.413,cwnd,4.25,,\nFig. 10,tcp,event,sent again,time,2.880,,Fig. 8\n"
             ),
             Ok(vec![2, 3, 2])
         );
-        // The same mean with more digits, the other being truncated; rounded it would have been
+        // The same mean with more digits. The shorter one was truncated; rounded it would be
         // 211.50.
         let mean = |how: &str| {
             read(&format!(
@@ -501,7 +502,7 @@ mod tests {
             wrong_published("series,metric,value\nsctp,goodput,1\nsctp,goodput,fast\n"),
             "mine.csv:3:14: column `value`: found \"fast\"; allowed: a number, such as 12.5"
         );
-        // A cell that spans two lines shifts the cells after it.
+        // A value with an unquoted comma shifts the cells after it.
         assert_eq!(
             wrong_published(
                 "where,series,metric,value\n\"a\nb\",sctp,goodput,1\n,\"a,b\",goodput,\n"

@@ -1,8 +1,8 @@
 //! Statistics over replications: means, Student-t intervals, paired differences, prediction of one
-//! more run, fairness.
+//! more run, and fairness.
 //!
-//! Nothing here influences a simulation, so the logarithm and gamma functions of the platform are
-//! allowed (inside the t quantile). Results should be rounded to the printed digits before they are
+//! These functions do not influence simulations, so the t quantile may use the logarithm and gamma
+//! functions of the platform. Results should be rounded to the printed digits before they are
 //! written.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
@@ -29,13 +29,13 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
 }
 
-/// Limit of scores. Larger ones are clipped, because the runs contain no information about such far
-/// tails.
+/// Maximum of scores. Larger scores are clipped, because the runs contain no information about such
+/// improbable values.
 const MAX_SCORE: f64 = 8.0;
 
-/// Standard normal score of a value relative to the prediction of one more run. `slack` is
-/// subtracted from its distance to the mean (the error that rounding may hide). `None` for fewer
-/// than two runs.
+/// Standard normal score of a value relative to the prediction of one more run. `slack`, the
+/// possible rounding error, is subtracted from the distance to the mean. `None` for fewer than two
+/// runs.
 pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
     let student = student(runs.replications - 1)?;
     let distance = value - runs.mean;
@@ -47,7 +47,8 @@ pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
     if deviation == 0.0 {
         return Some(MAX_SCORE * distance.signum());
     }
-    // The lower tail is used because it keeps its digits.
+    // Uses the lower tail, because small probabilities are represented more precisely than those
+    // near 1.
     let tail = student.cdf(-beyond / deviation);
     Some(standard_quantile(tail).abs() * distance.signum())
 }
@@ -62,10 +63,10 @@ fn standard_quantile(probability: f64) -> f64 {
     quantile.clamp(-MAX_SCORE, MAX_SCORE)
 }
 
-/// Probability that independent values, each consistent with our runs, together deviate as far as
-/// these scores.
+/// Probability that independent values from the same distributions as our runs deviate together as
+/// far as these scores.
 ///
-/// Two tests are made, and the smaller probability is doubled: whether all deviate to one side (the
+/// The result is twice the smaller probability of two tests: whether all deviate to one side (the
 /// sum of the scores, normal with variance k), and whether they vary too much (the sum of their
 /// squares, chi-squared with k degrees of freedom). `None` without scores.
 pub fn joint_probability(scores: &[f64]) -> Option<f64> {
@@ -81,19 +82,19 @@ pub fn joint_probability(scores: &[f64]) -> Option<f64> {
     }
 }
 
-/// Rank of a value among runs.
+/// Rank of a value among runs, with its ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
     /// Number of runs below it.
     pub below: usize,
     /// Number of runs that equal it.
     pub equal: usize,
-    /// Number of runs plus one for the value itself.
+    /// Number of runs plus one, for the value itself.
     pub of: usize,
 }
 
 impl Rank {
-    /// Rank of a value. Runs within `slack` of it count as equal.
+    /// Rank of a value among runs. Runs within `slack` of the value count as equal.
     pub fn of(runs: &[f64], value: f64, slack: f64) -> Rank {
         Rank {
             below: runs.iter().filter(|run| **run < value - slack).count(),
@@ -105,13 +106,13 @@ impl Rank {
         }
     }
 
-    /// Rank counted from 1; the middle one among equal values.
+    /// The rank counted from 1; for equal values, the middle of their ranks.
     pub fn place(self) -> f64 {
         self.below as f64 + self.equal as f64 / 2.0 + 1.0
     }
 }
 
-/// Quantile of the sorted `values` for the share `part` (0 to 1), interpolated by definition 7 of
+/// Quantile of the sorted `values` at the fraction `part` (0 to 1), interpolated by definition 7 of
 /// Hyndman and Fan, *Sample quantiles in statistical packages*, 1996. The median of an even number
 /// of values is the mean of the middle two. `None` without values.
 pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
@@ -124,15 +125,15 @@ pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
 }
 
 /// Narrowest interval between two runs that contains one more run with a probability of at least 95
-/// %, whatever the distribution, and that probability. With too few runs it is the interval from
-/// the least to the greatest. `None` for fewer than two runs.
+/// %, for any distribution, and this probability. With too few runs, the interval from the smallest
+/// to the largest run. `None` for fewer than two runs.
 pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {
     if runs.len() < 2 {
         return None;
     }
     let mut sorted = runs.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // One more run falls into each of the n + 1 gaps with equal probability.
+    // One more run falls into each of the n + 1 gaps between runs with equal probability.
     let gaps = (runs.len() + 1) as f64;
     let cut = ((0.5 - CONFIDENCE / 2.0) * gaps).floor().max(1.0);
     let index = cut as usize - 1;
@@ -192,7 +193,7 @@ impl Interval {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// The interval extended by `margin` at both ends.
+    /// The interval extended by `margin` at each end.
     #[must_use]
     pub fn widened(self, margin: f64) -> Self {
         Self {
@@ -219,7 +220,7 @@ impl Summary {
         } else {
             0.0
         };
-        // Equal values with a rounded mean do not vary.
+        // Rounding errors in the mean of equal values are not counted as deviation.
         let deviation = if deviation > 1e-12 * mean.abs() {
             deviation
         } else {
@@ -255,10 +256,10 @@ impl Summary {
     }
 }
 
-/// Summary of the differences `later - earlier` over the replications that both have. Two protocols
-/// in the same replication used the same random streams, so their difference varies less than
-/// either. Each side is a list of `(replication, value)` in ascending order of replication. `None`
-/// if they have no replication in common.
+/// Summary of the differences `later - earlier` over the replications that both have. In the same
+/// replication two protocols used the same random streams, so their difference varies less than
+/// each value. Each side is a list of `(replication, value)` in ascending order of replication.
+/// `None` if they have no replication in common.
 pub fn paired_difference(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Option<Summary> {
     let differences = paired_differences(later, earlier);
     Summary::of(&differences.iter().map(|(_, it)| *it).collect::<Vec<_>>())

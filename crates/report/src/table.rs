@@ -1,4 +1,4 @@
-//! Tables: measures summarized over replications, next to published values and the means of
+//! Tables: measures summarized over replications, compared with published values and with means of
 //! independent programs.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ mod mismatch;
 mod single_run;
 
 /// Columns of `tables/<id>.csv`. `band_low` and `band_high` limit the values that count as
-/// agreeing; `rank` is the rank of the printed value among the runs and itself, counted from 1.
+/// agreeing; `rank` is the rank of the printed value among the runs, counted from 1.
 pub const COLUMNS: [&str; 13] = [
     "series",
     "x_name",
@@ -36,7 +36,7 @@ pub const COLUMNS: [&str; 13] = [
     "rank",
 ];
 
-/// Columns of `tables/<id>-<baseline>.csv`; `*` stands for the name of the independent program.
+/// Columns of `tables/<id>-<baseline>.csv`; `*` is replaced by the name of the independent program.
 pub const BASELINE_COLUMNS: [&str; 14] = [
     "series",
     "x_name",
@@ -63,9 +63,9 @@ pub struct Table {
     pub title: String,
     /// Place in the paper.
     pub place: Option<String>,
-    /// Experiment from which the table is made.
+    /// Id of the experiment whose results the table shows.
     pub experiment: String,
-    /// A remark.
+    /// Note below the table.
     pub note: Option<String>,
     /// Lines, ordered by row of the spec, then by x.
     pub lines: Vec<Line>,
@@ -74,15 +74,15 @@ pub struct Table {
 /// A line of a table: one quantity at one x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Subject of the line: `sctp over tcp`.
+    /// Subject of the line, such as `sctp over tcp`.
     pub series: String,
     /// Name of the independent variable; empty if there is none.
     pub x_name: String,
-    /// Value of the variable.
+    /// Value of the independent variable.
     pub x: String,
     /// The metric.
     pub metric: String,
-    /// Measured quantity over the replications; `None` if it was not measured.
+    /// Summary of the measured quantity over the replications; `None` if it was not measured.
     pub measured: Option<Summary>,
     /// Value in each replication.
     pub runs: Vec<f64>,
@@ -90,14 +90,14 @@ pub struct Line {
     pub unit: String,
     /// Published value.
     pub published: Option<Published>,
-    /// Comparison with the published value, if there is one.
+    /// Verdict of the comparison with the published value, if there is one.
     pub judgement: Option<Judgement>,
-    /// Comparisons with means of independent programs.
+    /// Comparisons with the means of independent programs.
     pub comparisons: Vec<BaselineComparison>,
 }
 
 impl Table {
-    /// Makes a table of finished runs.
+    /// Makes a table from finished runs.
     ///
     /// # Errors
     /// A series file cannot be read.
@@ -128,7 +128,7 @@ impl Table {
         })
     }
 
-    /// Independent programs with a mean in any line.
+    /// Names of the independent programs that have a mean in at least one line.
     pub fn baselines(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for comparison in self.lines.iter().flat_map(|line| &line.comparisons) {
@@ -145,7 +145,7 @@ fn optional(number: Option<f64>) -> String {
 }
 
 impl Line {
-    /// A line for some runs, without comparisons.
+    /// A line for the values of some runs, without comparisons.
     fn new(
         series: &str,
         (x_name, x): (String, String),
@@ -167,7 +167,7 @@ impl Line {
         }
     }
 
-    /// Adds the published value, if there is one, and its verdict. Without runs, the line has the
+    /// Adds the published value, if there is one, and its verdict. A line without runs gets the
     /// unit of the published value.
     fn judged(mut self, published: Option<Published>, rule: Rule) -> Line {
         if let Some(printed) = &published {
@@ -196,7 +196,7 @@ impl Line {
     }
 }
 
-/// A mean and its interval, formatted for display: the half width with two digits, the mean with
+/// Formats a mean and its interval: the half width with two significant digits, and the mean with
 /// the same precision.
 pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
     match half_width.filter(|half| *half > 0.0) {
@@ -211,12 +211,13 @@ pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) 
     }
 }
 
-/// The experiment of a table: the one it names, or the one with its id, or the first.
+/// The experiment of a table: the one that the table names, or the one with the table's id, or the
+/// first.
 fn experiment_of<'a>(table: &'a TableSpec, spec: &'a Spec) -> &'a str {
     named_or_own(table.experiment.as_deref(), &table.id, spec)
 }
 
-/// The experiment with the given name, or the given id, or otherwise the first in the file.
+/// The experiment with the id `named`, or with the id `own`, or the first in the file.
 pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a Spec) -> &'a str {
     let exists = |id: &str| {
         let run = spec
@@ -232,7 +233,7 @@ pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a S
     }
 }
 
-/// The point without the sweeps in `fixed`; `None` if it does not match them.
+/// The point without the sweeps in `fixed`; `None` if the point does not have these values.
 pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<Point> {
     let lies = |(name, wanted): (&String, &Value)| {
         let found = point.iter().find(|(other, _)| other == name);
@@ -248,7 +249,7 @@ pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<P
     fixed.iter().all(lies).then(rest)
 }
 
-/// Union of two sets of fixed sweeps. The inner set takes precedence.
+/// Union of two sets of fixed sweeps, in which the inner set takes precedence.
 pub(super) fn joined(
     outer: &BTreeMap<String, Value>,
     inner: &BTreeMap<String, Value>,
@@ -260,7 +261,7 @@ pub(super) fn joined(
         .collect()
 }
 
-/// Name and value of a point on the x axis. Several sweeps are joined by commas.
+/// Name and value of a point on the x axis. Those of several sweeps are joined by commas.
 pub(super) fn axis(point: &Point) -> (String, String) {
     let join = |texts: Vec<String>| texts.join(", ");
     (
@@ -298,7 +299,7 @@ pub(super) fn by_point<'a>(
     points
 }
 
-/// Values of a measure in records as `(replication, value)`, and its unit.
+/// Values of a measure as `(replication, value)`, and its unit.
 pub(super) fn values(
     records: &[&RunRecord],
     series: &str,
@@ -319,8 +320,8 @@ pub(super) fn values(
     (found, unit)
 }
 
-/// Converts values to the unit that a row or curve requests, if it requests one and the conversion
-/// is possible.
+/// Converts values to the unit that a row or curve requests, if any; if the conversion is
+/// impossible, they keep their unit.
 pub(super) fn in_unit(
     (mut values, own): (Vec<(u32, f64)>, String),
     wanted: Option<&str>,
@@ -337,7 +338,7 @@ pub(super) fn alone(values: &[(u32, f64)]) -> Vec<f64> {
     values.iter().map(|(_, value)| *value).collect()
 }
 
-/// Inputs for making a table of any kind.
+/// Inputs from which a table of any kind is made.
 struct Maker<'a> {
     spec: &'a TableSpec,
     results: &'a Results,
@@ -346,7 +347,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Place of its published values.
+    /// Place in the paper whose published values apply.
     fn place(&self) -> &'a str {
         self.spec.published.as_deref().unwrap_or(&self.spec.id)
     }
@@ -364,7 +365,7 @@ impl<'a> Maker<'a> {
             .is_none_or(|wanted| wanted.iter().any(|value| same_x(&value.to_string(), x)))
     }
 
-    /// Name and value of x for a row: those of the row, or those of the point.
+    /// Name and value of x for a row: those that the row specifies, or those of the point.
     fn axis(&self, row: &Row, point: &Point) -> (String, String) {
         let (name, x) = axis(point);
         (
@@ -373,7 +374,7 @@ impl<'a> Maker<'a> {
         )
     }
 
-    /// Points of a row and their records, without the sweeps that the row fixes.
+    /// Points of a row with their records. The points omit the sweeps that the row fixes.
     fn points(&self, experiment: &'a str, row: &Row) -> Vec<(Point, Vec<&'a RunRecord>)> {
         let fixed = joined(&self.spec.at_point, &row.at_point);
         let points = by_point(self.results, experiment).into_iter();
@@ -383,8 +384,8 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    /// Comparisons of a row at a point with independent programs; `index` counts the steps of a row
-    /// with several.
+    /// Comparisons of a row with independent programs at a point. If the row has several steps,
+    /// `index` is the number of the step.
     fn comparisons(
         &self,
         row: &Row,
@@ -514,7 +515,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Side of a difference that a line shows.
+/// The side of a difference that a line shows.
 #[derive(Clone, Copy)]
 enum Side {
     Later,
@@ -530,7 +531,7 @@ fn names(row: &Row) -> (&str, &str) {
     )
 }
 
-/// A line for a published value without any run.
+/// A line for a published value without a measured one.
 fn not_measured(printed: &Published) -> Line {
     let axis = (printed.x_name.clone(), printed.x.clone());
     let line = Line::new(

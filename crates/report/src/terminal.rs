@@ -1,4 +1,4 @@
-//! Display of tables and plots in a terminal.
+//! Tables and plots on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -20,8 +20,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Detects the capabilities of standard output. Colours require a terminal that supports them
-    /// and no `NO_COLOR`; the default width is 100.
+    /// Detects the capabilities of standard output. Colours require a terminal that supports them,
+    /// and that `NO_COLOR` is not set. The default width is 100.
     pub fn detect() -> Terminal {
         let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let quiet = quiet || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -42,11 +42,11 @@ impl Terminal {
     }
 }
 
-/// Replaces control characters by visible symbols, because a results directory from another user
-/// should not be able to control the terminal.
+/// Replaces control characters by visible symbols, because the text may come from a results
+/// directory of another user, and must not control the terminal.
 pub fn printable(text: &str) -> String {
     let sign = |character: char| match u32::from(character) {
-        // Control Pictures, U+2400 to U+241F.
+        // The symbols are in the Unicode block Control Pictures, U+2400 to U+241F.
         code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
         0x7f => '\u{2421}',
         0x80..=0x9f => char::REPLACEMENT_CHARACTER,
@@ -55,8 +55,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(sign).collect()
 }
 
-/// Breaks a text into lines that fit standard output after an indent. If standard output is not a
-/// terminal, the text is not broken, because a program may read it.
+/// Breaks a text into lines that fit standard output after an indent. The text is not broken if
+/// standard output is not a terminal, because a program may read it.
 pub fn fitted(text: &str, indent: usize) -> Vec<String> {
     let text = printable(text);
     match io::stdout().is_terminal() {
@@ -65,7 +65,7 @@ pub fn fitted(text: &str, indent: usize) -> Vec<String> {
     }
 }
 
-/// Breaks a text into lines, with space for an indent.
+/// Breaks a text into lines that leave space for an indent.
 fn lines(text: &str, indent: usize, terminal: Terminal) -> Vec<String> {
     wrapped(text, terminal.width.saturating_sub(indent).max(20))
 }
@@ -201,8 +201,8 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         longest.max(heads[column].chars().count())
     };
     let mut widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    // The verdict is always displayed. If the terminal is too narrow, the names before it are
-    // shortened and the columns after it are omitted.
+    // The verdict is always shown. If the terminal is too narrow, the names before it are
+    // shortened, and the columns after it are omitted.
     let needed = if columns.published { 5 } else { 2 };
     let rest: usize = widths[1..needed].iter().map(|width| width + 2).sum();
     let room = terminal.width.saturating_sub(rest + 4);
@@ -233,7 +233,7 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
     show_remarks(table, terminal, out)
 }
 
-/// Writes the remarks on published values, each once.
+/// Writes the remarks on published values, without duplicates.
 fn show_remarks(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let judged = table
         .lines
@@ -263,7 +263,7 @@ fn write_row(
     for (column, ((cell, colour), width)) in row.iter().zip(widths).take(shown).enumerate() {
         let cell = &cut(cell, *width);
         let pad = " ".repeat(width - cell.chars().count());
-        // Numbers are right-aligned, words left-aligned.
+        // Numbers are right-aligned, and words left-aligned.
         let padded = match column {
             1..=3 => format!("{pad}{}", terminal.paint(colour, cell)),
             _ => format!("{}{pad}", terminal.paint(colour, cell)),
@@ -274,8 +274,7 @@ fn write_row(
     writeln!(out, "  {}", text.trim_end())
 }
 
-/// Shortens a text to its beginning and its end, because rows often differ at the end (`sources 2`,
-/// `sources 4`).
+/// Shortens a text in the middle, because rows often differ at the end (`sources 2`, `sources 4`).
 fn cut(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -341,8 +340,8 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
     row
 }
 
-/// Writes a figure if it is readable as characters. Clouds of sequence numbers and ladders are not;
-/// they are available as SVG.
+/// Writes a figure if it is readable as characters. Plots of sequence numbers and ladders are not;
+/// they are only available as SVG.
 ///
 /// # Errors
 /// Any error of the writer.
@@ -430,8 +429,8 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
     )
 }
 
-/// A row of characters in the colours of their layers, with one colour code per run of equal
-/// colours.
+/// A row of characters in the colours of their layers. There is one colour code per run of
+/// characters with the same colour.
 fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> String {
     let mut text = String::new();
     for run in characters.chunk_by(|a, b| a.1 == b.1) {

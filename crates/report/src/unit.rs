@@ -1,18 +1,19 @@
-//! Display units of probes in tables and figures.
+//! Units in which tables and figures display probes.
 
 use anabranch_scenario::quantity::Size;
 use anabranch_scenario::unit::{divisor, of_probe};
 
-/// A display unit and its size in the unit of the probe.
+/// A display unit, with the factor to the unit of the probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DisplayUnit<'a> {
     /// Name of the unit.
     pub name: &'a str,
-    /// Recorded values are divided by this number.
+    /// Number by which recorded values are divided.
     pub divisor: f64,
 }
 
-/// Display unit of a probe: the requested one, or its own. The default segment size is one byte.
+/// Display unit of a probe: the requested unit, or its own. Without a segment size, segments have
+/// one byte.
 pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> DisplayUnit<'a> {
     let own = of_probe(probe);
     let name = wanted.unwrap_or(own);
@@ -23,12 +24,12 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
     DisplayUnit { name, divisor }
 }
 
-/// Display unit of a quantity in figures: the requested one, or Mbit/s for rates.
+/// Display unit of a quantity in figures: the requested unit, or Mbit/s for rates.
 pub fn in_figures<'a>(wanted: Option<&'a str>, own: &str) -> Option<&'a str> {
     wanted.or(matches!(own, "bit/s" | "B/s").then_some("Mbit/s"))
 }
 
-/// Display units for differences, largest first, for each measured unit.
+/// Display units of differences for each measured unit, largest first.
 const SUITED: &[(&str, &[&str])] = &[
     ("bit/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
     ("B/s", &["Gbit/s", "Mbit/s", "kbit/s"]),
@@ -36,8 +37,9 @@ const SUITED: &[(&str, &[&str])] = &[
     ("bytes", &["MiB", "KiB"]),
 ];
 
-/// Display unit for differences in `own` (`bit/s`, or `bit/s per loss` for slopes), and its size:
-/// the requested unit, or the largest in which the greatest difference is at least 1.
+/// Display unit of differences that are measured in `own` (`bit/s`, or `bit/s per loss` for
+/// slopes), and its factor. It is the requested unit, or the largest unit in which the greatest
+/// difference is at least 1.
 pub fn of_differences(
     own: &str,
     wanted: Option<&str>,
@@ -57,7 +59,7 @@ pub fn of_differences(
     }
 }
 
-/// Axis label with quantity and unit.
+/// Label of an axis: quantity and unit.
 pub fn axis_label(quantity: &str, unit: &str) -> String {
     match unit {
         "1" | "" => quantity.to_owned(),
@@ -70,8 +72,8 @@ pub fn readable(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// Formats `error, streams` and `0.01, 4` as `error 0.01, streams 4`. Values that contain commas
-/// are left as they are.
+/// Formats `error, streams` and `0.01, 4` as `error 0.01, streams 4`. If a value contains a comma,
+/// the texts are used unchanged.
 pub fn coordinates(names: &str, values: &str) -> String {
     let (each_name, each_value): (Vec<&str>, Vec<&str>) =
         (names.split(", ").collect(), values.split(", ").collect());
@@ -132,7 +134,7 @@ mod tests {
         let two = coordinates("error, streams", "0.01, 4");
         assert_eq!(two, "error 0.01, streams 4");
         assert_eq!(coordinates("buffer", "15"), "buffer 15");
-        // A value that contains a comma cannot be distinguished from two values.
+        // A value with a comma cannot be distinguished from two values.
         assert_eq!(coordinates("variant", "1 s, cap 64"), "variant 1 s, cap 64");
     }
 }

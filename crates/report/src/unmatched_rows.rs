@@ -1,5 +1,5 @@
-//! Rows of a reference that were not compared with any result, possibly because a name in them is
-//! misspelt.
+//! Rows of a reference file that were not compared with any result, perhaps because a name in them
+//! is misspelt.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct UnmatchedRows {
     pub rows: usize,
     /// Lines without a match, counted from 1.
     pub lines: Vec<u64>,
-    /// Lines whose reason is known, with the reason; each reason is listed once.
+    /// Lines with a known reason. Each reason is listed once, with its first line.
     pub reasons: Vec<(u64, String)>,
 }
 
@@ -55,8 +55,8 @@ impl fmt::Display for UnmatchedRows {
     }
 }
 
-/// Rows of each file that match none of these tables and figures, except those that state why they
-/// are not compared.
+/// Rows of each file that match none of these tables and figures. Rows that state why they are not
+/// compared are not included.
 pub fn unmatched_rows(
     reference: &Reference,
     tables: &[Table],
@@ -97,7 +97,7 @@ pub fn unmatched_rows(
     all.filter(|file| !file.lines.is_empty()).collect()
 }
 
-/// Each reason with the first line it applies to.
+/// Each reason once, with the first line to which it applies.
 fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     let mut reasons: Vec<(u64, String)> = Vec::new();
     for (line, reason) in all {
@@ -108,8 +108,7 @@ fn distinct(all: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     reasons
 }
 
-/// The first name in a row that matches nothing: the table or figure, the series in it, or the
-/// metric of the series.
+/// The first name in a row that matches nothing: the table or figure, the series, or the metric.
 fn reason(row: &Published, tables: &[Table], figures: &[Figure]) -> Option<String> {
     let place = |table: &Table| table.place.clone().unwrap_or_else(|| table.id.clone());
     let here = |table: &&Table| row.place.is_empty() || place(table) == row.place;

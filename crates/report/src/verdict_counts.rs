@@ -1,4 +1,4 @@
-//! Verdict counts, and the joint probability of a column of published values.
+//! Number of verdicts of each kind, and the joint probability of a column of published values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,9 +14,8 @@ use crate::table::{Line, Table};
 pub struct VerdictCounts([usize; Verdict::ALL.len()]);
 
 impl VerdictCounts {
-    /// Counts the verdicts of several tables. A value that was published once counts once: in the
-    /// first table that contains it. The same applies to values that the reference declares to be
-    /// identical.
+    /// Counts the verdicts of several tables. A published value counts only once, in the first
+    /// table that contains it. Values that the reference declares to be identical also count once.
     pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> VerdictCounts {
         let mut seen = BTreeSet::new();
         let mut verdict_counts = VerdictCounts::default();
@@ -26,7 +25,8 @@ impl VerdictCounts {
         verdict_counts
     }
 
-    /// Counts the verdicts of each table: new ones, and those already counted in a previous table.
+    /// Counts the verdicts of each table separately: those of new values, and those of values that
+    /// were counted in an earlier table.
     pub fn of_each(tables: &[Table]) -> Vec<(VerdictCounts, VerdictCounts)> {
         let mut seen = BTreeSet::new();
         let each = tables.iter().map(|table| {
@@ -63,7 +63,8 @@ impl VerdictCounts {
             let (Some(judgement), Some(printed)) = (&line.judgement, &line.published) else {
                 continue;
             };
-            // A step has two published values on one line of the file: the value and its time.
+            // The metric is part of the key, because a step has two published values on one line of
+            // the file: the value and its time.
             if seen.insert((printed.first, printed.metric.clone())) {
                 self.add(judgement.verdict);
             }
@@ -94,13 +95,13 @@ impl fmt::Display for VerdictCounts {
     }
 }
 
-/// The lines of a table about one quantity, one for each x.
+/// The lines of a table about one quantity: one line for each x.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'t> {
     /// The lines; there is at least one.
     pub lines: &'t [Line],
-    /// Probability that independent runs of ours deviate together as far as the published values;
-    /// `None` for fewer than two values with a score.
+    /// Probability that independent runs deviate together as far as the published values; `None`
+    /// for fewer than two values with a score.
     pub probability: Option<f64>,
 }
 
@@ -121,7 +122,7 @@ impl Table {
 }
 
 /// Columns of `verdicts.csv`, which has one line per table column. `counted` is the number of
-/// values that are in the tally; the others are counted in a previous table.
+/// values that count in the tally; the others were counted in an earlier table.
 const COLUMNS: [&str; 11] = [
     "table",
     "published",

@@ -1,11 +1,11 @@
-//! Slopes of measures along a sweep.
+//! Slopes of measures over the values of a sweep.
 
 use anabranch_scenario::value::Point;
 
 use super::{Runs, same_point};
 
-/// Points in series along a sweep, in ascending order of x. Values that are not numbers keep their
-/// order of appearance.
+/// Groups points into series along a sweep, in ascending order of x. Values that are not numbers
+/// keep their order of appearance.
 pub(super) fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<(f64, Runs)>)> {
     let mut all: Vec<(Point, Vec<(f64, Runs)>)> = Vec::new();
     for (mut point, runs) in points {
@@ -29,7 +29,7 @@ pub(super) fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<
     all
 }
 
-/// Least-squares slope of each replication that has every x, multiplied by `sign`.
+/// Least-squares slope for each replication that has a value at every x, multiplied by `sign`.
 pub(super) fn slopes(row: &[(f64, Runs)], sign: f64) -> Vec<f64> {
     if row.len() < 2 {
         return Vec::new();

@@ -4,8 +4,8 @@ use anabranch_scenario::records::{Manifest, Measure, RunRecord};
 
 use super::*;
 
-/// Six replications of `goodput` at hops 1 to 3 with one and four streams. Both share the random
-/// variation of their replication; `value` is added to it.
+/// Results with six replications of `goodput` at hops 1 to 3 with one and four streams. Both have
+/// the same random variation in a replication, to which `value` is added.
 fn results(value: impl Fn(f64, i64) -> f64) -> Results {
     let mut records = Vec::new();
     for hops in 1..=3 {
@@ -74,7 +74,7 @@ fn judged(text: &str, value: impl Fn(f64, i64) -> f64) -> EvaluatedClaim {
 
 const OF_THAN: &str = "of = { where = { streams = 4 } }\nreference = { where = { streams = 1 } }\n";
 
-/// Advantage of four streams at each number of hops.
+/// Values for an advantage of four streams at each number of hops.
 fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
     move |hops, streams| match streams {
         4 => 100.0 + more[hops as usize - 1],
@@ -85,7 +85,7 @@ fn more(more: [f64; 3]) -> impl Fn(f64, i64) -> f64 {
 #[test]
 fn an_order_is_judged_by_differences_within_replications() {
     let text = format!("kind = \"greater\"\n{OF_THAN}");
-    // The random variation is 5 and the differences are 1.
+    // The random variation has a size of 5, and the differences are 1.
     let held = judged(&text, more([1.0; 3]));
     assert_eq!(
         (held.verdict, held.findings.len()),
@@ -135,7 +135,7 @@ fn no_difference_is_shown_and_not_assumed() {
         judged(&text("0.05"), more([0.0; 3])).verdict,
         Verdict::Reproduced
     );
-    // An interval of about ±0.3 decides nothing about 0.001 of 100.
+    // An interval of about ±0.3 is too wide to decide about 0.001 of 100.
     assert_eq!(
         judged(&text("0.001"), more([0.0; 3])).verdict,
         Verdict::Compatible

@@ -16,7 +16,7 @@ fn sample(mean: f64, deviation: f64, replications: usize) -> Summary {
     }
 }
 
-/// `count` runs with this mean and standard deviation, symmetric about the mean.
+/// `count` runs with this mean and standard deviation, distributed symmetrically.
 fn runs(mean: f64, deviation: f64, count: usize) -> Vec<f64> {
     let middle = (count as f64 - 1.0) / 2.0;
     let places: Vec<f64> = (0..count).map(|index| index as f64 - middle).collect();
@@ -47,7 +47,7 @@ fn a_printed_single_run_is_compatible_inside_the_interval_for_one_more_run() {
     }
 }
 
-/// Half width of the band: 2.093 * s * sqrt(1.05) = 2.1447 s; a fifth of 101 is 20.2.
+/// The half width of the band is 2.093 * s * sqrt(1.05) = 2.1447 s; a fifth of 101 is 20.2.
 #[test]
 fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
     for (deviation, wanted) in [
@@ -63,8 +63,8 @@ fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
     }
 }
 
-/// A value with one significant digit may be off by half its size, so agreement with it shows
-/// little, however exact the runs are.
+/// A value with one significant digit may be wrong by half its size. Agreement with it proves
+/// little, even if the runs are exact.
 #[test]
 fn a_value_printed_too_coarsely_is_compatible_at_most() {
     for rule in [Rule::OneMoreRun, Rule::Quantiles, Rule::Within(0.0)] {
@@ -90,7 +90,7 @@ fn a_value_printed_too_coarsely_is_compatible_at_most() {
     assert!(reason.ends_with(says), "{reason}");
     let differs = judge(&[90.0; 20], &printed("1000", "kbit/s"), Rule::OneMoreRun);
     assert_eq!((differs.verdict, differs.remark), (Verdict::Differs, None));
-    // The same limit applies to a stated reading tolerance.
+    // A stated reading tolerance has the same limit.
     let read = |tolerance| Published {
         tolerance: Some(tolerance),
         ..printed("1000", "kbit/s")
@@ -116,8 +116,8 @@ fn the_reason_names_band_and_rank() {
     assert_eq!((rank.below, rank.equal, rank.of), (11, 0, 21));
 }
 
-/// Jain's index of twenty runs, none of which reaches 0.995: the normal band contains it, the runs
-/// do not.
+/// Jain's index in twenty runs, all below 0.995: a normal distribution would include the printed
+/// value, but the quantiles do not.
 #[test]
 fn a_bounded_quantity_is_held_against_quantiles() {
     let mut ours = runs(0.975, 0.012, 19);
@@ -128,7 +128,7 @@ fn a_bounded_quantity_is_held_against_quantiles() {
         Verdict::Reproduced
     );
     assert_eq!(verdict(&ours, "0.995", Rule::Quantiles), Verdict::Differs);
-    // The least and the greatest of 20 contain one more run with a probability of 19/21.
+    // One more run falls between the smallest and the largest of 20 with a probability of 19/21.
     let judgement = judge(&ours, &printed("0.980", "%"), Rule::Quantiles);
     assert_eq!(judgement.verdict, Verdict::Reproduced);
     assert!(
@@ -144,7 +144,7 @@ fn a_bounded_quantity_is_held_against_quantiles() {
 
 #[test]
 fn printed_rounding_widens_the_interval() {
-    // Identical runs: only the rounding remains.
+    // With identical runs only the rounding remains.
     let exact = |mean: f64, value| verdict(&[mean; 20], value, Rule::OneMoreRun);
     assert_eq!(exact(7.4, "7"), Verdict::Reproduced);
     assert_eq!(exact(7.4, "7.0"), Verdict::Differs);
@@ -167,7 +167,8 @@ fn too_few_replications_decide_nothing() {
 #[test]
 fn without_chance_rounding_and_tolerance_decide() {
     let exact = |value: f64, text| judge(&[value], &printed(text, "segments"), Rule::Within(0.0));
-    // 4.25 + 1 / 4.25 = 4.48529, and the same in whole bytes of 1448: 6494 / 1448 = 4.48481
+    // 4.25 + 1 / 4.25 = 4.48529. With whole bytes of segments of 1448 bytes it is 6494 / 1448 =
+    // 4.48481.
     assert_eq!(exact(4.485_294, "4.485").verdict, Verdict::Reproduced);
     assert_eq!(exact(4.484_81, "4.485").verdict, Verdict::Reproduced);
     assert_eq!(exact(4.484_4, "4.485").verdict, Verdict::Differs);
@@ -204,7 +205,7 @@ fn intervals_overlap_those_of_another_program_or_not() {
         compare(Some(&ours), &ns2(22.1, Some(0.2))).overlap,
         Some(false)
     );
-    // Runs without variation; the reference is stored with six digits.
+    // Runs without variation. The reference is stored with six digits.
     let exact = |mean| sample(mean, 0.0, 20);
     let overlap = |ours, theirs| compare(Some(&exact(ours)), &ns2(theirs, Some(0.0))).overlap;
     assert_eq!(overlap(23.98365, 23.9837), Some(true));
@@ -248,7 +249,7 @@ fn a_printed_number_is_converted_into_the_measured_unit() {
     assert_eq!(other.verdict, Verdict::Differs);
     assert_eq!(milli.shown_with("s"), "20.0 ms");
     assert_eq!(milli.shown_with("ms"), "20.0");
-    // The rounding is converted as well: 2.0 Mbit/s is 1950 to 2050 kbit/s.
+    // The range of rounding is converted too: 2.0 Mbit/s is 1950 to 2050 kbit/s.
     let megabits = printed("2.0", "Mbit/s");
     let exact = |value| judge_in(&[value], "kbit/s", &megabits, Rule::Within(0.0)).verdict;
     assert_eq!([1951.0, 2049.0].map(exact), [Verdict::Reproduced; 2]);
@@ -276,8 +277,8 @@ fn numbers_of_other_units_are_not_judged() {
     );
 }
 
-/// 211.499704 is printed as 211.49 if truncated, and would be 211.50 if rounded. 12.34 and 12.3501
-/// do not match.
+/// 211.499704 is printed as 211.49 if it is truncated, and as 211.50 if it is rounded. 12.34 and
+/// 12.3501 do not match.
 #[test]
 fn digits_that_were_cut_off_count_as_printed() {
     let printed = |value: &str, how: &str| {
@@ -300,7 +301,7 @@ fn digits_that_were_cut_off_count_as_printed() {
         let judged = judge(&[ours], &printed(value, how), Rule::Within(0.0));
         assert_eq!(judged.verdict, wanted, "{ours} printed {value} {how}");
     }
-    // The same for a random experiment, whose runs would all have been printed this way.
+    // The same for a random experiment with runs that would all have been printed in this way.
     let judged = judge(
         &[211.493; 20],
         &printed("211.49", "truncated"),

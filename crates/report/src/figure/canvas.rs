@@ -1,15 +1,15 @@
-//! The SVG drawing area of figures: size, colours, text and final edits of the document.
+//! The SVG drawing area of figures: size, colours, text, and postprocessing of the document.
 //!
 //! The library places everything at whole pixels, so figures are drawn at [`SCALE`] times the
-//! displayed size. No font is embedded: the sans-serif font of the viewer is used, and text should
-//! be placed such that its exact width matters little.
+//! displayed size. No font is embedded, so that the sans-serif font of the viewer is used. Text
+//! should therefore be placed so that its exact width matters little.
 
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Drawn pixels per displayed pixel.
+/// Number of drawn pixels per displayed pixel.
 pub const SCALE: i32 = 2;
 
 /// Colour of text and axes.
@@ -22,7 +22,7 @@ pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 pub const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 
 /// Colours that are distinguishable for colour-blind readers (after Okabe and Ito), each with a
-/// contrast of at least three to one on white and on the dark page. Further curves repeat them.
+/// contrast of at least 3:1 on white and on the dark page. Further curves repeat these colours.
 const PALETTE: [RGBColor; 6] = [
     RGBColor(0x0a, 0x7a, 0xc0),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -32,7 +32,7 @@ const PALETTE: [RGBColor; 6] = [
     RGBColor(0x7a, 0x6f, 0xd0),
 ];
 
-/// Colour of the palette by index.
+/// Colour of a curve by its index.
 pub fn colour(index: usize) -> RGBColor {
     PALETTE[index % PALETTE.len()]
 }
@@ -43,12 +43,12 @@ pub type DrawResult = Result<(), String>;
 /// Drawing area.
 pub type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Converts a library error into text.
+/// Converts an error of the drawing library to text.
 pub fn failed(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Draws on an empty area of the displayed size and returns the document.
+/// Draws on an empty area with the displayed size; returns the document.
 pub fn sheet(
     title: &str,
     width: u32,
@@ -77,8 +77,8 @@ fn finish(text: &str, title: &str, width: u32, height: u32) -> String {
     text
 }
 
-/// The same drawing for embedding in a page: text, grid and background use the colours of the page,
-/// so that it is readable in dark and light mode.
+/// The drawing for embedding in a page: text, grid and background use the colours of the page, so
+/// that it is readable in dark and light mode.
 pub fn for_page(svg: &str) -> String {
     let hex = |colour: RGBColor| format!("\"#{:02X}{:02X}{:02X}\"", colour.0, colour.1, colour.2);
     svg.replace(&hex(INK), "\"currentColor\"")
@@ -87,7 +87,7 @@ pub fn for_page(svg: &str) -> String {
         .replace(&hex(PAPER), "\"var(--paper)\"")
 }
 
-/// The text with the five special characters of markup escaped.
+/// Escapes the five special characters of markup.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -162,7 +162,7 @@ mod tests {
         a.max(b) / a.min(b)
     }
 
-    /// Background colours that the style sheet defines for light and dark mode.
+    /// Background colours of the style sheet for light and dark mode.
     fn papers() -> Vec<RGBColor> {
         let css = include_str!("../page.css");
         let papers = css.split("--paper: #").skip(1);
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Colours that the style sheet defines for light and dark mode.
+    /// Colours of the style sheet for light and dark mode.
     fn themes() -> Vec<std::collections::BTreeMap<&'static str, RGBColor>> {
         let css = include_str!("../page.css");
         let theme = |part: &'static str| {

@@ -10,11 +10,11 @@ use super::plot::{Axis, Mark, Plot, PlotPoint};
 use crate::table::{alone, in_unit, values};
 use crate::unit;
 
-/// Values with their weights.
+/// Values, each with its weight.
 type Weighted = Vec<(f64, f64)>;
 
 impl Maker<'_> {
-    /// Distributions of all curves, and a description of how they were made.
+    /// Distributions of all curves, and a sentence about how they were computed.
     pub(super) fn distribution(&self) -> Result<(Option<Plot>, String), SeriesError> {
         let mut drawn = LayerSet::default();
         for (index, curve) in self.spec.curves.iter().enumerate() {
@@ -93,8 +93,7 @@ impl Maker<'_> {
         Ok(all)
     }
 
-    /// Adds the printed points of a curve. Their x is a value, and their y the share of values up
-    /// to it.
+    /// Adds the printed points of a curve: x is a value, and y the share of values up to it.
     fn printed_shares(&self, curve: &Curve, index: usize, drawn: &mut LayerSet) {
         let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
             return;
@@ -114,7 +113,7 @@ impl Maker<'_> {
     }
 }
 
-/// Cumulative share of the total weight at each value, starting at 0.
+/// Cumulative share of the total weight at each value; the first is 0.
 fn cumulative(mut values: Weighted) -> Vec<PlotPoint> {
     values.retain(|(value, weight)| value.is_finite() && *weight > 0.0);
     values.sort_by(|a, b| a.0.total_cmp(&b.0));

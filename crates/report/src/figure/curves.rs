@@ -12,7 +12,7 @@ use crate::statistics::Summary;
 use crate::table::{alone, axis, by_point, in_unit, joined, same_x, values, within};
 use crate::unit;
 
-/// Layers of curves before the axes are known.
+/// Layers of a plot whose axes are not known yet.
 #[derive(Default)]
 pub(super) struct LayerSet {
     pub(super) layers: Vec<Layer>,
@@ -39,7 +39,7 @@ impl LayerSet {
     }
 }
 
-/// One curve over a sweep: the values of the runs at each x.
+/// A curve over a sweep: the values of the runs at each x.
 struct SweptCurve {
     curve: usize,
     at: Vec<(f64, Vec<f64>)>,
@@ -47,7 +47,7 @@ struct SweptCurve {
 
 impl SweptCurve {
     fn draw(&self, label: &str, mark: Mark, drawn: &mut LayerSet) {
-        // Bars would hide single runs.
+        // Single runs are not shown with bars, because the bars would hide them.
         let shown = |runs: &[f64]| runs.len() > 1 && mark != Mark::Bars;
         let runs = self.at.iter().filter(|(_, runs)| shown(runs));
         let runs = runs.flat_map(|(x, runs)| runs.iter().map(|run| PlotPoint::new(*x, *run)));
@@ -71,11 +71,12 @@ impl SweptCurve {
 
 /// Positions of the x values of a sweep along the axis.
 struct AxisPositions {
-    /// Position of each x: a number is its own position, a quantity its value in `unit`, and other
-    /// texts are at 0, 1, 2, ...
+    /// Position of each x: a number is at its own value, a quantity at its value in `unit`, and
+    /// other texts are at 0, 1, 2, ...
     places: Vec<f64>,
     unit: Option<&'static str>,
-    /// The x values are numbers or quantities, so that a line through them is meaningful.
+    /// Whether the x values are numbers or quantities, so that a line through the points is
+    /// meaningful.
     ordered: bool,
 }
 
@@ -98,7 +99,7 @@ impl AxisPositions {
         }
     }
 
-    /// Treats all values as names, which have the positions 0, 1, 2, ... in their order.
+    /// Positions for names, which are 0, 1, 2, ... in their order.
     fn names(xs: &[String]) -> Self {
         Self {
             places: (0..xs.len()).map(|i| i as f64).collect(),
@@ -107,7 +108,7 @@ impl AxisPositions {
         }
     }
 
-    /// Ends of an axis with a margin around the positions, and whether it is logarithmic.
+    /// Ends of the axis, with a margin around the positions; true if it is logarithmic.
     fn ends(&self, scale: Scale) -> (f64, f64, bool) {
         let places = self.places.iter();
         let (low, high) = places.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {
@@ -122,20 +123,20 @@ impl AxisPositions {
     }
 }
 
-/// Share of the distance between two x values that the bars of one x occupy.
+/// Share of the distance between two x values that the bars at one x occupy.
 const BARS: f64 = 0.8;
 
-/// Width of a bar if each x has `count` of them. The x values are 1 apart.
+/// Width of a bar if there are `count` bars at each x. The x values are 1 apart.
 pub(super) fn bar_width(count: usize) -> f64 {
     BARS / count.max(1) as f64
 }
 
-/// Offset of the centre of a bar from its x.
+/// Distance from x to the centre of a bar.
 fn bar_place(index: usize, count: usize) -> f64 {
     (index as f64 - (count as f64 - 1.0) / 2.0) * bar_width(count)
 }
 
-/// Ranks of printed values among the runs, in the order of x.
+/// Text with the ranks of printed values among the runs, in the order of x.
 fn ranks(judged: &[Judgement]) -> String {
     let ranks: Vec<_> = judged.iter().filter_map(|it| it.rank).collect();
     let Some(first) = ranks.first() else {
@@ -146,7 +147,7 @@ fn ranks(judged: &[Judgement]) -> String {
 }
 
 impl Maker<'_> {
-    /// Means of measures over the x values of the sweep.
+    /// Plot of the means of measures over the x values of a sweep.
     pub(super) fn sweep(&self) -> Option<Plot> {
         let (x_name, xs) = self.places();
         let bars = self.spec.kind == FigureKind::Bars;
@@ -166,7 +167,7 @@ impl Maker<'_> {
         let mut drawn = LayerSet::default();
         let count = self.spec.curves.len();
         for (index, curve) in self.spec.curves.iter().enumerate() {
-            // The bars of one x are drawn next to each other.
+            // The bars at one x are drawn next to each other.
             let offset = match bars {
                 true => bar_place(index, count),
                 false => 0.0,
@@ -224,7 +225,7 @@ impl Maker<'_> {
         SweptCurve { curve: index, at }
     }
 
-    /// Printed points of a curve, with the prediction band of one more run behind them.
+    /// Adds the printed points of a curve, and behind them the prediction band for one more run.
     fn printed(
         &self,
         swept: &SweptCurve,
@@ -265,7 +266,7 @@ impl Maker<'_> {
         drawn.push(label, swept.curve, Mark::Printed, bare);
     }
 
-    /// Whether a table compares the same quantity by quantiles.
+    /// Whether a table compares the same quantity by quantiles, because it is bounded.
     fn is_bounded(&self, curve: &Curve) -> bool {
         let rows = self
             .results
@@ -277,7 +278,7 @@ impl Maker<'_> {
         same.any(|row| row.near_bound)
     }
 
-    /// Name of the axis and all x values of the curves, in order of appearance.
+    /// Title of the horizontal axis, and all x values of the curves in order of appearance.
     fn places(&self) -> (String, Vec<String>) {
         let (mut x_name, mut xs) = (String::new(), Vec::<String>::new());
         for curve in &self.spec.curves {
@@ -292,8 +293,8 @@ impl Maker<'_> {
         (x_name, xs)
     }
 
-    /// Points of a curve over a sweep and their records, without the sweeps that the curve or the
-    /// figure fixes.
+    /// Points of a curve over a sweep with their records. The points omit the sweeps that the curve
+    /// or the figure fixes.
     pub(super) fn curve_points<'r>(&'r self, curve: &'r Curve) -> Vec<(Point, Vec<&'r RunRecord>)> {
         let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
         let fixed = joined(&self.spec.at_point, &curve.at_point);
@@ -332,12 +333,12 @@ impl Maker<'_> {
         let unit = self.spec.x_unit.map(|_| "%").or(along.unit);
         let unit = unit.map_or(String::new(), |unit| format!(" ({unit})"));
         let (low, high, log) = match self.spec.kind {
-            // Bars extend to both sides of their x.
+            // Bars need space at both sides of their x.
             FigureKind::Bars => (-0.55, along.places.len() as f64 - 0.45, false),
             _ => along.ends(self.spec.x_scale),
         };
         Axis {
-            // A unit that is already part of the label is not repeated.
+            // The unit is removed from the label, so that it is not repeated.
             label: label.strip_suffix(&unit).unwrap_or(&label).to_owned() + &unit,
             low,
             high,
@@ -363,13 +364,13 @@ impl Maker<'_> {
         ticks
     }
 
-    /// Segments sent and acknowledgements received over time. Numbers are counted from 1 and shown
-    /// modulo the configured value.
+    /// Plot of transmitted segments and received acknowledgements over time. Numbers are counted
+    /// from 1, and shown modulo the configured value.
     pub(super) fn sequence(&self) -> Result<Option<Plot>, SeriesError> {
         let flow = self.spec.flow.as_deref().unwrap_or_default();
-        // Segments are counted from 0 and shown counted from 1. The number of an acknowledgement is
-        // the first one not covered, counted from 0, which equals the last one covered, counted
-        // from 1.
+        // The probe counts segments from 0, and the plot from 1. The probe of acknowledgements
+        // reports the first segment that is not covered, counted from 0, which equals the last
+        // covered segment, counted from 1.
         let parts = [
             (
                 "SACK received",

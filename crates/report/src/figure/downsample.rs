@@ -1,20 +1,20 @@
-//! Downsampling of curves with more points than are visible. One second on real sockets gives
-//! hundreds of thousands of points, which no browser can display.
+//! Downsampling of curves with more points than are visible. Needed because one second on real
+//! sockets gives hundreds of thousands of points, which no browser can display.
 
 use std::collections::BTreeSet;
 
 use super::plot::{Mark, PlotPoint};
 
-/// Maximum number of points of a curve that is drawn unchanged. Longer curves are downsampled
-/// without a visible difference.
+/// Maximum number of points of a curve that is drawn unchanged. Longer curves are downsampled,
+/// without visible difference.
 const MAX_POINTS: usize = 50_000;
-/// Number of columns for lines, and of columns and rows for dots: several per screen pixel, and
-/// about one per dot radius.
+/// Resolution: number of columns for lines, and of columns and rows for dots. This is several
+/// columns per screen pixel, and about one cell per radius of a dot.
 const COLUMNS: usize = 2_000;
 const CELLS: (usize, usize) = (600, 400);
 
-/// The visible points. For a line, these are the first, least, greatest and last point of each
-/// column; for dots, one point per cell.
+/// The visible points. For a line: the first, smallest, largest and last point in each column; for
+/// dots: one point per cell.
 pub(super) fn downsample(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
     if points.len() <= MAX_POINTS {
         return points;
@@ -52,7 +52,8 @@ fn of_dots(points: &[PlotPoint]) -> Vec<PlotPoint> {
     points.iter().filter(is_new).copied().collect()
 }
 
-/// Index of the part in which a value lies, if its range is split into `parts` equal parts.
+/// Returns a function that maps a value to the index of its part, if the range of `values` is
+/// divided into `parts` equal parts.
 fn places(values: impl Iterator<Item = f64>, parts: usize) -> impl Fn(f64) -> usize {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))

@@ -1,4 +1,4 @@
-//! Draws a plot with the charts, axes and meshes of the library, and with a legend.
+//! Draws plots with the charts, axes and meshes of the drawing library, and adds a legend.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -15,18 +15,18 @@ use super::curves::bar_width;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 
 /// Size in displayed pixels. A page of 400 pixels shows the figure at five sixths of this size,
-/// with letters of eleven pixels.
+/// with a font size of eleven pixels.
 const WIDTH: u32 = 440;
 const CHART: u32 = 320;
 const LINE: i32 = 22;
-/// Font size; the library draws letters of four fifths of it.
+/// Font size; the library draws letters at four fifths of it.
 const TEXT: i32 = 17;
-/// Maximum number of characters of a title, of a legend entry in one column, and of one in two
-/// columns.
+/// Maximum number of characters of a title, of a legend entry in one column, and of a legend entry
+/// in two columns.
 pub(super) const HEADLINE: usize = 46;
 const COLUMN: usize = 50;
 const HALF_COLUMN: usize = 21;
-/// Width of a legend sample, and of a letter.
+/// Width of a sample line in the legend, and of a character.
 const SAMPLE: i32 = 46;
 const LETTER: f64 = 8.0;
 /// Margin to the left of the y label, and space between the label and the tick labels.
@@ -37,7 +37,7 @@ const RIGHT: i32 = 20;
 const BELOW: i32 = 52;
 const MAX_NAME: usize = 16;
 
-/// Dashes and gaps of lines in drawn pixels, which distinguish lines without colours.
+/// Dashes and gaps of lines in drawn pixels, which distinguish lines without their colours.
 const DASHES: [Option<(i32, i32)>; 6] = [
     None,
     Some((18, 8)),
@@ -72,7 +72,7 @@ pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
     })
 }
 
-/// Additional space that names below the axis need compared with numbers, displayed pixels.
+/// Additional space below the axis that names need and numbers do not, displayed pixels.
 fn hanging(axis: &Axis) -> i32 {
     let longest = axis.ticks.iter().map(|(_, text)| text.chars().count());
     match axis.has_names() {
@@ -100,7 +100,7 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
 struct Legend<'p> {
     named: Vec<(&'p Layer, Vec<String>)>,
     columns: usize,
-    /// The vertical axis does not start at 0.
+    /// True if the vertical axis does not start at 0.
     cut: bool,
 }
 
@@ -176,7 +176,7 @@ fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> DrawResult {
         .map_err(failed)
 }
 
-/// Line style of a layer.
+/// Line style of a layer by its mark and curve.
 fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     let colour = colour(curve);
     match mark {
@@ -194,7 +194,7 @@ fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     }
 }
 
-/// Outline of the marker of a curve, in drawn pixels around its position.
+/// Outline of the marker of a curve, in drawn pixels relative to its position.
 fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     let circle = |radius: f64| -> Vec<BackendCoord> {
         let corner = |at: u32| {
@@ -225,12 +225,12 @@ fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     }
 }
 
-/// Marker of a layer at a position of a chart; in the legend, with a piece of its line.
+/// Marker of a layer at a position of the chart. In the legend it has a piece of its line.
 struct Sign<C> {
     at: C,
     mark: Mark,
     curve: usize,
-    /// Dash of the line, if there is one.
+    /// Dash pattern of the line, if the layer has one.
     line: Option<usize>,
 }
 
@@ -283,7 +283,7 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
     }
 }
 
-/// Draws axes, mesh and layers.
+/// Draws the axes, mesh and layers of a plot.
 fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> DrawResult {
     let widest = plot.y.ticks.iter().map(|(_, text)| text.chars().count());
     let left = LEFT + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
@@ -325,7 +325,7 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> DrawResult {
     plot.layers
         .iter()
         .try_for_each(|layer| draw(&mut chart, layer, bars))?;
-    // The library returns positions relative to the whole drawing area.
+    // The library returns positions relative to the whole drawing.
     let (_, top) = body.get_base_pixel();
     let place = |at: f64| {
         let (x, y) = chart.backend_coord(&(at, plot.y.low));
@@ -345,7 +345,7 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> DrawResult {
     })
 }
 
-/// Shortens a name that is drawn below the axis.
+/// Shortens a name below the axis.
 fn shortened(text: &str) -> String {
     match text.chars().count() > MAX_NAME {
         true => text.chars().take(MAX_NAME - 1).chain(['…']).collect(),
@@ -353,7 +353,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Draws a layer of a plot that has `bars` layers of bars.
+/// Draws a layer of a plot; `bars` is the number of layers with bars.
 fn draw(chart: &mut Chart<'_, '_>, layer: &Layer, bars: usize) -> DrawResult {
     let pen = pen(layer.mark, layer.curve);
     let spans = || {
@@ -432,11 +432,11 @@ fn done<T, E: std::fmt::Display>(drawn: Result<T, E>) -> DrawResult {
 mod tests {
     use super::*;
 
-    /// Maximum width of a picture on a page of 400 pixels, without the margins of the page and the
+    /// Maximum width of a picture on a page of 400 pixels, after the margins of the page and the
     /// border of the figure.
     const NARROW: f64 = 366.0;
 
-    /// A plot in which texts are likely to collide: long names, many runs, an axis of names, a cut
+    /// A plot with texts that are likely to collide: long names, many runs, an axis of names, a cut
     /// axis.
     fn crowded(names: &[&str]) -> String {
         let points = || (0..names.len()).map(|x| PlotPoint::new(x as f64, 90.0 + x as f64));
@@ -520,12 +520,13 @@ mod tests {
                 };
                 let before = match attributes {
                     it if it.contains("\"middle\"") => length / 2.0,
-                    // After rotation by 270 degrees, a text that ends at a point extends below it.
+                    // After a rotation by 270 degrees, a text that ends at a point extends below
+                    // that point.
                     it if it.contains("\"end\"") == turned => 0.0,
                     _ => length,
                 };
                 if turned {
-                    // A text aligned at its upper edge, or around its middle.
+                    // The text is aligned at its upper edge, or at its middle.
                     let above = match attributes {
                         it if it.contains("dy=\"0.76em\"") => 0.0,
                         _ => size / 2.0,

@@ -1,5 +1,5 @@
-//! Draws a packet ladder: the lifeline of the sender on the left, that of the receiver on the
-//! right, with time increasing downwards.
+//! Draws packet ladders: the lifeline of the sender is on the left, that of the receiver on the
+//! right, and time increases downwards.
 
 use plotters::prelude::*;
 use plotters::style::FontStyle;
@@ -10,7 +10,7 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Ack, Fate, Ladder, Segment};
 
-/// Same width as other figures, so that letters have the same size on a narrow page.
+/// The width of all figures, so that letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
 /// x positions of the lifelines, displayed pixels.
 const SENDER: i32 = 236;
@@ -20,8 +20,9 @@ const TOP: i32 = 168;
 const ROW: i32 = 18;
 const TEXT: i32 = 17;
 const NOTE: usize = 23;
-/// Displayed pixels per second, and the minimum and maximum distance between consecutive events. At
-/// a uniform scale, a burst of segments would be a single stroke, and a round trip an empty page.
+/// Displayed pixels per second, and the minimum and maximum distance between consecutive events.
+/// With a uniform scale, a burst of segments would be a single line, and a round trip an empty
+/// page.
 const SECOND: f64 = 600.0;
 const MIN_STEP: f64 = 12.0;
 const MAX_STEP: f64 = 46.0;
@@ -63,7 +64,7 @@ fn bold(style: TextStyle<'_>) -> TextStyle<'_> {
     }
 }
 
-/// Vertical positions of all events as `(time, height)`, both ascending; heights in displayed
+/// Vertical positions of all events as `(time, height)`, both ascending; the height is in displayed
 /// pixels from the top.
 fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
     let mut times = vec![ladder.window.0, ladder.window.1];
@@ -93,7 +94,7 @@ fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
     heights
 }
 
-/// Note about the events at one time at one end.
+/// Label for the events at one time at one end.
 struct Note {
     time: f64,
     /// Lines from top to bottom.
@@ -101,7 +102,7 @@ struct Note {
     strong: bool,
 }
 
-/// Joins parts into lines that fit next to a lifeline. A longer part has a line for itself.
+/// Joins parts into lines that fit next to a lifeline. A part that is too long gets its own line.
 fn lines(parts: Vec<String>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
@@ -116,8 +117,8 @@ fn lines(parts: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Combines events at the same time (to a microsecond) into one note: acknowledgement, cwnd, and
-/// the segments sent in response.
+/// Combines events at the same time (to a microsecond) into one label: acknowledgement, cwnd, and
+/// the segments that were sent in response.
 fn sender_notes(ladder: &Ladder) -> Vec<Note> {
     let mut times: Vec<f64> = ladder.acks.iter().map(|ack| ack.arrived).collect();
     times.extend(ladder.segments.iter().map(|segment| segment.departed));
@@ -189,8 +190,8 @@ fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
     notes
 }
 
-/// Places labels close to their heights and at least `row` apart. The sum of squared shifts is
-/// minimal: colliding neighbours share their mean shift.
+/// Places labels close to their heights and at least `row` apart, so that the sum of squared shifts
+/// is minimal: labels that would collide share their mean shift.
 fn spread(heights: &[f64], row: f64) -> Vec<f64> {
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for (index, height) in heights.iter().enumerate() {
@@ -241,8 +242,8 @@ fn legend(sheet: &Sheet<'_>) -> DrawResult {
     )
 }
 
-/// Position of an entry with this width, on the next line if the current one is full. The pen moves
-/// past it.
+/// Position for an entry of this width, on the next line if it does not fit the current one.
+/// Advances the pen.
 fn place(pen: &mut (i32, i32), width: i32) -> (i32, i32) {
     if pen.0 + width > WIDTH {
         *pen = (12, pen.1 + ROW + 6);
@@ -265,7 +266,7 @@ fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> DrawResult {
     Ok(())
 }
 
-/// The ladder and its vertical scale.
+/// A ladder with its vertical scale.
 struct Page<'a> {
     ladder: &'a Ladder,
     scale: Vec<(f64, f64)>,
@@ -279,8 +280,8 @@ impl Page<'_> {
             .map_or(0, |(_, height)| height.ceil() as i32)
     }
 
-    /// Vertical position of a time in drawn pixels: interpolated between its neighbours, or at the
-    /// uniform scale beyond them.
+    /// Vertical position of a time in drawn pixels, interpolated between the neighbouring events,
+    /// or at the uniform scale outside of them.
     fn y(&self, time: f64) -> f64 {
         let above = self.scale.partition_point(|(at, _)| *at <= time);
         let height = match (
@@ -315,7 +316,8 @@ impl Page<'_> {
         })
     }
 
-    /// Draws an arrow between the lifelines, cut at the window. It has a head if its end is inside.
+    /// Draws an arrow between the lifelines, cut at the window. It has an arrowhead if its end is
+    /// inside the window.
     fn arrow(
         &self,
         sheet: &Sheet<'_>,
@@ -373,8 +375,8 @@ impl Page<'_> {
             Fate::Arrived(at) => self.arrow(sheet, (sender, segment.departed), (receiver, at), pen),
             Fate::Unknown => Ok(()),
             Fate::Lost => {
-                // Drawn up to the middle, because the ends cannot know at which point the segment
-                // was lost.
+                // The arrow of a lost segment ends in the middle, because the place of the loss is
+                // unknown.
                 let middle = (sender + receiver) / 2;
                 let end = self.y(segment.departed + self.typical_way());
                 let at = (self.y(segment.departed) + end) / 2.0;
@@ -393,7 +395,7 @@ impl Page<'_> {
         }
     }
 
-    /// Transit time of the first segment that arrived.
+    /// Transit time of the first segment that has arrived.
     fn typical_way(&self) -> f64 {
         let way = |segment: &Segment| match segment.fate {
             Fate::Arrived(at) => Some(at - segment.departed),
@@ -412,17 +414,17 @@ impl Page<'_> {
         )
     }
 
-    /// Draws notes next to a lifeline, to its left (`direction` -1) or right (1), with the time
-    /// next to the lifeline.
+    /// Draws labels next to a lifeline, on its left (`direction` -1) or right (1). The time is next
+    /// to the lifeline.
     fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> DrawResult {
         let row = f64::from(ROW * SCALE);
-        // The lines of a note follow one another, centred at the time of the note.
+        // The lines of a label are centred at the time of the label.
         let wanted = notes.iter().flat_map(|note| {
             let (height, above) = (self.y(note.time), (note.lines.len() - 1) as f64 / 2.0);
             (0..note.lines.len()).map(move |line| height + (line as f64 - above) * row)
         });
         let wanted: Vec<f64> = wanted.collect();
-        // Lines that are moved up must not reach the names of the lifelines.
+        // Lines that are shifted upwards must not reach the names of the lifelines.
         let least = |line: usize| f64::from(TOP * SCALE) + line as f64 * row;
         let places = spread(&wanted, row).into_iter().enumerate();
         let mut places = places.map(|(line, place)| place.max(least(line)));

@@ -1,4 +1,4 @@
-//! Draws a map: equirectangular, north up, with 0 degrees east in the middle.
+//! Draws maps: equirectangular, north is up, and 0 degrees east is in the middle.
 
 mod frames;
 
@@ -11,28 +11,28 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::map::{Map, Place};
 
-/// Same width as other figures, so that letters have the same size on a narrow page.
+/// The width of all figures, so that letters have the same size on a narrow page.
 const WIDTH: i32 = 440;
 const LINE: i32 = 22;
 const TEXT: i32 = 17;
-/// The map in displayed pixels; twice as wide as high.
+/// Position and width of the map in displayed pixels; its height is half of its width.
 const LEFT: i32 = 8;
 const WIDE: i32 = 424;
-/// Classes of load: upper limits in %, names, and colours in the palette.
+/// Classes of load: upper limit in percent, name, and index of the colour in the palette.
 const LOADS: [(f64, &str, usize); 4] = [
     (25.0, "below 25 %", 0),
     (50.0, "25 to 50 %", 2),
     (75.0, "50 to 75 %", 4),
     (f64::INFINITY, "above 75 %", 1),
 ];
-/// Colours of paths in the palette.
+/// Indices of the colours of paths in the palette.
 const PATHS: [usize; 3] = [3, 5, 4];
 
-/// Maps as an SVG document. Several maps are shown one after the other, a second each. The document
-/// has no script; if the reader prefers no motion, only the first is shown.
+/// Maps as an SVG document. Several maps are shown one after the other, each for one second,
+/// without a script. If the reader prefers no motion, only the first map is shown.
 ///
 /// # Errors
-/// There is no map, or a message of the drawing library.
+/// There is no map, or the drawing library failed.
 pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
     match maps {
         [] => Err("there is no map to draw".to_owned()),
@@ -41,7 +41,7 @@ pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
     }
 }
 
-/// One map.
+/// A single map as an SVG document.
 fn still(map: &Map, title: &str) -> Result<String, String> {
     page(title, map.paths.len(), |page| {
         let (sheet, top) = (page.sheet, page.top);
@@ -75,18 +75,18 @@ fn still(map: &Map, title: &str) -> Result<String, String> {
     })
 }
 
-/// The class of a load in %.
+/// The class of a load in percent.
 fn class(load: f64) -> usize {
     let found = LOADS.iter().position(|(limit, ..)| load < *limit);
     found.unwrap_or(LOADS.len() - 1)
 }
 
-/// The middle of a row of text below the map.
+/// Vertical middle of a row of text below the map.
 fn line(top: i32, row: i32) -> i32 {
     top + WIDE / 2 + LINE / 2 + 6 + LINE * row
 }
 
-/// A document with the title, the legend and the grid, and room for the labels of `paths`.
+/// Draws a document with title, legend and grid, and space for the labels of `paths`.
 fn page(
     title: &str,
     paths: usize,
@@ -113,7 +113,7 @@ fn page(
     })
 }
 
-/// The classes of load, in two rows.
+/// Draws the legend of the classes of load, in two rows.
 fn legend(sheet: &Sheet<'_>, top: i32) -> DrawResult {
     let text = style(TEXT, INK, Side::After);
     for (index, (_, name, shown)) in (0..).zip(LOADS) {
@@ -132,7 +132,7 @@ struct Page<'a, 's> {
     top: i32,
 }
 
-/// Drawn pixels of a place.
+/// Position of a place in drawn pixels.
 fn at(top: i32, [north, east]: Place) -> [f64; 2] {
     let scale = f64::from(WIDE * SCALE) / 360.0;
     [
@@ -141,7 +141,8 @@ fn at(top: i32, [north, east]: Place) -> [f64; 2] {
     ]
 }
 
-/// A line the short way, in drawn pixels; two parts if it crosses the edge of the map.
+/// The shorter line between two places in drawn pixels, split in two if it crosses the edge of the
+/// map.
 fn pieces(top: i32, ends: [Place; 2]) -> Vec<[[f64; 2]; 2]> {
     let [from, to] = ends.map(|it| at(top, it));
     let [left, right] = [LEFT, LEFT + WIDE].map(|x| f64::from(x * SCALE));
@@ -164,7 +165,7 @@ impl Page<'_, '_> {
         at(self.top, place)
     }
 
-    /// The line of a path below the map, and its label.
+    /// Draws a sample line and label of a path below the map.
     fn path_sign(&self, index: usize, label: &str) -> DrawResult {
         let y = line(self.top, index as i32 + 1);
         let halo = colour(PATHS[index % PATHS.len()]).mix(0.45);
@@ -210,8 +211,8 @@ impl Page<'_, '_> {
 mod tests {
     use super::*;
 
-    /// From 170° E to 170° W is 20°, not 340: two lines, which end at the edges of the map. The
-    /// centre is at 220 pixels, at the height of the equator.
+    /// A line from 170° E to 170° W spans 20°, and not 340°: it is drawn as two lines, which end at
+    /// the edges of the map. The centre of the map is at 220 pixels, at the height of the equator.
     #[test]
     fn lines_and_dots_are_where_they_belong() {
         let map = Map {

@@ -1,4 +1,4 @@
-//! Packet ladder as data: departure and arrival, or loss, of each segment, and the
+//! Packet ladders as data: departure and arrival (or loss) of each segment, and the
 //! acknowledgements.
 
 use anabranch_scenario::records::Series;
@@ -27,7 +27,7 @@ pub struct Ladder {
 pub struct Segment {
     /// Number of the segment.
     pub number: u64,
-    /// Time of departure.
+    /// Time of departure, seconds.
     pub departed: f64,
     /// Outcome of the transmission.
     pub fate: Fate,
@@ -38,28 +38,29 @@ pub struct Segment {
 /// Outcome of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// Arrived at this time.
+    /// Arrived at this time, seconds.
     Arrived(f64),
     /// Lost.
     Lost,
-    /// The recording ended before it could arrive, or its data had already arrived.
+    /// Unknown: the recording ended before the arrival, or the data had already arrived.
     Unknown,
 }
 
-/// An acknowledgement.
+/// A received acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ack {
-    /// Last segment that it covers.
+    /// Number of the last segment that it covers.
     pub covers: u64,
-    /// Time of departure, estimated from the shortest transit time of all acknowledgements.
+    /// Time of departure in seconds, estimated from the minimum transit time of all
+    /// acknowledgements.
     pub departed: f64,
-    /// Time of arrival.
+    /// Time of arrival, seconds.
     pub arrived: f64,
-    /// Whether the acknowledgement repeats the previous acknowledgement.
+    /// Whether it repeats the previous acknowledgement.
     pub duplicate: bool,
 }
 
-/// Time and number of each sample.
+/// Samples of a series: time and number.
 type Marks = Vec<(f64, u64)>;
 
 fn marks(series: Option<Series>) -> Marks {
@@ -70,8 +71,8 @@ fn marks(series: Option<Series>) -> Marks {
         .collect()
 }
 
-/// Shortest transit time of segments that were sent once. Only for those it is known which
-/// transmission arrived.
+/// Minimum transit time of segments that were sent only once, because for others it is unknown
+/// which transmission arrived.
 fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     let way = |(at, number): &(f64, u64)| {
         let mut transmissions = sent.iter().filter(|(_, other, _)| other == number);
@@ -81,7 +82,7 @@ fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     received.iter().filter_map(way).min_by(f64::total_cmp)
 }
 
-/// Matches each receipt with the last transmission that could have caused it.
+/// Matches each arrival with the last transmission that could have caused it.
 fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
     let Some(shortest) = shortest_way(sent, received) else {
         return sent
@@ -104,7 +105,7 @@ fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
             .iter()
             .find(|(_, other)| *other == number)
             .map(|(at, _)| *at);
-        // Tolerance of one nanosecond, because times were converted to seconds.
+        // The tolerance is one nanosecond, because times were converted to seconds.
         let could = |departed: f64, at: f64| departed + shortest <= at + 1e-9;
         let later = sent[index + 1..]
             .iter()
@@ -127,10 +128,10 @@ fn follow(sent: &[(f64, u64, bool)], received: &Marks) -> Vec<Segment> {
     segments
 }
 
-/// Shortest transit time of acknowledgements, from which their departures are estimated.
+/// Minimum transit time of acknowledgements, from which their departures are estimated.
 fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     let way = |&(at, covers, duplicate): &(f64, u64, bool)| {
-        // An advancing acknowledgement was sent when the last segment that it covers had arrived.
+        // A new acknowledgement was sent when the last segment that it covers had arrived.
         let covered = received
             .iter()
             .filter(|(_, number)| *number < covers)
@@ -142,8 +143,8 @@ fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
 }
 
 impl Ladder {
-    /// The ladder of a flow, in a window or, without one, from the first transmission to the last.
-    /// `read` returns the series of a probe. `None` if no packet was sent.
+    /// The ladder of a flow in a window or, without a window, from the first to the last
+    /// transmission. `read` returns the series of a probe. `None` if no packet was sent.
     ///
     /// # Errors
     /// Any error of `read`.
@@ -189,7 +190,7 @@ impl Ladder {
     }
 }
 
-/// Merges two lists of marks by time. The flag is set for marks of the second list.
+/// Merges two lists of samples by time. The flag is true for samples of the second list.
 fn either(first: Marks, second: Marks) -> Vec<(f64, u64, bool)> {
     let first = first.into_iter().map(|(at, number)| (at, number, false));
     let second = second.into_iter().map(|(at, number)| (at, number, true));
@@ -232,7 +233,8 @@ mod tests {
 
     #[test]
     fn a_segment_that_arrives_only_after_its_retransmission_was_lost_before() {
-        // 0 arrives; 1 is lost; 2 arrives; the retransmission of 1 arrives; 3 is still in flight
+        // Segment 0 arrives; 1 is lost; 2 arrives; the retransmission of 1 arrives; 3 is still in
+        // flight.
         let sent = [
             (1.0, 0, false),
             (1.1, 1, false),
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_needless_retransmission_does_not_make_the_first_lost() {
-        // 0 arrives; 1 arrives late; a spurious retransmission of 1 is sent just before that
+        // Segment 0 arrives; 1 arrives late, just after a spurious retransmission of it was sent.
         let sent = [(0.5, 0, false), (1.0, 1, false), (1.2, 1, true)];
         let received = vec![(0.75, 0), (1.3, 1)];
         let fates: Vec<Fate> = follow(&sent, &received)

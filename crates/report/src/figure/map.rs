@@ -10,24 +10,24 @@ use anabranch_scenario::value::Point;
 
 use super::Maker;
 
-/// Degrees north and east.
+/// Coordinates: degrees north and degrees east.
 pub type Place = [f64; 2];
 
-/// A map.
+/// A map at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map {
-    /// Time of the latest position, seconds.
+    /// Time of the latest position on the map, seconds.
     pub time: f64,
-    /// From when to when the load was measured, seconds. Paths are those at its beginning.
+    /// Start and end of the measurement of the load, seconds. Paths are those at the start.
     pub window: (f64, f64),
-    /// The satellites.
+    /// Positions of the satellites.
     pub satellites: Vec<Place>,
-    /// The stations.
+    /// Positions of the stations.
     pub stations: Vec<Place>,
-    /// The links between satellites that carried something, with the load of the busier direction
-    /// in %, in ascending order of load.
+    /// The links between satellites that carried traffic, in ascending order of load. The load in
+    /// percent is that of the busier direction.
     pub links: Vec<([Place; 2], f64)>,
-    /// The named paths.
+    /// Paths with their names.
     pub paths: Vec<(String, Vec<Place>)>,
 }
 
@@ -36,13 +36,13 @@ pub struct Map {
 pub struct ConstellationSeries {
     /// Number of satellites.
     pub satellites: u32,
-    /// Positions of the satellites.
+    /// Series of the positions of the satellites.
     pub positions: Vec<Series>,
-    /// Positions of the stations, in the order of their numbers.
+    /// Series of the positions of the stations, in the order of their numbers.
     pub stations: Vec<Series>,
-    /// The satellites of each link between them.
+    /// Series of the two satellites at the ends of each link.
     pub ends: Vec<Series>,
-    /// Utilization of these links.
+    /// Series of the utilization of these links.
     pub utilization: Vec<Series>,
     /// Paths of flows, by their labels.
     pub paths: Vec<(String, Series)>,
@@ -53,7 +53,7 @@ pub struct ConstellationSeries {
 }
 
 impl ConstellationSeries {
-    /// Adds everything at the beginning of the map's window, and the load in it.
+    /// Adds all positions and paths at the start of the map's window, and the load within it.
     fn add_to(&self, map: &mut Map) {
         let (from, until) = map.window;
         let positions = self.positions.iter();
@@ -100,11 +100,12 @@ impl ConstellationSeries {
     }
 }
 
-/// Maps of equal parts of a window: positions and paths at the beginning of each, and the load
-/// during it. Empty if there is no satellite.
+/// Divides a window into equal parts, and creates a map for each: positions and paths at its start,
+/// and the load during it. Empty if there is no satellite.
 pub fn frames(all: &[ConstellationSeries], (from, until): (f64, f64), count: u32) -> Vec<Map> {
     let count = count.max(1);
-    // In whole nanoseconds, as the times of samples, so that equal times are equal numbers.
+    // Computed in whole nanoseconds like the times of samples, so that equal times are equal
+    // numbers.
     let [from, until] = [from, until].map(|it| (it * 1e9).round() as u128);
     let lasts = until.saturating_sub(from);
     let begin = |number: u32| {
@@ -178,7 +179,7 @@ impl Maker<'_> {
         })
     }
 
-    /// All members of a recorded probe, at the figure's point.
+    /// Series of a recorded probe for all members, at the figure's point.
     fn all_of(&self, entity: &str, probe: &str) -> Result<Vec<Series>, SeriesError> {
         let mut all = self.results.series(&SeriesQuery {
             experiment: self.experiment,
@@ -194,32 +195,32 @@ impl Maker<'_> {
     }
 }
 
-/// Number of satellites as counted in the plan of a spec; without such a number (0), and if points
-/// of a sweep may have other numbers, by the members that have a position.
+/// Number of satellites in the plan of a spec. If the plan has no number (0), or points of a sweep
+/// may have other numbers, the members with a position are counted too.
 fn satellites(counted: u32, is_swept: bool, positions: &[Series]) -> u32 {
     let members = positions.iter().map(|series| series.member + 1);
     let seen = members.max().unwrap_or(0);
     match is_swept {
-        // The plan counts those of its first point.
+        // In a sweep, the number in the plan belongs to its first point.
         true => seen,
         false => seen.max(counted),
     }
 }
 
-/// The last sample of an index up to a time; the first if there is none.
+/// The last sample of an index up to a time, or the first sample if there is none.
 fn sample_at(series: &Series, index: u16, time: f64) -> Option<&SeriesSample> {
     let mut own = series.samples.iter().filter(|it| it.index == index);
     let last = own.clone().take_while(|it| it.time <= time).last();
     last.or(own.next())
 }
 
-/// The last position up to a time; the first if there is none.
+/// The last position up to a time, or the first position if there is none.
 fn place_at(series: &Series, time: f64) -> Option<Place> {
     let value = |index: u16| sample_at(series, index, time).map(|it| it.value);
     Some([value(0)?, value(1)?])
 }
 
-/// The numbers of the last path up to a time.
+/// The numbers of the nodes on the last path up to a time.
 fn path_at(series: &Series, time: f64) -> Vec<f64> {
     let before = series.samples.iter().filter(|it| it.time <= time);
     let last = before.clone().map(|it| it.time).fold(f64::NAN, f64::max);
@@ -259,8 +260,8 @@ mod tests {
         assert_eq!(path_at(&path, 9.0), [7.0, 8.0]);
     }
 
-    /// Two satellites and a station, number 2; the link is loaded in the second of two bins of 10
-    /// s. Frames of 5 s have its whole load or none.
+    /// Two satellites, and a station with number 2. The link is loaded in the second of two bins of
+    /// 10 s, so frames of 5 s have either its whole load or none.
     #[test]
     fn frames_have_the_load_of_their_time() {
         let place = |north: f64| series(&[(0, 0.0, north), (1, 0.0, 0.0)]);
@@ -294,7 +295,8 @@ mod tests {
         assert!(frames(&[], (0.0, 20.0), 4).is_empty());
     }
 
-    /// A satellite with a position every `bin` nanoseconds: its number, in degrees north.
+    /// A satellite with one position every `bin` nanoseconds, whose latitude is the number of the
+    /// position.
     fn moving(bin: u64, count: u64) -> ConstellationSeries {
         let samples = (0..count).flat_map(|number| {
             let time = (number * bin) as f64 / 1e9;
@@ -309,7 +311,7 @@ mod tests {
         }
     }
 
-    /// 3 * 70.3 is less than 210.9 in floating point, and so are others.
+    /// In floating point, 3 * 70.3 is less than 210.9; other products have similar errors.
     #[test]
     fn each_frame_has_the_position_of_its_beginning() {
         let sky = moving(70_300_000_000, 10);
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!((maps[3].time, maps[3].window), (210.9, (210.9, 281.2)));
     }
 
-    /// The last position before a frame is up to one bin older.
+    /// The last position before a frame may be up to one bin older.
     #[test]
     fn a_frame_has_the_time_of_its_positions() {
         let maps = frames(&[moving(10_000_000_000, 3)], (5.0, 25.0), 2);

@@ -1,4 +1,4 @@
-//! Plot as data: axes with ticks, and layers of points.
+//! Plots as data: axes with ticks, and layers of points.
 
 use std::ops::Range;
 
@@ -23,20 +23,20 @@ pub struct Plot {
 pub struct Axis {
     /// Label with unit.
     pub label: String,
-    /// Lower end.
+    /// Lower end of the axis.
     pub low: f64,
-    /// Upper end, greater than `low`.
+    /// Upper end of the axis, greater than `low`.
     pub high: f64,
     /// Positions and labels of the ticks.
     pub ticks: Vec<(f64, String)>,
-    /// All values are positive and the axis starts above 0, so that differences look larger than
-    /// they are.
+    /// True if all values are positive and the axis starts above 0, so that differences look larger
+    /// than they are.
     pub cut: bool,
-    /// The axis is logarithmic; `low` is positive in this case.
+    /// True if the axis is logarithmic; `low` is then positive.
     pub log: bool,
 }
 
-/// Points drawn in the same way.
+/// Points that are drawn in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
     /// Name in the legend; empty if the layer is not listed there.
@@ -89,7 +89,7 @@ impl Mark {
     }
 }
 
-/// A point of a layer.
+/// A point of a layer, with an optional interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlotPoint {
     /// Position along x.
@@ -106,7 +106,7 @@ impl PlotPoint {
         Self { x, y, span: None }
     }
 
-    /// Minimum and maximum y of the point and its interval.
+    /// Smallest and largest y of the point and its interval.
     pub fn reach(&self) -> [f64; 2] {
         let (low, high) = self.span.unwrap_or((self.y, self.y));
         [low.min(self.y), high.max(self.y)]
@@ -114,7 +114,7 @@ impl PlotPoint {
 }
 
 impl Layer {
-    /// Corners of the line; for held values, those of a staircase.
+    /// Corners of the line through the points; for held values, those of a staircase.
     pub fn corners(&self) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::with_capacity(2 * self.points.len());
         for point in &self.points {
@@ -147,8 +147,8 @@ impl Axis {
         }
     }
 
-    /// An axis that contains the values with a margin. It starts at 0 unless the values are far
-    /// above it.
+    /// An axis that contains the values, with a margin. It starts at 0, unless all values are far
+    /// from 0.
     pub fn around(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (low.min(v), high.max(v))
@@ -170,7 +170,7 @@ impl Axis {
     }
 
     /// A logarithmic axis that contains the values, with ticks at 1, 2 and 5 times powers of ten,
-    /// or only at these powers. The axis is linear if a value is not positive.
+    /// or only at these powers. If a value is not positive, the axis is linear.
     pub fn logarithmic(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let values: Vec<f64> = values.collect();
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -180,8 +180,7 @@ impl Axis {
         }
         let margin = (high / low).powf(0.06);
         let (low, high) = (low / margin, high * margin);
-        // Derived from the decimal text, because the logarithm of the platform should not affect
-        // the result.
+        // Derived from the decimal text, because a logarithm may differ between platforms.
         let power = |value: f64| -> i32 {
             let text = format!("{value:e}");
             text.split_once('e')
@@ -213,7 +212,7 @@ impl Axis {
     /// Relative position of a value: 0 at the lower end, 1 at the upper.
     pub fn part(&self, value: f64) -> f64 {
         let along = |value: f64| match self.log {
-            // A value that is not positive is below the displayed range.
+            // On a logarithmic axis, values that are not positive are placed at the lower end.
             true => value.max(self.low).ln(),
             false => value,
         };
@@ -221,15 +220,15 @@ impl Axis {
         (along(value) - low) / (along(self.high) - low)
     }
 
-    /// Whether the tick labels are names without an order instead of numbers.
+    /// Whether the tick labels are names without an order, and not numbers.
     pub fn has_names(&self) -> bool {
         self.ticks
             .iter()
             .any(|(_, text)| text.parse::<f64>().is_err())
     }
 
-    /// The axis with only those tick labels that do not overlap the previous one, on a length of
-    /// `length` characters.
+    /// The axis without tick labels that would overlap the previous one, if the axis has a length
+    /// of `length` characters.
     #[must_use]
     pub fn thinned(mut self, length: f64) -> Axis {
         let middles: Vec<f64> = self.ticks.iter().map(|(at, _)| self.part(*at)).collect();
@@ -246,7 +245,7 @@ impl Axis {
     }
 }
 
-/// Adapter for the drawing library.
+/// Implements the axis for the drawing library.
 impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -320,7 +319,7 @@ mod tests {
             ticks: ticks.to_vec(),
             ..Axis::between(String::new(), 0.0, 60.0, 5)
         };
-        // One character per unit: 1 extends to 1.5, 2 begins there.
+        // One character per unit: the label at 1 extends to 1.5, where that at 2 begins.
         assert_eq!(
             texts(&axis.clone().thinned(60.0)),
             ["1", "", "5", "10", "60"]
@@ -350,7 +349,7 @@ mod tests {
         );
         let wide = axis(&[1.0, 1000.0]);
         assert!(wide.log && wide.low < 1.0 && wide.high > 1000.0);
-        // An interval that extends below 0 ends at the edge.
+        // An interval that extends below 0 ends at the edge of the plot.
         assert_eq!(wide.part(-4.0), 0.0);
         assert!(!axis(&[0.0, 60.0]).log);
     }

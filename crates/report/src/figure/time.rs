@@ -1,4 +1,4 @@
-//! Plots of probes over time: one run as recorded, or the median of several.
+//! Plots of probes over time: a single run as recorded, or the median of several runs.
 
 use anabranch_scenario::output::{Curve, Scale, Style};
 use anabranch_scenario::records::{Series, SeriesError, SeriesSample};
@@ -11,18 +11,18 @@ use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use crate::statistics::quantile;
 use crate::unit;
 
-/// Number of times at which several runs are evaluated, if they were not sampled at the same times.
+/// Number of times at which several runs are evaluated, if they were sampled at different times.
 const INSTANTS: usize = 240;
 
-/// Maximum number of curves for which single runs are drawn too. With more curves the lines would
+/// Maximum number of curves for which single runs are drawn too. With more curves, the lines would
 /// overlap too much.
 const WITH_SINGLE_RUNS: usize = 3;
 
-/// Share of the runs below the band, and above it.
+/// Share of the runs below the band, and share above it.
 const OUTSIDE: f64 = 0.1;
 
 impl Maker<'_> {
-    /// Curves of probes over time, and a description of how they were made.
+    /// Curves of probes over time, and a sentence about how they were computed.
     pub(super) fn time(&self) -> Result<(Option<Plot>, String), SeriesError> {
         let mut drawn = LayerSet::default();
         let mut most = 0;
@@ -77,7 +77,8 @@ impl Maker<'_> {
         Axis::between(label.unwrap_or_else(|| "time (s)".to_owned()), low, high, 9)
     }
 
-    /// A step function that the spec defines, up to the end of the window or of the run.
+    /// The series of a step function that the spec defines, up to the end of the window or of the
+    /// run.
     fn given(&self, curve: &Curve) -> Vec<Series> {
         let sample = |(from, rate): &(_, anabranch_scenario::quantity::Rate)| {
             let from: &anabranch_scenario::quantity::Span = from;
@@ -136,7 +137,7 @@ impl Maker<'_> {
             );
         } else {
             for series in &runs[0] {
-                // The legend names the curve once.
+                // Only the first member has the label, so that the legend lists the curve once.
                 let points = downsample(mark, cut(series));
                 drawn.push(std::mem::take(&mut label), index, mark, points);
             }
@@ -151,8 +152,8 @@ impl Maker<'_> {
         self.printed_over_time(curve, index, shown, drawn);
     }
 
-    /// Dash pattern of a curve: solid for the first, and a different pattern for each other. Curves
-    /// that the spec wants dashed are always dashed.
+    /// Dash pattern of a curve: the first is solid, and the others have different patterns. Curves
+    /// that the spec defines as dashed are always dashed.
     fn dash(&self, index: usize) -> usize {
         let style = |at: usize| self.spec.curves.get(at).map(|curve| curve.style);
         let before = (0..index).filter(|at| style(*at) == style(index)).count();
@@ -212,8 +213,8 @@ impl Maker<'_> {
             };
             let mut values: Vec<f64> = all.iter().filter_map(value).collect();
             values.sort_by(f64::total_cmp);
-            // If more series are missing at the start than the band excludes on one side, the
-            // median would shift as they begin.
+            // Times at which too many series have not started yet are omitted, because the median
+            // would shift when they start.
             let enough = (all.len() - values.len()) as f64 <= OUTSIDE * all.len() as f64;
             let span = (
                 quantile(&values, OUTSIDE)?,
@@ -229,8 +230,7 @@ impl Maker<'_> {
         instants.into_iter().filter_map(at).collect()
     }
 
-    /// Samples inside the window. A held value is carried in from before the window and extended to
-    /// its end.
+    /// Samples in the window. A held value also counts from the start of the window to its end.
     pub(super) fn cut(&self, series: &Series, divisor: f64, held: bool) -> Vec<PlotPoint> {
         let (from, to) = self.window().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let begin = series.samples.partition_point(|sample| sample.time < from);
@@ -251,7 +251,7 @@ impl Maker<'_> {
     }
 }
 
-/// Converts the points of a held line into corners.
+/// Converts points to the corners of a staircase if their mark is a held line.
 fn staircase(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
     let line = Layer {
         label: String::new(),

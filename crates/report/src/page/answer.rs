@@ -1,4 +1,5 @@
-//! Top of the page: the claims, the figure that shows them, and printed values next to ours.
+//! Top of the page: the claims, the figure that shows them, and printed values next to measured
+//! ones.
 
 use maud::{Markup, html};
 
@@ -10,12 +11,12 @@ use crate::outputs::Outputs;
 use crate::table::{Line, Table};
 use crate::unit;
 
-/// Maximum number of printed values at the top.
+/// Maximum number of printed values at the top of the page.
 const LINES: usize = 8;
 
-/// The leading figure: one from the place in the paper of the first claim, or of the first table
-/// with printed values, or the first that was drawn. Among several, one with printed values is
-/// preferred.
+/// The leading figure. It belongs to the same place in the paper as the first claim, or as the
+/// first table with printed values; otherwise it is the first drawn figure. Among several, one with
+/// printed values is preferred.
 pub(super) fn leading<'o>(outputs: &'o Outputs<'_>) -> Option<&'o Figure> {
     let drawn = || outputs.figures.iter().filter(|it| it.content.is_some());
     let at = |place: Option<&String>| {
@@ -53,7 +54,7 @@ pub(super) fn is_there(outputs: &Outputs<'_>) -> bool {
     !outputs.claims.is_empty() || judged(outputs).next().is_some() || leading(outputs).is_some()
 }
 
-/// The section; `figure` is the drawing of the leading figure.
+/// The section at the top; `figure` is the drawing of the leading figure.
 pub(super) fn section(outputs: &Outputs<'_>, figure: Option<&Markup>) -> Markup {
     html! {
         section.answer id="answer" {
@@ -83,8 +84,8 @@ fn claims(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// Printed values next to ours, from the table that belongs to the leading figure, or from the
-/// first table.
+/// Printed values next to measured ones, from the table that belongs to the leading figure, or from
+/// the first table.
 fn printed(outputs: &Outputs<'_>) -> Markup {
     let place = leading(outputs).and_then(|it| it.place.as_ref());
     let same = judged(outputs).find(|table| place.is_some() && table.place.as_ref() == place);
@@ -131,7 +132,7 @@ fn printed(outputs: &Outputs<'_>) -> Markup {
     }
 }
 
-/// Short name of a line.
+/// Short name of a line of a table.
 fn name(line: &Line) -> String {
     let metric = unit::axis_label(&unit::readable(&line.metric), &line.unit);
     let of = match line.series.as_str() {

@@ -1,4 +1,4 @@
-//! Instructions for repeating the runs from the results directory.
+//! Instructions for repeating the runs, in the results directory.
 
 use anabranch_scenario::Experiment;
 
@@ -7,9 +7,9 @@ use crate::outputs::Outputs;
 /// Requested number of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestedReplications {
-    /// As in the spec.
+    /// The number in the spec.
     All,
-    /// A few, for a quick look.
+    /// The reduced number of `--quick`.
     Quick,
     /// This number for each experiment.
     Count(u32),
@@ -32,9 +32,9 @@ fn asked(outputs: &Outputs<'_>) -> RequestedReplications {
     }
 }
 
-/// The command that repeats the runs. It names the paper if the program finds it by its name, and
-/// otherwise the spec in the results directory, which also contains the files that the spec refers
-/// to. A spec with kinds of another program requires that program.
+/// The command that repeats the runs. It names the paper if the program finds the paper by name,
+/// and otherwise the spec in the results directory, which also contains the files of the spec. If
+/// the spec has kinds that another program adds, the runs can only be repeated by that program.
 pub(super) fn command(outputs: &Outputs<'_>) -> String {
     let manifest = &outputs.results.manifest;
     if !manifest.added.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn command(outputs: &Outputs<'_>) -> String {
     command
 }
 
-/// The Python call that repeats the runs, for specs with kinds defined in Python.
+/// The Python call that repeats the runs, for specs with kinds that are defined in Python.
 fn call(outputs: &Outputs<'_>) -> String {
     let manifest = &outputs.results.manifest;
     let mut call = format!("anabranch.run(\"spec.toml\", seed={}", manifest.seed);
@@ -104,7 +104,7 @@ fn call(outputs: &Outputs<'_>) -> String {
     format!("{call}) in Python, in the program that defines {kinds}")
 }
 
-/// The text as a Python literal.
+/// The text as a Python string literal.
 fn literal(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -118,7 +118,7 @@ fn literal(text: &str) -> String {
     quoted + "\""
 }
 
-/// The word quoted for a shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

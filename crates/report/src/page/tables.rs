@@ -1,5 +1,5 @@
-//! Tables of the page, arranged like those of a paper if their lines form a matrix, and as a list
-//! otherwise.
+//! Tables of the page. Their lines are arranged as a matrix, like in a paper, if possible, and
+//! otherwise as a list.
 
 use anabranch_scenario::counted;
 use maud::{Markup, html};
@@ -10,14 +10,14 @@ use crate::table::{Line, Table, readable};
 use crate::unit;
 use crate::verdict_counts::Column;
 
-/// Maximum number of lines of a table that is displayed unfolded. Longer tables are folded under a
+/// Maximum number of lines of a table that is shown initially. Longer tables are folded under a
 /// summary line.
 const FOLDED: usize = 40;
 
 /// Maximum number of columns of a matrix.
 const WIDE: usize = 6;
 
-/// A table with its heading and its files.
+/// Section of a table, with its heading and links to its files.
 pub(super) fn section(table: &Table) -> Markup {
     html! {
         section id={ "table-" (table.id) } {
@@ -50,18 +50,18 @@ fn body(table: &Table) -> Markup {
     }
 }
 
-/// The lines of a table as rows and columns.
+/// The lines of a table, arranged in rows and columns.
 struct Matrix<'t> {
-    /// Meaning of the rows.
+    /// Heading of the column with row names.
     corner: String,
-    /// Heading of each column, and its joint probability.
+    /// Heading of each column, with its joint probability.
     columns: Vec<(String, Option<f64>)>,
     rows: Vec<(String, Vec<Option<&'t Line>>)>,
 }
 
 impl<'t> Matrix<'t> {
     /// The matrix of a table: x in rows and quantities in columns, or the reverse, or, for a single
-    /// quantity over two sweeps, the last sweep in columns. `None` if the lines do not form a
+    /// quantity over several sweeps, the last sweep in columns. `None` if the lines do not form a
     /// matrix.
     fn of(table: &'t Table) -> Option<Matrix<'t>> {
         let quantities: Vec<Column<'_>> = table.columns().collect();
@@ -81,7 +81,7 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// x in rows, quantities in columns.
+    /// A matrix with x in rows and quantities in columns.
     fn down(quantities: &[Column<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
         let rows = first.iter().enumerate().map(|(at, line)| {
@@ -98,7 +98,7 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// Quantities in rows, x in columns.
+    /// A matrix with quantities in rows and x in columns.
     fn across(quantities: &[Column<'t>]) -> Matrix<'t> {
         let first = quantities[0].lines;
         let row = |it: &Column<'t>| {
@@ -116,12 +116,12 @@ impl<'t> Matrix<'t> {
         }
     }
 
-    /// One quantity: the last sweep in columns, all others in rows.
+    /// A matrix of one quantity, with the last sweep in columns and all others in rows.
     fn of_sweeps(quantity: &Column<'t>) -> Option<Matrix<'t>> {
         let split = |line: &'t Line| {
             let (name, last_name) = line.x_name.rsplit_once(", ")?;
             let (x, last) = line.x.rsplit_once(", ")?;
-            // A value that contains a comma cannot be distinguished from two values.
+            // If a value contains a comma, it cannot be split into the values of the sweeps.
             (name.matches(", ").count() == x.matches(", ").count()).then(|| {
                 (
                     unit::coordinates(name, x),
@@ -158,7 +158,7 @@ impl<'t> Matrix<'t> {
         (matrix.columns.len() <= WIDE).then_some(matrix)
     }
 
-    /// Prefix of row names for views in which the heading of the table is not visible.
+    /// Prefix of row names on narrow screens, on which the table heading is not visible.
     fn prefix(&self) -> Option<&str> {
         let numbers = self
             .rows
@@ -332,13 +332,13 @@ fn line(line: &Line, columns: &Columns) -> Markup {
     }
 }
 
-/// Columns that a table needs, and the style of its line headings.
+/// Columns of a table, and whether lines are grouped.
 pub(crate) struct Columns {
-    /// Printed values and verdicts.
+    /// Whether there are columns for printed values and verdicts.
     pub published: bool,
-    /// Independent programs that have their means displayed.
+    /// Names of the independent programs whose means are shown.
     pub baselines: Vec<String>,
-    /// Lines with the same series and metric are grouped under a heading.
+    /// Whether lines with the same series and metric are grouped under a heading.
     pub grouped: bool,
 }
 
@@ -354,7 +354,7 @@ impl Columns {
         }
     }
 
-    /// Heading of a line: only its x if it is grouped, and all its names otherwise.
+    /// Heading of a line: only its x if lines are grouped, and otherwise all its names.
     pub fn head(&self, line: &Line) -> String {
         let x = match line.x_name.as_str() {
             "" => String::new(),
@@ -400,7 +400,7 @@ fn with_half(mean: f64, half: Option<f64>) -> Markup {
     }
 }
 
-/// Formats a difference with its sign and three digits.
+/// Formats a difference with its sign and three significant digits.
 fn signed(difference: f64) -> String {
     let text = digits(difference, 3);
     if difference > 0.0 {

@@ -1,8 +1,8 @@
-//! A CSV file as rows with positions, so that errors can point to a cell.
+//! A CSV file as rows with positions, so that errors can name a cell.
 
 use anabranch_scenario::suggest::nearest;
 
-/// Error in a file of numbers: its position, the text found, and the values allowed.
+/// Error in a CSV file: its position, the text found, and the values allowed.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct ReferenceError {
@@ -49,14 +49,14 @@ impl Row {
     }
 }
 
-/// A file with a known set of columns.
+/// A CSV file with a known set of columns.
 pub(super) struct Sheet<'a> {
     file: &'a str,
     text: &'a str,
     columns: &'a [Column],
-    /// Index of each column in the file.
+    /// Index of each declared column in the file; `None` if the file lacks it.
     places: Vec<Option<usize>>,
-    /// Lines after the heading.
+    /// Rows after the heading.
     pub rows: Vec<Row>,
 }
 
@@ -65,8 +65,7 @@ fn names(columns: &[Column], wanted: impl Fn(&Column) -> bool) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Position of the first character of a cell in its line, counted from 1, determined from that line
-/// alone.
+/// Position of the first character of a cell in its line, counted from 1.
 fn column_of(text: &str, line: u64, cell: usize) -> u64 {
     let source = text.lines().nth(line as usize - 1).unwrap_or_default();
     let (mut quoted, mut left) = (false, cell);
@@ -134,9 +133,9 @@ impl<'a> Sheet<'a> {
         Ok(sheet)
     }
 
-    /// Index of each column in the heading.
+    /// Finds the index of each declared column in the heading.
     fn place(&self, heading: &csv::StringRecord) -> Result<Vec<Option<usize>>, ReferenceError> {
-        // An editor may have inserted a byte order mark before the first name.
+        // A byte order mark before the first name is removed, because some editors insert one.
         let heading: Vec<&str> = heading
             .iter()
             .map(|name| name.trim_start_matches('\u{feff}').trim())
@@ -187,7 +186,7 @@ impl<'a> Sheet<'a> {
         number.ok_or_else(|| self.wrong_cell(row, column, "a number, such as 12.5"))
     }
 
-    /// Parses one of several words. An empty cell stands for the first.
+    /// Parses one of several words. An empty cell means the first one.
     pub fn one_of<T: Copy>(
         &self,
         row: &Row,
@@ -213,7 +212,7 @@ impl<'a> Sheet<'a> {
         number.ok_or_else(|| self.wrong_cell(row, column, allowed))
     }
 
-    /// Parses a tolerance: a number in the unit of the value, or a share of the value.
+    /// Parses a tolerance: a number in the unit of the value, or a share of the value in percent.
     pub fn tolerance(&self, row: &Row, column: usize, value: f64) -> Result<f64, ReferenceError> {
         let cell = row.cells[column].as_str();
         let number = match cell.strip_suffix('%') {

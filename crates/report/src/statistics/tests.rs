@@ -26,7 +26,8 @@ fn t_quantiles_are_those_of_the_printed_tables() {
 
 #[test]
 fn summary_of_four_numbers_by_hand() {
-    // mean 5; deviations -3 -1 1 3; squares 20; s = sqrt(20 / 3) = 2.58199; t(3) = 3.18245
+    // Mean 5, deviations -3, -1, 1, 3, sum of squares 20, s = sqrt(20 / 3) = 2.58199, and t(3) =
+    // 3.18245.
     let summary = Summary::of(&[2.0, 4.0, 6.0, 8.0]).unwrap();
     assert_eq!((summary.replications, summary.mean), (4, 5.0));
     close(summary.deviation, 2.581_99, 1e-5);
@@ -110,8 +111,8 @@ fn scores_are_those_of_the_t_distribution() {
         mean: 10.0,
         deviation: 2.0,
     };
-    // The standard deviation for one more run: s sqrt(1.05) = 2.04939. The end of the 95 % band has
-    // the normal score 1.96.
+    // The standard deviation of one more run is s sqrt(1.05) = 2.04939. The end of the 95 % band
+    // has the normal score 1.96.
     let end = 10.0 + 2.093_024 * 2.049_39;
     close(normal_score(&runs, end, 0.0).unwrap(), 1.959_96, 1e-3);
     close(
@@ -148,7 +149,7 @@ fn ranks_stand_in_the_middle_of_their_equals() {
         (1, 2, 5, 3.0)
     );
     close(rank_score(rank), 0.0, 1e-9);
-    // Above all of twenty: 20.5 / 21 = 0.97619
+    // The value is above all twenty runs: 20.5 / 21 = 0.97619.
     let above = Rank::of(&[0.0; 20], 1.0, 0.0);
     close(rank_score(above), 1.981, 1e-3);
 }
@@ -169,7 +170,8 @@ fn quantiles_hold_one_more_run_as_often_as_they_say() {
     let (band, likely) = quantile_band(&runs).unwrap();
     assert_eq!((band.low, band.high), (1.0, 20.0));
     close(likely, 19.0 / 21.0, 1e-12);
-    // 79 runs make 80 gaps, of which 2.5 % are the two outermost: the second from either end.
+    // 79 runs have 80 gaps. The two outermost gaps are 2.5 % of these, so the band starts at the
+    // second run from either end.
     let runs: Vec<f64> = (1..=79).map(f64::from).collect();
     let (band, likely) = quantile_band(&runs).unwrap();
     assert_eq!((band.low, band.high), (2.0, 78.0));
@@ -182,10 +184,10 @@ fn a_column_is_unlikely_when_all_lean_to_one_side_or_stray() {
     let p = |scores: &[f64]| joint_probability(scores).unwrap();
     // With a single score the test is a two-sided normal test.
     close(p(&[1.959_96]), 0.05, 1e-4);
-    // Four times 1.5: sum 6 / 2 = 3, two-sided 0.0027, doubled 0.0054; squares 9 on 4 degrees of
-    // freedom: 0.061.
+    // Four scores of 1.5: their sum is 6 / 2 = 3, two-sided 0.0027, doubled 0.0054. The sum of
+    // squares is 9 with 4 degrees of freedom: 0.061.
     close(p(&[1.5; 4]), 0.0054, 1e-4);
-    // The same to both sides: only the squares contribute, 0.0611 doubled.
+    // With equal deviations to both sides only the squares contribute: 0.0611 doubled.
     close(p(&[1.5, -1.5, 1.5, -1.5]), 0.1222, 1e-3);
     close(p(&[0.1, -0.2, 0.1]), 1.0, 1e-9);
     assert_eq!(joint_probability(&[]), None);

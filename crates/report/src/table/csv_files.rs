@@ -1,4 +1,4 @@
-//! Tables as CSV files.
+//! Writes tables as CSV files.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use crate::compare::digits;
 use crate::statistics::Rank;
 
 impl Table {
-    /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits; a cell
-    /// without a number is empty.
+    /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits. A missing
+    /// number is an empty cell.
     ///
     /// # Errors
     /// Any error of the writer.

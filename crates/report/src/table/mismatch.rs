@@ -1,15 +1,15 @@
-//! Matching of published values with measured ones, and the reason if a value matches nothing: a
-//! name or an x in the file that no point has.
+//! Matching of published values with measured ones. If a value matches nothing, the reason is a
+//! name or an x in its file that no point has.
 
 use anabranch_scenario::suggest::nearest;
 
 use crate::reference::Published;
 
-/// Maximum number of values that are listed; further ones are only counted.
+/// Maximum number of names in a message; further ones are only counted.
 const NAMED: usize = 8;
 
-/// Reason why no point has the x of a published value, given the names and x values of a row.
-/// `None` if the row has no values at all.
+/// The reason why no point of a row has the x of a published value. `axes` contains the names and x
+/// values of the row's points. `None` if the row has no points.
 pub(super) fn reason(printed: &Published, axes: &[(String, String)]) -> Option<String> {
     let (x_name, _) = axes.first()?;
     let line = printed.line;
@@ -57,7 +57,7 @@ pub(super) fn reason(printed: &Published, axes: &[(String, String)]) -> Option<S
     ))
 }
 
-/// Whether a value was published for this x. Names and values of several sweeps may be in any
+/// Whether a value was published for this x. The names and values of several sweeps may be in any
 /// order: `loss, policy` and `0.01, same`.
 pub(super) fn is_at(printed: &Published, x_name: &str, x: &str) -> bool {
     if printed.x_name == x_name {
@@ -90,7 +90,7 @@ fn same_all(left: &str, right: &str) -> bool {
             .all(|(left, right)| super::same_x(left, right))
 }
 
-/// Sorted names of sweeps, so that lists in different orders compare equal.
+/// Names of sweeps, sorted so that lists in different orders compare as equal.
 fn sorted(names: &str) -> Vec<&str> {
     let mut names: Vec<&str> = names.split(',').map(str::trim).collect();
     names.sort_unstable();
@@ -143,7 +143,7 @@ mod tests {
             twice.starts_with("line 2: a line before it has a value at loss 0.010"),
             "{twice}"
         );
-        // No runs exist.
+        // Without points there is no reason.
         assert_eq!(told("los", "0.01", &[]), None);
     }
 

@@ -1,4 +1,4 @@
-//! Tables of a single run: consecutive values of a probe, and times of events.
+//! Tables about a single run: consecutive values of a probe, and times of events.
 
 use anabranch_scenario::output::Row;
 use anabranch_scenario::records::SeriesError;
@@ -20,8 +20,8 @@ pub(super) struct Step {
     pub(super) value: f64,
 }
 
-/// Distinct consecutive values of a series, starting with its first decrease. The last of several
-/// samples at one time counts.
+/// Distinct consecutive values of a series, starting with its first decrease. Of several samples at
+/// one time, the last counts.
 pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
     let mut settled: Vec<Step> = Vec::new();
     for sample in &series.samples {
@@ -45,18 +45,18 @@ pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
     }
 }
 
-/// Value of the probe for a segment counted from 1, and whether a larger value counts as well.
+/// The value that the probe has for a segment, counted from 1; true if a larger value also matches.
 fn number_of(probe: &str, segment: u64) -> (f64, bool) {
     match probe {
-        // The number of an acknowledgement is the first one not covered, counted from 0, which
-        // equals the last one covered, counted from 1.
+        // The probe reports the first segment that is not covered, counted from 0, which equals the
+        // last covered segment, counted from 1.
         "cumulative_ack" => (segment as f64, true),
         "duplicate_ack" => (segment as f64, false),
         _ => (segment as f64 - 1.0, false),
     }
 }
 
-/// Time of the event of a row, seconds.
+/// Time at which the event of a row occurs, seconds.
 pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
     let wanted = row.segment.map(|segment| number_of(&series.probe, segment));
     let occurrence = row.occurrence.unwrap_or(1).max(1) as usize;
@@ -78,7 +78,7 @@ fn value_at(series: &Series, at: f64) -> Option<f64> {
     until.last().map(|sample| sample.value)
 }
 
-/// Names of the lines of a step.
+/// Series and metric names of the lines of a step.
 #[derive(Clone, Copy)]
 struct StepNames<'a> {
     series: &'a str,
@@ -87,7 +87,7 @@ struct StepNames<'a> {
 }
 
 impl Maker<'_> {
-    /// The first recorded series for a row, of the first replication.
+    /// The series of a probe for a row: the first recorded one of the first replication.
     fn series(&self, row: &Row, probe: &str) -> Result<Option<Series>, SeriesError> {
         let query = SeriesQuery {
             experiment: self.experiment,
@@ -143,7 +143,7 @@ impl Maker<'_> {
         Ok(lines)
     }
 
-    /// Line for the time from the first step to step `last`.
+    /// Line with the time from the first step to step `last`.
     fn elapsed_line(&self, series: &str, steps: &[Step], last: u32) -> Line {
         let to = steps.get((last as usize).saturating_sub(1));
         let elapsed = steps.first().zip(to).map(|(from, to)| to.time - from.time);
@@ -158,8 +158,9 @@ impl Maker<'_> {
         line.judged(published, Rule::Within(0.0))
     }
 
-    /// The two lines of a step: its value and its time. Their x is the published time if there is
-    /// one, so that they match the published values, and otherwise the number of the step.
+    /// The two lines of a step: its value and its time. Their x is the published time of the step,
+    /// so that they match the published values. Without a published time, it is the number of the
+    /// step.
     fn step_lines(
         &self,
         row: &Row,
@@ -245,7 +246,7 @@ impl Maker<'_> {
     }
 }
 
-/// Point that a row about one run represents in a condition of an independent program.
+/// The point of a single run for the conditions of an independent program.
 fn single_point(x: &str) -> Point {
     vec![("x".to_owned(), Value::Text(x.to_owned()))]
 }

@@ -1,4 +1,4 @@
-//! Several maps in one SVG document, shown one after the other by its style sheet.
+//! Several maps in one SVG document, which its style sheet shows one after the other.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use super::super::map::{Map, Place};
 use super::{LOADS, PATHS, TEXT, at, class, line, page, pieces};
 use plotters::style::RGBColor;
 
-/// The drawing library divides the size of its text by this.
+/// Factor by which the drawing library reduces the size of text.
 const FONT: f64 = 1.24;
 
-/// The document.
+/// The SVG document with all maps.
 pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
     let labels = maps.first().map_or(&[][..], |map| &map.paths);
     let mut top = 0;
@@ -22,7 +22,8 @@ pub fn svg(maps: &[Map], title: &str) -> Result<String, String> {
     let end = text.rfind("</svg>").unwrap_or(text.len());
     text.truncate(end);
     let count = maps.len();
-    // Rules with the number of frames in their names may be repeated in a page.
+    // The number of frames is part of the names, so that a page may contain the rules of several
+    // figures.
     let (name, share) = (format!("frame-{count}"), 100.0 / count as f64);
     let _ = write!(
         text,
@@ -47,7 +48,7 @@ fn hex(colour: RGBColor) -> String {
     format!("\"#{:02X}{:02X}{:02X}\"", colour.0, colour.1, colour.2)
 }
 
-/// The lines, dots and text of one map.
+/// Appends the lines, dots and text of one map.
 fn frame(text: &mut String, map: &Map, top: i32) {
     for (index, (_, path)) in (0..).zip(&map.paths) {
         let halo = hex(colour(PATHS[index % PATHS.len()]));
@@ -91,7 +92,7 @@ fn lines(text: &mut String, all: impl Iterator<Item = [Place; 2]>, top: i32, sty
     }
 }
 
-/// Dots of a radius, as lines without length and with round ends.
+/// Appends dots as lines of length 0 with round ends.
 fn dots(text: &mut String, all: &[Place], top: i32, (colour, radius): (RGBColor, i32)) {
     let mut path = String::new();
     for [x, y] in all.iter().map(|it| at(top, *it)) {
@@ -109,7 +110,7 @@ fn dots(text: &mut String, all: &[Place], top: i32, (colour, radius): (RGBColor,
 mod tests {
     use super::*;
 
-    /// Three frames of 10 s; the link of the second one crosses the edge of the map.
+    /// Three frames of 10 s. The link in the second frame crosses the edge of the map.
     #[test]
     fn frames_follow_each_other() {
         let map = |time: f64| Map {
