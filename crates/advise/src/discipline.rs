@@ -1,4 +1,4 @@
-//! Queue disciplines that a question can name: those that need no parameters except ones derived
+//! Queue disciplines that a question may name: those whose parameters have defaults or are derived
 //! from the path.
 
 use anabranch_scenario::document::Table;
@@ -9,12 +9,12 @@ use anabranch_transport::time::SECOND;
 
 /// Default queue discipline.
 pub const DROP_TAIL: &str = "drop-tail";
-/// Parameter for the capacity.
+/// Name of the parameter for the capacity.
 const LIMIT: &str = "limit";
-/// Parameter for the transmission time of a packet.
+/// Name of the parameter for the transmission time of a packet.
 const PACKET_TIME: &str = "packet_time";
 
-/// Parameters that are derived from the path.
+/// Names of the parameters that are derived from the path.
 const OF_A_PATH: [&str; 2] = [LIMIT, PACKET_TIME];
 
 fn all() -> Vec<Variant> {
@@ -43,8 +43,8 @@ pub struct Link {
     pub queue: Amount,
 }
 
-/// The discipline with this name for a link as a table of a spec. All other parameters have their
-/// defaults.
+/// The discipline with this name for a link, as a table of a spec. Parameters that are not derived
+/// from the link have their defaults.
 pub fn table(link: Link, name: &str) -> Table {
     let all = all();
     let variant = all.iter().find(|variant| variant.name == name);
@@ -52,7 +52,7 @@ pub fn table(link: Link, name: &str) -> Table {
     let mut table = Table::new().with("kind", name);
     for parameter in parameters {
         table = match (parameter.name, parameter.kind) {
-            // For a discipline that counts packets only.
+            // This discipline counts packets, so a capacity in bytes is converted.
             (LIMIT, Kind::Count { .. }) => {
                 let packets = match link.queue {
                     Amount::Packets(packets) => packets,

@@ -1,5 +1,4 @@
-//! Evidence for the result of a search: new runs of the ordinary engine with losses that did not
-//! occur in the search.
+//! Evidence for the result of a search: further runs, with other losses than in the search.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -21,29 +20,29 @@ use crate::{AdviseError, Question};
 /// Maximum number of events for the search and the evidence of one candidate; docs/ADVISE.md lists
 /// the computing time.
 pub const EVENTS: u64 = 32_000_000;
-/// Part of these events that the search may use.
+/// Maximum number of events of the search, out of [`EVENTS`].
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
-/// Steps from the chosen buffer to the buffers that are shown, and fewer for a path that is
-/// expensive to simulate.
+/// Grid steps from the chosen buffer to the buffers that are shown. A path that is expensive to
+/// simulate has fewer.
 const STEPS: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const STEPS_OF_SLOW_PATH: [isize; 5] = [-4, -1, 0, 1, 4];
-/// Minimum and maximum number of runs of a deciding setting.
+/// Minimum and maximum number of runs of each deciding setting.
 const DECIDING: RangeInclusive<u32> = 8..=60;
 /// Number of runs of other settings.
 const AROUND: u32 = 4;
 /// Number of runs of a deterministic path; two show that it is deterministic.
 const CERTAIN: u32 = 2;
 
-/// Settings of the neighbourhood of the chosen setting.
+/// The settings around the chosen one that are run.
 struct Surroundings {
     buffers: Vec<u64>,
     streams: Vec<u16>,
 }
 
 impl Surroundings {
-    /// Settings that may replace the chosen one: first more streams with the same buffer, then the
-    /// same streams with larger buffers.
+    /// Settings that may replace the chosen one, in this order: more streams with the same buffer,
+    /// then the same number of streams with larger buffers.
     fn standing_in(&self, chosen: Setting) -> VecDeque<Setting> {
         let more = self
             .streams
@@ -61,8 +60,8 @@ impl Evidence {
     /// Plans the evidence of a search.
     ///
     /// # Errors
-    /// [`AdviseError::Question`] if the search found nothing, which means that no setting transfers
-    /// data on this path.
+    /// [`AdviseError::Question`] if the search found no setting, because none transfers data on
+    /// this path.
     pub fn plan(question: &Question, search: &Search) -> Result<Self, AdviseError> {
         let Some(
             chosen @ Setting {
@@ -102,7 +101,8 @@ impl Evidence {
         for surroundings in surroundings_of(question, chosen, &grid, place) {
             let points = surroundings.streams.len() * (surroundings.buffers.len() + 1);
             evidence.waiting = surroundings.standing_in(chosen);
-            // If no setting is confirmed, all are run, and the reference with them.
+            // If no setting is confirmed, all deciding settings are run, in addition to the
+            // reference.
             let deciding = (evidence.deciding.len() + evidence.waiting.len()) as u64 + 1;
             let left = affordable.saturating_sub(points as u64 * u64::from(around)) / deciding;
             evidence.replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
@@ -117,10 +117,10 @@ impl Evidence {
 }
 
 impl Evidence {
-    /// Adds the next setting that may replace those not confirmed; `false` if there is none left.
+    /// Adds the next replacement for settings that were not confirmed; `false` if none is left.
     ///
-    /// They are added one at a time, because the first confirmed setting in their order is the
-    /// result, and later ones would contribute nothing.
+    /// Replacements are added one at a time, because the first confirmed setting in this order is
+    /// the result, and later ones would contribute nothing.
     pub fn fall_back(&mut self) -> bool {
         let Some(next) = self.waiting.pop_front() else {
             return false;
@@ -134,9 +134,8 @@ impl Evidence {
         true
     }
 
-    /// Adds half of a setting's buffer to the surroundings, unless it is run anyway, because a
-    /// reader should see that it is not enough. The buffer is not added if it is too small for any
-    /// association.
+    /// Adds half of the buffer of a setting to the surroundings, unless it is run already, to show
+    /// that it does not suffice. Omitted if the half is too small for any association.
     pub fn add_half(&mut self, question: &Question, setting: Setting) {
         let least = question.buffers().first().copied();
         let half = setting.buffer.map(|buffer| buffer / 2);
@@ -151,8 +150,8 @@ impl Evidence {
     }
 }
 
-/// Possible surroundings of a setting, from most to fewest. The last is used regardless of its
-/// cost.
+/// Possible surroundings of a setting, starting with the most settings. The last is used regardless
+/// of its cost.
 fn surroundings_of(
     question: &Question,
     chosen: Setting,
@@ -184,9 +183,10 @@ fn surroundings_of(
 }
 
 /// Number of runs after which a setting with this observed margin and deviation is confirmed with a
-/// probability of 90 %. Its mean must be two standard errors above 0, and in one case of ten it is
-/// 1.3 standard errors below the true mean. The search selected a margin that looked good, so the
-/// true margin is assumed to be one standard error less than observed.
+/// probability of 90 %. Confirmation requires that the mean is two standard errors above 0, and in
+/// one case of ten the mean is 1.3 standard errors below the true mean. The true margin is assumed
+/// to be one standard error less than observed, because the search selects settings whose margin
+/// looks good.
 fn needed(margin: &Summary) -> u32 {
     let error = margin.deviation / (margin.replications as f64).sqrt();
     let spread = margin.deviation / (margin.mean - error).max(f64::MIN_POSITIVE);
@@ -194,50 +194,50 @@ fn needed(margin: &Summary) -> u32 {
     (runs as u32).clamp(*DECIDING.start(), *DECIDING.end())
 }
 
-/// Factor that limits a sender.
+/// The factor that limits the goodput of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The link is fully used.
     Link,
     /// A larger buffer increases goodput.
     Buffer,
-    /// Congestion control: a larger buffer does not increase goodput, and the link is not fully
-    /// used.
+    /// Congestion control is the limit: a larger buffer does not increase goodput, and the link is
+    /// not fully used.
     Congestion,
 }
 
-/// One setting of the evidence.
+/// Results of one setting of the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestedSetting {
     /// The setting.
     pub setting: Setting,
-    /// Whether this is a deciding setting, which has more runs than others.
+    /// Whether it is a deciding setting, which has more runs than others.
     pub decides: bool,
     /// Goodput, bit/s.
     pub goodput: Summary,
-    /// Goodput relative to that of the best candidate without limit, by replication.
+    /// Goodput of each replication relative to that of the best candidate with an unlimited buffer.
     pub share: Summary,
-    /// Whether the setting reaches the requested share with confidence.
+    /// Whether the setting reaches the requested share, with 95 % confidence.
     pub answer: Answer,
-    /// Limiting factor.
+    /// Factor that limits the goodput.
     pub limit: Limit,
-    /// Utilization of the link by all bytes on the wire, %.
+    /// Utilization of the link by all bytes on the wire, percent.
     pub utilization: f64,
-    /// Mean congestion window, full chunks.
+    /// Mean congestion window, in full chunks.
     pub mean_cwnd: f64,
-    /// Share of the goodput lost because of the buffer limit, with the half width of its 95 %
+    /// Share of the goodput that is lost because of the buffer limit, and half width of its 95 %
     /// interval.
     pub cost: (f64, f64),
-    /// Difference between the second and the first half of its runs.
+    /// Difference of goodput between the second and the first half of its runs.
     pub drift: Drift,
 }
 
-/// Goodput of the second half of runs less that of the first, relative to the first.
+/// Goodput of the second half of runs minus that of the first half, relative to the first half.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Drift {
     /// Mean, and half width of its 95 % interval.
     pub mean: (f64, f64),
-    /// Whether the drift is significant, which means that the runs have not reached a steady state.
+    /// Whether the drift is significant, so that the runs have not reached a steady state.
     pub surely: bool,
 }
 
@@ -247,12 +247,12 @@ pub struct Drift {
 pub struct FullSize {
     /// Goodput, bit/s.
     pub goodput: Summary,
-    /// Whether the smaller path gives the same goodput: the difference of the means is within its
-    /// 95 % interval.
+    /// Whether the smaller path gives the same goodput, so that the difference of the means is
+    /// within its 95 % interval.
     pub agrees: bool,
 }
 
-/// A recommendation and its basis.
+/// A recommendation, and the results on which it is based.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Advice {
@@ -260,31 +260,32 @@ pub struct Advice {
     pub question: Question,
     /// Result of the search.
     pub search: Search,
-    /// Number of runs of each deciding setting, and of each other.
+    /// Number of runs of each deciding setting, and of each other setting.
     pub replications: [u32; 2],
-    /// Goodput without limit, bit/s.
+    /// Goodput with an unlimited buffer, bit/s.
     pub unlimited: Summary,
-    /// All settings of the evidence, by streams and then by buffer, without limit last.
+    /// All settings of the evidence, sorted by streams and then by buffer; the unlimited buffer is
+    /// the last.
     pub tried: Vec<TestedSetting>,
-    /// Total number of runs of the evidence, and of simulated events.
+    /// Number of runs of the evidence, and number of simulated events.
     pub effort: (u64, u64),
-    /// Index in `tried` of the recommended setting; `None` if the evidence confirms none.
+    /// Index in `tried` of the recommended setting; `None` if the evidence confirms no setting.
     pub advised: Option<usize>,
-    /// Difference between the second and the first half of the runs without limit.
+    /// Drift of the runs with an unlimited buffer.
     pub drift: Drift,
     /// Duration of the warm-up, if it was determined.
     pub warm_up: Option<WarmUp>,
-    /// Check on the full-size path, if it was made.
+    /// Check on the full-size path, if it was done.
     pub full: Option<FullSize>,
 }
 
 /// Utilization above which the link counts as fully used, %.
 const FULL: f64 = 95.0;
-/// Loss of goodput above which the buffer counts as limiting, if significant.
+/// Share of goodput from which on a significant loss means that the buffer is the limit.
 const COSTS: f64 = 0.02;
 
 impl Advice {
-    /// The setting that the deciding runs confirm.
+    /// The setting that the runs of the deciding settings confirm.
     pub fn confirmed(
         question: &Question,
         evidence: &Evidence,
@@ -339,8 +340,8 @@ impl Advice {
         }
     }
 
-    /// Whether the measured goodput is the long-term one: the warm-up was over, and no run
-    /// indicates otherwise.
+    /// Whether the measured goodput is the long-term goodput, because the warm-up was over and no
+    /// run indicates a drift.
     pub fn has_settled(&self) -> bool {
         let before = self.warm_up.is_none_or(|warm_up| warm_up.surely);
         let advised = self.advised().is_some_and(|tried| tried.drift.surely);
@@ -352,7 +353,7 @@ impl Advice {
         self.tried.get(self.advised?)
     }
 
-    /// Half of the recommended buffer with the same streams, if it was run.
+    /// The setting with half of the recommended buffer and the same streams, if it was run.
     pub fn half(&self) -> Option<&TestedSetting> {
         let advised = self.advised()?.setting;
         let half = advised.buffer? / 2;
@@ -367,11 +368,11 @@ impl Advice {
 const FULL_SIZE_RUNS: u32 = 8;
 const FULL_SIZE_EVENTS: f64 = 8_000_000.0;
 
-/// Runs a setting on the full-size path if it was simulated at a smaller size; `None` if it was
-/// not, or if the runs would be too expensive. The losses differ from those of search and evidence.
+/// Runs a setting on the full-size path. `None` if search and evidence were at full size, or if the
+/// runs would be too expensive. The losses differ from those of search and evidence.
 ///
-/// No run without limit is made for comparison, because on a large path its first slow start
-/// overshoots so far that a run of acceptable length would not get past it.
+/// The goodput with an unlimited buffer is not measured again, because on a large path the first
+/// slow start overshoots so far that a run of acceptable length would not recover from it.
 ///
 /// # Errors
 /// A spec is rejected, or a run fails.
@@ -397,7 +398,7 @@ pub fn full_size(
     if affordable < f64::from(FULL_SIZE_RUNS) {
         return Ok(None);
     }
-    // The remaining budget is used for longer runs.
+    // The remaining budget allows longer runs.
     let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
     let long = of(Span((least.0 as f64 * longer) as u64));
     let mut trials = Trials::new(&long, u64::MAX, executor);
@@ -431,9 +432,9 @@ fn deciding<'a>(
     })
 }
 
-/// The chosen setting if the evidence confirms it, and otherwise the next larger deciding setting
-/// that it confirms: first with more streams, then with a larger buffer. Smaller settings must not
-/// be considered, because one of many insufficient settings may appear sufficient by chance.
+/// The chosen setting if the evidence confirms it, and otherwise the first larger deciding setting
+/// that it confirms: with more streams, or else with a larger buffer. Smaller settings are not
+/// considered, because one of many insufficient settings may appear sufficient by chance.
 fn confirmed(tried: &[TestedSetting], chosen: Setting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
@@ -446,7 +447,7 @@ fn confirmed(tried: &[TestedSetting], chosen: Setting) -> Option<usize> {
     first.map(|(place, _)| place)
 }
 
-/// Runs of one point of the evidence.
+/// The runs at one point of the evidence.
 struct Point<'a> {
     question: &'a Question,
     records: Vec<&'a RunRecord>,
@@ -466,7 +467,7 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Factor from simulated windows and rates to those of the path.
+    /// Factor from windows and rates of the simulated path to those of the actual path.
     fn scale(&self) -> f64 {
         f64::from(self.question.scale)
     }
@@ -522,8 +523,8 @@ impl<'a> Point<'a> {
         let whole = Summary::of(&reference.bare(GOODPUT))?
             .mean
             .max(f64::MIN_POSITIVE);
-        // Margin and interval relative to the reference. The displayed numbers must be equal to the
-        // judged numbers.
+        // Margin and interval relative to the reference, so that the displayed numbers equal those
+        // that are judged.
         let shown = Summary {
             replications: margin.replications,
             mean: share + margin.mean / whole,

@@ -1,8 +1,8 @@
-//! Executor and progress interface for the runs of a question.
+//! Execution of the runs of a question, and reports of its progress.
 
 use anabranch_engine::runner::Runner;
 
-/// Parameters for making runs.
+/// The runner, the number of threads, and the receiver of progress reports.
 #[derive(Clone, Copy)]
 pub struct Executor<'a> {
     /// Number of threads. Results do not depend on it.
@@ -13,16 +13,17 @@ pub struct Executor<'a> {
     pub progress: &'a dyn AdviceProgress,
 }
 
-/// Receives progress reports in simulated seconds.
+/// Receiver of progress reports.
 pub trait AdviceProgress: Sync {
-    /// A new stage begins.
+    /// A new stage has started.
     fn stage(&self, what: &str);
-    /// Estimated number of further events after `done` events. Reported once before the long part
-    /// begins.
+    /// The estimated number of events that follow, after `done` events. Reported once, before the
+    /// long stage.
     fn outlook(&self, ahead: u64, done: u64);
-    /// Estimated remaining simulated time, which becomes more precise.
+    /// The estimated remaining simulated time, in seconds. The estimate becomes more precise with
+    /// each call.
     fn expect(&self, seconds: f64);
-    /// A run of this simulated time has finished.
+    /// A run has finished, which had this simulated time in seconds.
     fn did(&self, seconds: f64);
 }
 

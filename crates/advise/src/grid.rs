@@ -1,8 +1,9 @@
 //! Grid of tested buffers with four steps per octave: 2 KiB, 2.5 KiB, 3 KiB, 3.5 KiB, 4 KiB, 5 KiB,
 //! ... 256 MiB.
 //!
-//! Each is 14 to 25 % larger than the previous one. A finer grid would need more runs without
-//! giving more information, because goodput varies more between runs than between such steps.
+//! Each buffer is 14 to 25 % larger than the previous one. A finer grid would require more runs
+//! without more information, because goodput varies more between runs than between adjacent
+//! buffers.
 
 /// Number of steps from a buffer to its double.
 pub const OCTAVE: usize = 4;
@@ -10,7 +11,7 @@ pub const OCTAVE: usize = 4;
 /// Largest tested buffer, bytes.
 pub const MAX_BUFFER: u64 = 256 << 20;
 
-/// Buffer that represents no limit, bytes. No simulation should fill it.
+/// Buffer size that means unlimited, bytes. No simulation should fill it.
 pub const UNLIMITED: u64 = 1 << 30;
 
 /// Buffers from `least` bytes up, in ascending order; never empty.
@@ -23,7 +24,7 @@ pub fn buffers(least: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Index of the first buffer of at least `bytes`; the last index if there is none.
+/// Index of the first buffer of at least `bytes` bytes, or of the last buffer if there is none.
 pub fn place_of(grid: &[u64], bytes: u64) -> usize {
     grid.partition_point(|&buffer| buffer < bytes)
         .min(grid.len().saturating_sub(1))

@@ -1,4 +1,4 @@
-//! Invalid questions, with enough detail to correct them.
+//! Error of an invalid question, with the details to correct it.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use anabranch_scenario::suggest::nearest;
 pub struct InvalidQuestion {
     /// Key in the question; empty if the question as a whole is invalid.
     pub key: String,
-    /// The value found.
+    /// Description of the error, with the value found.
     pub message: String,
-    /// The values allowed: a range in words, or all names.
+    /// The allowed values: a description of the range, or all names.
     pub allowed: Vec<String>,
-    /// The most similar name, if there is one.
+    /// The most similar allowed name, if there is one.
     pub nearest: Option<String>,
 }
 
 impl InvalidQuestion {
-    /// A value that is not allowed.
+    /// Error for a value that is not allowed.
     pub fn new(key: &str, found: impl fmt::Display, allowed: &str) -> Self {
         Self {
             key: key.to_owned(),
@@ -28,7 +28,7 @@ impl InvalidQuestion {
         }
     }
 
-    /// A text that cannot be parsed; the message describes the allowed values.
+    /// Error for a text that cannot be parsed; the message describes the allowed values.
     pub fn unread(key: &str, message: String) -> Self {
         Self {
             key: key.to_owned(),
@@ -38,7 +38,7 @@ impl InvalidQuestion {
         }
     }
 
-    /// An unknown name.
+    /// Error for an unknown name.
     pub fn unknown(key: &str, name: &str, known: &[&str]) -> Self {
         Self {
             key: key.to_owned(),
@@ -48,7 +48,7 @@ impl InvalidQuestion {
         }
     }
 
-    /// A question without an answer; the message suggests another question.
+    /// Error for a question that has no answer; the message suggests another question.
     pub fn whole(message: &str) -> Self {
         Self {
             key: String::new(),

@@ -1,6 +1,7 @@
-//! Recommendations for SCTP buffers and streams. By simulation, this crate finds the smallest
-//! receive buffer and the fewest streams that reach a requested share of the achievable goodput on
-//! a path, for the standard sender that every stack has, and for a better sender if there is one.
+//! Recommendations for SCTP buffers and streams. This crate searches, by simulation, for the
+//! smallest receive buffer and the fewest streams that reach a requested share of the achievable
+//! goodput on a path. It does so for the standard sender that every stack has, and for a better
+//! sender if there is one.
 //!
 //! ```text
 //! Question -> ranking (every candidate without limit) -> a question of one candidate
@@ -8,8 +9,8 @@
 //!          -> evidence (a spec, run by the ordinary engine with other losses) -> Advice
 //! ```
 //!
-//! The search may find a setting by chance. Its result should therefore be confirmed by the
-//! evidence: new runs with other losses, and with 95 % intervals. `docs/ADVISE.md` explains the
+//! The search may find a setting by chance. Therefore its result should be confirmed by further
+//! runs with other losses (the evidence), which give 95 % intervals. `docs/ADVISE.md` explains the
 //! reasons.
 
 pub mod discipline;
@@ -58,7 +59,7 @@ pub fn find(question: &Question, executor: Executor<'_>) -> Result<Search, Advis
     search::search(question, &mut trials)
 }
 
-/// Error while finding a recommendation.
+/// Error of answering a question.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdviseError {

@@ -1,5 +1,5 @@
-//! Complete processing of a question: ranking of the candidates, recommended settings of the
-//! relevant ones, the runs behind them, the text, and a results directory.
+//! Answering of a question: ranking of the candidates, recommended settings of the relevant ones,
+//! the runs as evidence, a text, and a results directory.
 
 use std::fs;
 use std::io::Write;
@@ -25,11 +25,11 @@ use crate::spec::{ABOUT, Evidence};
 use crate::warm_up;
 use crate::{AdviseError, find, render};
 
-/// Subdirectory for the recommendation for a sender that is better than the first candidate.
+/// Subdirectory for the answer about a sender that is better than the first candidate.
 pub const BETTER: &str = "better";
-/// File name of the text.
+/// Name of the file with the text.
 const WORDS: &str = "advice.txt";
-/// File name of the spec of the evidence.
+/// Name of the file with the spec of the evidence.
 const SPEC: &str = "spec.toml";
 
 /// Answer for one sender.
@@ -37,7 +37,7 @@ const SPEC: &str = "spec.toml";
 pub struct SenderAnswer {
     /// The recommendation.
     pub advice: Advice,
-    /// The runs on which it is based.
+    /// The runs on which the recommendation is based.
     pub results: Results,
     /// Directory of these runs, if they are stored.
     pub directory: Option<PathBuf>,
@@ -60,8 +60,8 @@ pub struct Outcome {
     pub words: String,
 }
 
-/// Ranks the candidates, searches the settings of the relevant ones, and runs the evidence. If a
-/// directory is given, tables, figures, report and text are written to it.
+/// Answers a question: ranks the candidates, searches for settings of the relevant ones, and runs
+/// the evidence. Tables, figures, report and text are written to the directory, if one is given.
 ///
 /// # Errors
 /// [`AdviseError`].
@@ -88,8 +88,8 @@ pub fn advise(
     let first = asked(0, directory)?;
     let below = directory.map(|directory| directory.join(BETTER));
     let better = match ranking.better.map(|place| asked(place, below.as_deref())) {
-        // This candidate has a higher goodput with an unlimited buffer. If no buffer was found for
-        // this candidate, the answer about the first candidate is still valid.
+        // No buffer was found for the better candidate. The answer about the first candidate is
+        // still valid.
         None | Some(Err(AdviseError::Question(_))) => None,
         Some(found) => Some(found?),
     };
@@ -118,8 +118,8 @@ pub fn advise(
     Ok(outcome)
 }
 
-/// Removes the answer for a better sender that an earlier question left. Files that are not such an
-/// answer are kept.
+/// Removes the answer about a better sender that an earlier question has written. Other files are
+/// kept.
 fn remove_stale(directory: &Path) -> Result<(), AdviseError> {
     let spec = plain::text(&directory.join(SPEC));
     if !spec.is_ok_and(|text| text.contains(ABOUT)) {
@@ -175,8 +175,8 @@ struct CandidateQuestion<'a> {
 }
 
 impl CandidateQuestion<'_> {
-    /// Recommendation for the candidate with the runs on which it is based. The directory is
-    /// created only if there is something to write.
+    /// The recommendation for a candidate, with its evidence. The directory is created only when
+    /// there are results to write.
     fn answer(
         &self,
         directory: Option<&Path>,
@@ -224,7 +224,7 @@ impl CandidateQuestion<'_> {
     }
 }
 
-/// Parameters for running the evidence.
+/// Runner of the evidence, with its parameters.
 struct Runs<'a> {
     seed: u64,
     store: Option<Store>,
@@ -232,8 +232,8 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    /// Runs a spec with the ordinary engine, in a directory or in memory. Runs that are already
-    /// known are not repeated in memory.
+    /// Runs a spec with the simulation engine, in a directory or in memory. In memory, runs whose
+    /// records are `known` are not repeated.
     fn of(&self, spec: &Document, known: &[RunRecord]) -> Result<Results, AdviseError> {
         let request = Request::default().with(|it| {
             it.file = SPEC.to_owned();
@@ -285,7 +285,7 @@ fn is_of(record: &RunRecord, unit: &Unit<'_>) -> bool {
         && record.point == unit.point()
 }
 
-/// Forwards the progress of the ordinary engine.
+/// Forwards progress reports of the simulation engine.
 struct ForwardedProgress<'a>(&'a dyn AdviceProgress);
 
 impl Progress for ForwardedProgress<'_> {

@@ -1,11 +1,11 @@
-//! Parsing of path properties in user notation.
+//! Parsing of path properties in the notation of the command line.
 
 use anabranch_scenario::quantity::Rate;
 
-/// Parses a rate; `10Mbit` stands for `10 Mbit/s`.
+/// Parses a rate; `10Mbit` means `10 Mbit/s`.
 ///
 /// # Errors
-/// The text found, and the values allowed.
+/// A message with the text found and the values allowed.
 pub fn rate(text: &str) -> Result<Rate, String> {
     if text.trim_end().ends_with("bit") {
         format!("{}/s", text.trim_end()).parse()
@@ -14,10 +14,10 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// Parses a share: `1%`, or `0.01`.
+/// Parses a share, such as `1%` or `0.01`.
 ///
 /// # Errors
-/// The text found, and the values allowed.
+/// A message with the text found and the values allowed.
 pub fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("found {text:?}; write a share of 0 % to 100 % as 1% or 0.01");
     let trimmed = text.trim();

@@ -37,9 +37,9 @@ impl fmt::Display for Control {
 }
 
 impl Control {
-    /// Whether the control is the sender of stacks that follow a standard: the congestion control
-    /// of the protocol itself (additive increase, halving after a loss) with the rules of an RFC.
-    /// The registry lists it before algorithms that build on it.
+    /// Whether this is the sender of stacks that follow the standard: the congestion control of the
+    /// protocol itself (additive increase, halving after a loss), with the rules of an RFC. The
+    /// registry lists it first.
     pub fn is_standard(&self) -> bool {
         let own = registry::all(Protocol::Sctp).first().copied();
         let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);
@@ -49,7 +49,8 @@ impl Control {
         algorithm.is_some() && algorithm == own && of_an_rfc && recovers
     }
 
-    /// Whether its windows keep their shape on a [smaller path](Question::scale_for).
+    /// Whether the shape of its window over time is the same on a [smaller
+    /// path](Question::scale_for).
     fn keeps_its_shape(&self) -> bool {
         keeps_its_shape(&self.congestion)
     }
@@ -75,7 +76,7 @@ pub struct Question {
     pub queue: Option<Amount>,
     /// Discipline of the queue, one of [`discipline::names`].
     pub discipline: String,
-    /// The link is a satellite path, and `rtt` is the median of its round-trip time.
+    /// Set if the link is a satellite path; `rtt` is then the median of its round-trip time.
     pub satellites: Option<Satellites>,
     /// Numbers of streams to test.
     pub streams: Vec<u16>,
@@ -83,19 +84,19 @@ pub struct Question {
     pub profiles: Vec<String>,
     /// Congestion controls to test, in order of preference.
     pub congestion: Vec<String>,
-    /// Loss recoveries to test with each of these. Default: the standard recovery for congestion
-    /// controls that were named, and otherwise the default recoveries of each congestion control.
+    /// Loss recoveries to test with each congestion control. If empty, congestion controls that the
+    /// question names have the standard recovery, and default ones have their default recoveries.
     pub recovery: Vec<String>,
     /// Default congestion controls that are omitted because they would be too expensive on this
     /// path.
     pub left_out: Vec<String>,
-    /// Measured duration of each run, after its warm-up; chosen by [`crate::ranking()`] and
-    /// [`crate::Ranking::question`] if omitted.
+    /// Measured duration of each run, after its warm-up. If omitted, [`crate::ranking()`] and
+    /// [`crate::Ranking::question`] choose it.
     pub duration: Option<Span>,
     /// Minimum duration of the warm-up, which is not measured. The warm-up is never shorter than 20
     /// round trips plus one second.
     pub begin: Span,
-    /// The path is simulated at 1 / `scale` of its size, see [`Question::scale_for`].
+    /// Factor by which the simulated path is smaller, see [`Question::scale_for`].
     pub scale: u32,
     /// Random seed.
     pub seed: u64,
@@ -106,14 +107,14 @@ pub const PROFILES: &[&str] = &["rfc9260"];
 /// Default numbers of streams.
 pub const STREAMS: &[u16] = &[1, 2, 4, 8];
 
-/// Length of the IPv4 header, the common header and the DATA chunk header, bytes.
+/// Size of the IPv4 header, the common header and the DATA chunk header, bytes.
 const HEADERS: u64 = 20 + 12 + 16;
 /// Minimum number of packets of a meaningful queue.
 const MIN_QUEUE: u64 = 20;
 /// Maximum message size. Larger messages give no additional information about a path.
 const MAX_MESSAGE: u64 = 64 << 10;
 
-/// Window in packets above which a path is simulated at a smaller scale, with windows of about
+/// Window in packets above which a path is simulated at a smaller size, so that windows are about
 /// [`SMALL_WINDOW`].
 const LARGE_WINDOW: f64 = 256.0;
 /// Window of a scaled path in packets, see [`Question::scale_for`].
@@ -121,16 +122,16 @@ const SMALL_WINDOW: f64 = 64.0;
 /// Maximum loss probability of a scaled path.
 const SCARCE: f64 = 0.002;
 
-/// Times of a run.
+/// Start and end of the measurement in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// End of the warm-up; measurements start at this time.
     pub begin: Span,
-    /// End of the run.
+    /// End of the run and of the measurement.
     pub end: Span,
 }
 
-/// Names of the congestion controls that need only the parameters of the path.
+/// Names of the congestion controls whose parameters are all derived from the path.
 fn algorithms() -> Vec<&'static str> {
     let all = registry::all(Protocol::Sctp).into_iter();
     let alone = all.filter(|algorithm| algorithm.needs == Needs::Nothing);
@@ -139,8 +140,8 @@ fn algorithms() -> Vec<&'static str> {
 
 /// Congestion controls that are searched by default, each with its loss recoveries. The list is
 /// short because each entry makes the search longer; a question can name other congestion controls.
-/// The algorithm of the standard has both, which shows the effect of the recovery alone; CUBIC and
-/// BBR were designed for stacks with RACK-TLP.
+/// The algorithm of the standard has both recoveries, to show the effect of the recovery alone.
+/// CUBIC and BBR have only RACK, because they were designed for stacks with RACK-TLP.
 const TRIED: &[(&Algorithm, &[&str])] = &[
     (&sctp_newreno::ALGORITHM, &[STANDARD, RACK]),
     (&westwood::ALGORITHM, &[STANDARD]),
@@ -149,20 +150,20 @@ const TRIED: &[(&Algorithm, &[&str])] = &[
     (&bbr::ALGORITHM, &[RACK]),
 ];
 
-/// Whether the windows of a congestion control keep their shape on a smaller path. All other
-/// congestion controls must be simulated on the full-size path.
+/// Whether the shape of the windows of a congestion control over time is the same on a smaller
+/// path. All others must be simulated at full size.
 fn keeps_its_shape(congestion: &str) -> bool {
     let algorithm = registry::by_name(Protocol::Sctp, congestion);
     !algorithm.is_some_and(|it| it.has(Property::AbsoluteScale))
 }
-/// Maximum number of packets in the shortest run on a full-size path. More would not give an answer
-/// within a minute.
+/// Maximum number of packets in the shortest run on a full-size path. With more packets there would
+/// be no answer within a minute.
 const MAX_PACKETS: f64 = 300_000.0;
-/// Minimum measured duration on a satellite path: four intervals of 15 s, which may have different
-/// routes.
+/// Minimum measured duration on a satellite path: four intervals of 15 s, because the route may
+/// change between intervals.
 const SATELLITES_MEASURED: Span = Span(60 * SECOND);
 
-/// The setting to be chosen.
+/// A setting of a sender, among which the search chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     /// Index in [`Question::controls`].
@@ -174,7 +175,7 @@ pub struct Setting {
 }
 
 impl Question {
-    /// A question about a path with default values for everything else.
+    /// Creates a question about a path; all other fields have their defaults.
     pub fn new(rtt: Span, rate: Rate, loss: Probability) -> Self {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         Self {
@@ -199,10 +200,10 @@ impl Question {
         }
     }
 
-    /// A question about a satellite path, with its median round-trip time.
+    /// Creates a question about a satellite path, with its median round-trip time.
     ///
     /// # Errors
-    /// See [`Satellites::rtt`].
+    /// The errors of [`Satellites::rtt`].
     pub fn over(
         satellites: Satellites,
         rate: Rate,
@@ -215,17 +216,17 @@ impl Question {
         })
     }
 
-    /// The question modified by `change`.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// Normalizes the question and checks it.
+    /// Replaces omitted values by defaults, and checks the question.
     ///
     /// # Errors
-    /// [`AdviseError::Question`] with the key, the value found, and the values allowed.
+    /// [`AdviseError::Question`], with the key, the value found, and the values allowed.
     pub fn checked(mut self) -> Result<Self, AdviseError> {
         self.path_makes_sense()?;
         let wrong =
@@ -267,8 +268,8 @@ impl Question {
         Ok(self)
     }
 
-    /// Omits default congestion controls that would have to be simulated on a full-size path that
-    /// is too large for it. Candidates that the question names are rejected.
+    /// Omits default congestion controls that need the full-size path, if that is too large to
+    /// simulate. If the question names such a congestion control, it is rejected.
     fn leave_out_what_costs_too_much(&mut self) -> Result<(), InvalidQuestion> {
         let run = self.timing_of(self.least_measured()).end.seconds();
         let packets = run * self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
@@ -298,7 +299,7 @@ impl Question {
         }
     }
 
-    /// Whether the congestion controls are the default ones.
+    /// Whether the congestion controls are the defaults.
     fn is_usual(&self) -> bool {
         let usual = TRIED.iter().map(|(algorithm, _)| algorithm.name);
         self.congestion.iter().eq(usual)
@@ -373,7 +374,7 @@ impl Question {
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
     }
 
-    /// Time until link and queue are full if the window starts at zero and grows by one packet per
+    /// Time until link and queue are full, if the window starts at zero and grows by one packet per
     /// round trip.
     pub fn filling(&self) -> Span {
         let bytes = self.bandwidth_delay() + self.queue().bytes(self.mtu.0);
@@ -400,13 +401,15 @@ impl Question {
     /// packets.
     ///
     /// With large windows, the result depends on the change of the window from one round trip to
-    /// the next. Additive increase and halving keep their shape if rate, queue, buffers and windows
-    /// are divided by k and the loss probability is multiplied by k^2, because the mean window of
-    /// such a sender is proportional to 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997). A simulated
-    /// second then costs 1/k of the events and has k times as many losses. Windows stay at about
-    /// `SMALL_WINDOW` packets and losses below `SCARCE`, so that timeouts are still rare.
+    /// the next. With additive increase and halving, the shape stays the same if rate, queue,
+    /// buffers and windows are divided by k and the loss probability is multiplied by k^2. The
+    /// reason is that the mean window of such a sender is proportional to 1/sqrt(p) (Mathis, Semke,
+    /// Mahdavi, Ott 1997). A simulated second then has 1/k of the events, and k times as many
+    /// losses. Windows stay at about `SMALL_WINDOW` packets and losses below `SCARCE`, so that
+    /// timeouts are still rare.
     ///
-    /// A discipline other than drop-tail depends on time, which does not scale.
+    /// Only paths with drop-tail are scaled, because other disciplines depend on times, which do
+    /// not scale.
     pub fn scale_for(&self, window: f64) -> u32 {
         if window <= LARGE_WINDOW || self.discipline != discipline::DROP_TAIL {
             return 1;
@@ -418,7 +421,8 @@ impl Question {
         (window / SMALL_WINDOW).min(of_loss).max(1.0) as u32
     }
 
-    /// Scale at which a candidate is simulated, if the others use the scale of the question.
+    /// Scale at which a candidate is simulated: that of the question, or 1 if the candidate cannot
+    /// be scaled.
     pub fn scale_of(&self, control: &Control) -> u32 {
         match control.keeps_its_shape() {
             true => self.scale,
@@ -434,22 +438,22 @@ impl Question {
         }
     }
 
-    /// Whether the path is deterministic.
+    /// Whether the path is deterministic, so that all runs are equal.
     pub fn is_certain(&self) -> bool {
         self.loss.0 == 0.0 && self.discipline == discipline::DROP_TAIL
     }
 
-    /// Simulated rate.
+    /// Rate of the simulated path.
     pub fn simulated_rate(&self) -> Rate {
         Rate(self.rate.0 / u64::from(self.scale))
     }
 
-    /// Simulated loss probability.
+    /// Loss probability of the simulated path.
     pub fn simulated_loss(&self) -> Probability {
         Probability(self.loss.0 * f64::from(self.scale).powi(2))
     }
 
-    /// Simulated queue.
+    /// Queue of the simulated path.
     pub fn simulated_queue(&self) -> Amount {
         match self.queue() {
             Amount::Packets(packets) => Amount::Packets((packets / u64::from(self.scale)).max(1)),
@@ -459,31 +463,31 @@ impl Question {
         }
     }
 
-    /// Simulated receive buffer. No limit is represented by a buffer that never fills.
+    /// Receive buffer on the simulated path. `None` (unlimited) becomes a buffer that never fills.
     pub fn simulated_buffer(&self, buffer: Option<u64>) -> Size {
         Size(buffer.map_or(grid::UNLIMITED, |buffer| buffer / u64::from(self.scale)))
     }
 
-    /// Buffers to test in ascending order, bytes.
+    /// Buffers to test, in ascending order, bytes.
     pub fn buffers(&self) -> Vec<u64> {
         grid::buffers(self.least_buffer() * u64::from(self.scale))
     }
 
-    /// User data of a message, bytes.
+    /// Size of the user data of a message, bytes.
     pub fn message(&self) -> u64 {
         self.message
             .map_or(self.mtu.0 - HEADERS, |message| message.0)
     }
 
-    /// Smallest meaningful buffer, bytes: a packet, a whole message, and the minimum of RFC 9260 §6
-    /// for receivers.
+    /// Smallest buffer that is tested, bytes: enough for a packet, a whole message, and the minimum
+    /// of RFC 9260 §6 for receivers.
     pub fn least_buffer(&self) -> u64 {
         let chunks = self.message().div_ceil(self.mtu.0 - HEADERS);
         (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
     }
 
-    /// Minimum measured duration of a run: 50 round trips, but not less than 1 s and not more than
-    /// 5 s. On a satellite path it is one minute.
+    /// Minimum measured duration of a run: 50 round trips, between 1 s and 5 s. On a satellite
+    /// path, one minute.
     pub fn least_measured(&self) -> Span {
         match self.satellites {
             Some(_) => SATELLITES_MEASURED,
@@ -491,15 +495,14 @@ impl Question {
         }
     }
 
-    /// Maximum measured duration of a run without losses: 400 round trips, but not less than 20 s
-    /// and not more than 400 s.
+    /// Maximum measured duration of a run without losses: 400 round trips, between 20 s and 400 s.
     pub fn most_measured(&self) -> Span {
         let most = Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND));
         most.max(self.least_measured())
     }
 
-    /// Times of a run. The warm-up lasts 20 round trips plus one second for the handshake and the
-    /// first slow start, or longer if [`Question::begin`] requires it.
+    /// Start and end of the measurement. The warm-up lasts 20 round trips plus one second, for the
+    /// handshake and the first slow start, or longer if [`Question::begin`] requires it.
     pub fn timing(&self) -> Timing {
         self.timing_of(self.duration.unwrap_or(self.most_measured()))
     }

@@ -1,5 +1,5 @@
-//! Ranking of the candidates by their goodput with an unlimited buffer. The ranking determines the
-//! candidates to search, and the scale.
+//! Ranking of the candidates by their goodput with an unlimited buffer. The ranking determines for
+//! which candidates settings are searched, and at which scale.
 
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Span;
@@ -11,34 +11,34 @@ use crate::question::{Control, Question, Setting};
 use crate::trials::{self, Trials};
 use crate::warm_up::{WarmUp, find_warm_up};
 
-/// Maximum number of events per run, if this shows enough of the path, because many short runs are
-/// as informative as few long ones. The second value applies to runs with few losses.
+/// Number of events of a run, if it then shows enough of the path, because many short runs are as
+/// informative as few long ones. The second value is for runs with few losses.
 const EVENTS_OF_A_RUN: [f64; 2] = [40_000.0, 400_000.0];
-/// Minimum number of losses in a run, because differences between settings result from their
-/// reaction to losses.
+/// Minimum number of losses in a run, because settings differ in their reaction to losses.
 const LOSSES_OF_A_RUN: f64 = 60.0;
-/// Maximum number of events of the ranking.
+/// Maximum number of events of the whole ranking.
 const EVENTS: u64 = 6_000_000;
-/// Numbers of runs of every candidate after which the significantly worse ones are excluded.
+/// Numbers of runs of every candidate after which significantly worse candidates are excluded.
 const ROUNDS: [u32; 3] = [4, 8, 16];
-/// Relative difference below which two candidates count as equal.
+/// Relative difference of goodput below which two candidates count as equal.
 const TIE: f64 = 0.01;
 
-/// All candidates with an unlimited buffer.
+/// Goodput of all candidates with an unlimited buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// Candidates with their goodput, bit/s, in the order of [`Question::controls`].
+    /// Candidates with their goodput in bit/s, in the order of [`Question::controls`].
     pub candidates: Vec<(Control, Summary)>,
-    /// The best candidate that is significantly better than the first, by more than one percent.
+    /// Index of the best candidate, if it is significantly better than the first, by more than one
+    /// percent.
     pub better: Option<usize>,
-    /// The path was simulated at 1 / `scale` of its size for candidates that [allow
-    /// it](Question::scale_of).
+    /// Factor by which the simulated path was smaller, for candidates that [can be
+    /// scaled](Question::scale_of).
     pub scale: u32,
     /// Number of runs.
     pub runs: u64,
     /// Number of simulated events.
     pub events: u64,
-    /// Simulated seconds per run and events per run of each candidate.
+    /// For each candidate: simulated seconds per run, and events per run.
     costs: Vec<(f64, f64)>,
 }
 
@@ -93,7 +93,7 @@ pub fn ranking(question: &Question, executor: Executor<'_>) -> Result<Ranking, A
     })
 }
 
-/// Measured duration of the ranking runs, determined by a short run of each candidate.
+/// Measured duration of the runs for the ranking, which a short run of each candidate determines.
 fn brief(
     question: &Question,
     settings: &[Setting],
@@ -112,13 +112,13 @@ fn brief(
     Ok(Span(measured).clamp(least, most))
 }
 
-/// Runs the candidates until the best is distinguished from those close to it, or the difference no
-/// longer matters.
+/// Runs the candidates until the best one is clearly better than those close to it, or until the
+/// difference no longer matters.
 fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError> {
     let mut near = settings.to_vec();
     let certain = trials.certain().then_some(2);
     for replications in certain.into_iter().chain(ROUNDS) {
-        // The first candidate is the reference for all others.
+        // The first candidate is always run, because the others are compared with it.
         let mut wanted = near.clone();
         wanted.push(settings[0]);
         trials.ensure(&wanted, replications)?;
@@ -144,18 +144,18 @@ fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError
 }
 
 /// Whether a candidate with this margin over the best so far needs further runs, because it may be
-/// better by more than a tie.
+/// better by more than [`TIE`].
 fn matters(margin: &Summary, best: f64) -> bool {
     let half = margin.confidence().unwrap_or(f64::INFINITY);
     margin.mean + half > TIE * best
 }
 
 impl Ranking {
-    /// The question for one candidate alone, at its own scale, with runs as long as its events and
-    /// losses allow.
+    /// The question for a single candidate, at its own scale, with runs of the duration that events
+    /// and losses require.
     ///
-    /// Measurement starts after the warm-up of the sender and lasts at least as long. If the
-    /// question sets a duration, the default warm-up is used.
+    /// The measurement starts after the warm-up of the sender, and lasts at least as long as the
+    /// warm-up. If the question sets a duration, the default warm-up is used.
     ///
     /// # Errors
     /// A spec is rejected, or a run fails.
@@ -186,10 +186,11 @@ impl Ranking {
         Ok((own, Some(warm_up)))
     }
 
-    /// Number of events per simulated second of a candidate.
+    /// Number of events per simulated second of a candidate at the scale of its question.
     fn second(&self, own: &Question, place: usize) -> f64 {
         let (seconds, events) = self.costs[place];
-        // The number of events is proportional to packets, and therefore to the scale.
+        // The number of events is proportional to that of packets, and therefore inversely
+        // proportional to the scale.
         let ranked = Question {
             scale: self.scale,
             ..own.clone()
@@ -199,8 +200,8 @@ impl Ranking {
         second.max(1.0)
     }
 
-    /// Measured duration of a run of a candidate: [`EVENTS_OF_A_RUN`] events, or longer if this
-    /// contains too few losses.
+    /// Measured duration of a run of a candidate: the time for [`EVENTS_OF_A_RUN`] events, or
+    /// longer if that contains too few losses.
     fn measured(&self, own: &Question, place: usize) -> Span {
         let second = self.second(own, place);
         let goodput = self.candidates[place].1.mean / f64::from(own.scale);
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_candidate_is_looked_at_again_while_it_may_be_the_best_by_more_than_a_tie() {
-        // t(0.975, 3) = 3.182: half widths of 3.182 and 31.82.
+        // With t(0.975, 3) = 3.182 the half widths are 3.182 and 31.82.
         let matters = |mean, deviation| {
             let margin = Summary {
                 replications: 4,

@@ -1,16 +1,16 @@
-//! Loss recovery variants of a sender: the standard one, and those enabled by switches of this
-//! stack.
+//! Loss recovery variants of a sender: the standard one, and those that settings of this stack
+//! enable.
 
 use anabranch_sctp::Config;
 
-/// A loss recovery that a question can name.
+/// A loss recovery that a question may name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recovery {
     /// Name of the variant.
     pub name: &'static str,
-    /// Description.
+    /// Description for the user.
     pub about: &'static str,
-    /// RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937).
+    /// Whether RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) are used.
     pub rack: bool,
     /// Value of the setting `pacing`.
     pub pacing: Option<f64>,
@@ -18,7 +18,7 @@ pub struct Recovery {
 
 /// The standard recovery, which every stack has.
 pub const STANDARD: &str = "standard";
-/// Time-based loss detection.
+/// Name of the variant with time-based loss detection.
 pub const RACK: &str = "rack";
 
 /// All loss recoveries.
@@ -48,14 +48,14 @@ pub fn names() -> Vec<&'static str> {
     RECOVERIES.iter().map(|it| it.name).collect()
 }
 
-/// The recovery with this name; the standard one if there is none.
+/// The recovery with this name, or the standard recovery if there is none.
 pub fn by_name(name: &str) -> Recovery {
     let mut all = RECOVERIES.iter();
     *all.find(|it| it.name == name).unwrap_or(&RECOVERIES[0])
 }
 
-/// The recovery of this name as effective with a congestion control. For an algorithm that paces
-/// itself, `paced` is the same as `rack`.
+/// The name of the recovery as it takes effect with a congestion control: for an algorithm that
+/// paces itself, `paced` becomes `rack`.
 pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
     let mut config = Config::default().with(|it| it.pacing = by_name(name).pacing);
     let is_known = config.set("congestion", congestion).is_ok();
@@ -65,7 +65,8 @@ pub fn beside<'a>(congestion: &str, name: &'a str) -> &'a str {
     }
 }
 
-/// Settings of the recovery as written by a user; `None` for the standard one.
+/// The settings that enable the recovery, as a user would write them; `None` for the standard
+/// recovery.
 pub fn knobs(name: &str) -> Option<String> {
     let recovery = by_name(name);
     let pacing = recovery

@@ -1,4 +1,4 @@
-//! Recommendations as plain text for a terminal or a file.
+//! Text of a recommendation, for a terminal or a file.
 
 use anabranch_report::statistics::Summary;
 use anabranch_report::{Introduction, table};
@@ -17,8 +17,8 @@ mod layout;
 
 use layout::{columns, fitted, text};
 
-/// The complete text except the figure: recommendations for the first candidate, and for the
-/// significantly better one if there is one.
+/// The complete text without the figure: the recommendation for the first candidate, and for a
+/// significantly better candidate if there is one.
 pub fn whole(
     question: &Question,
     ranking: &Ranking,
@@ -38,7 +38,7 @@ pub fn whole(
     parts.join("\n")
 }
 
-/// Introduction for the reader, without the tables.
+/// Introduction of the report, without the tables.
 pub fn introduction(
     question: &Question,
     ranking: &Ranking,
@@ -57,7 +57,7 @@ pub fn introduction(
     words
 }
 
-/// Introduction for a sender that is better than the first candidate.
+/// Introduction of the report about a sender that is better than the first candidate.
 pub fn of_better(better: &Advice) -> Vec<Introduction> {
     let doubts = doubts(better).map(Introduction::Text);
     [recommendation(better, true)]
@@ -81,7 +81,7 @@ fn without_better(ranking: &Ranking) -> Option<String> {
     }
 }
 
-/// Suitable unit for a rate: its size and its name.
+/// Suitable unit for a rate: the factor and the name.
 fn unit(rate: f64) -> (f64, &'static str) {
     if rate >= 999_500.0 {
         (1e6, "Mbit/s")
@@ -90,7 +90,7 @@ fn unit(rate: f64) -> (f64, &'static str) {
     }
 }
 
-/// A mean with its interval: `0.262 ± 0.006`.
+/// Formats a mean with its interval, such as `0.262 ± 0.006`.
 fn with_interval(summary: &Summary, divisor: f64) -> String {
     match table::readable(
         summary.mean / divisor,
@@ -217,7 +217,7 @@ fn advised_items(
     owned.collect()
 }
 
-/// Measured part of the runs, and whether the sender had reached a steady state: a name and its
+/// Measured part of the runs, and whether the sender had reached a steady state, as a name with
 /// lines.
 fn warm_up_items(advice: &Advice) -> (&'static str, Vec<String>) {
     let timing = advice.question.timing();
@@ -243,13 +243,13 @@ fn warm_up_items(advice: &Advice) -> (&'static str, Vec<String>) {
     ("not settled", lines)
 }
 
-/// Seconds with one decimal, without trailing zeros.
+/// Formats seconds with one decimal, without a trailing zero.
 fn tenths(seconds: f64) -> String {
     let text = format!("{seconds:.1}");
     text.trim_end_matches(".0").to_owned()
 }
 
-/// A duration in minutes or hours for display.
+/// Formats a duration in minutes or hours.
 fn long(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 120.0 => format!("{seconds:.0} s"),
@@ -258,7 +258,7 @@ fn long(seconds: f64) -> String {
     }
 }
 
-/// Size at which the path was simulated, and the result at full size.
+/// Lines about the size at which the path was simulated, and the result at full size.
 fn size(advice: &Advice) -> Vec<String> {
     let scale = advice.question.scale;
     if scale == 1 {
@@ -286,7 +286,7 @@ fn size(advice: &Advice) -> Vec<String> {
     lines
 }
 
-/// Limiting factor of the recommended setting, with the numbers that show it.
+/// Lines about the factor that limits the recommended setting, with the numbers that show it.
 fn limit(tried: &TestedSetting) -> Vec<String> {
     let (cost, half) = (tried.cost.0 * 100.0, tried.cost.1 * 100.0);
     let decimals = if tried.utilization < 10.0 { 1 } else { 0 };
@@ -313,7 +313,7 @@ fn limit(tried: &TestedSetting) -> Vec<String> {
     }
 }
 
-/// Goodput by buffer and streams.
+/// Table of the goodput by buffer and streams.
 fn tried(advice: &Advice) -> String {
     let Some(first) = advice.tried.first() else {
         return String::new();
@@ -370,7 +370,7 @@ fn tried(advice: &Advice) -> String {
     format!("{}{}{}", fitted(&head), columns(&rows), fitted(signs))
 }
 
-/// Goodput of each candidate without limit.
+/// Table of the goodput of each candidate with an unlimited buffer.
 fn candidates(ranking: &Ranking) -> String {
     if ranking.candidates.len() < 2 {
         return String::new();
@@ -398,7 +398,7 @@ fn candidates(ranking: &Ranking) -> String {
     format!("{}{}", fitted(&head), columns(&rows))
 }
 
-/// Candidates that were not tested, and the reason.
+/// Text about the candidates that were not tested, with the reason.
 fn left_out(question: &Question) -> String {
     match question.left_out.as_slice() {
         [] => String::new(),
@@ -429,7 +429,7 @@ fn doubts(advice: &Advice) -> Option<String> {
     (!text.is_empty()).then(|| text.join("\n"))
 }
 
-/// Cost of the answer.
+/// Text about the computing effort of the answer.
 fn effort(ranking: &Ranking, first: &Advice, better: Option<&Advice>) -> String {
     let all = || [Some(first), better].into_iter().flatten();
     let found: u64 = all().map(|advice| advice.search.runs).sum();

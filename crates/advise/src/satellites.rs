@@ -1,4 +1,4 @@
-//! Satellite paths in questions.
+//! Satellite paths of questions.
 
 use anabranch_orbit::{Constellation, Place, SHELLS, follow, shell};
 use anabranch_scenario::document::Table;
@@ -9,8 +9,8 @@ use crate::invalid_question::InvalidQuestion;
 
 /// Default satellite shell.
 pub const SHELL: &str = "starlink-1";
-/// Duration over which the round-trip time is sampled, and the sampling interval, seconds. The
-/// duration is about half an orbit of a low shell.
+/// Duration over which the round-trip time is sampled (about half an orbit of a low shell), and the
+/// sampling interval, seconds.
 const RTT_SAMPLING: [f64; 2] = [3000.0, 15.0];
 
 /// A path between two locations over a satellite shell.
@@ -18,7 +18,7 @@ const RTT_SAMPLING: [f64; 2] = [3000.0, 15.0];
 pub struct Satellites {
     /// First location, `latitude,longitude` in degrees.
     pub from: String,
-    /// Second location.
+    /// Second location, in the same format.
     pub to: String,
     /// Name of the shell.
     pub shell: String,
@@ -72,7 +72,7 @@ impl Satellites {
         Ok(Span((2.0 * median * SECOND as f64) as u64))
     }
 
-    /// The path as the delay of a link in a spec.
+    /// The path as the delay of a link, for a spec.
     pub fn delay(&self) -> Table {
         Table::new()
             .with("kind", "satellites")
@@ -82,7 +82,7 @@ impl Satellites {
             .with("handover", self.handover)
     }
 
-    /// The path as command line options.
+    /// The path as options of the command line.
     pub fn options(&self) -> String {
         format!(
             "--from \"{}\" --to \"{}\" --shell {} --handover \"{}\"",

@@ -7,29 +7,29 @@ use crate::grid::{self, OCTAVE};
 use crate::question::{Question, Setting};
 use crate::trials::{self, Answer, Trials};
 
-/// Result of the search. The numbers of the search are computed from its own runs; the evidence
+/// Result of the search. Its numbers are computed from the runs of the search; the evidence
 /// confirms or corrects them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// Goodput with an unlimited buffer, bit/s.
     pub unlimited: Summary,
-    /// The smallest buffer, and for it the fewest streams, that reach the requested share of that
-    /// goodput.
+    /// The smallest buffer and, for this buffer, the fewest streams that reach the requested share
+    /// of that goodput.
     pub chosen: Option<Setting>,
-    /// Goodput of `chosen` above that share, bit/s.
+    /// Goodput of `chosen` minus the requested goodput, bit/s.
     pub margin: Option<Summary>,
     /// Number of runs.
     pub runs: u64,
     /// Number of simulated events.
     pub events: u64,
-    /// The allowed events were not enough for a decision at every step.
+    /// True if the allowed number of events was not sufficient to decide every comparison.
     pub exhausted: bool,
 }
 
-/// Assumed number of comparisons in addition to one per number of streams, and of runs per
-/// comparison. Used only to estimate the remaining time.
+/// Assumed number of comparisons, in addition to one for each number of streams, and assumed number
+/// of runs per comparison. Used only to estimate the remaining time.
 const GUESSED: (usize, usize) = (8, 10);
-/// Number of runs without limit before the first comparison.
+/// Number of runs with an unlimited buffer before the first comparison.
 const FIRST: u32 = 4;
 
 /// Searches for the setting of the first candidate of a question.
@@ -51,8 +51,8 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         trials,
     };
     let guess = halving.guess(question);
-    // The largest number of streams needs the smallest buffer. Fewer streams suffice if they reach
-    // the share with the same buffer.
+    // The search starts with the largest number of streams, which needs the smallest buffer. Fewer
+    // streams suffice if they reach the share with the same buffer.
     let most = question.streams[question.streams.len() - 1];
     let chosen = match halving.least(most, guess)? {
         Some(place) => Some(halving.fewest(&question.streams, place)?),
@@ -80,7 +80,7 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
     })
 }
 
-/// Bisection of the grid, assuming that a larger buffer never reduces goodput.
+/// Bisection of the grid, which assumes that a larger buffer never reduces goodput.
 struct Halving<'a, 'b> {
     share: f64,
     grid: Vec<u64>,
@@ -107,7 +107,8 @@ impl Halving<'_, '_> {
         self.trials.test(setting, self.share, self.reference, most)
     }
 
-    /// Start of the search: one and a half times the data in flight during a round trip.
+    /// Index at which the search starts: one and a half times the data in flight during a round
+    /// trip.
     fn guess(&self, question: &Question) -> usize {
         let goodputs = self.trials.goodputs(self.reference);
         let mean = goodputs.iter().sum::<f64>() / goodputs.len().max(1) as f64;
@@ -117,7 +118,8 @@ impl Halving<'_, '_> {
         )
     }
 
-    /// The fewest streams that are sufficient with a buffer that suffices for the most streams.
+    /// The setting with the fewest streams that is sufficient with a buffer that suffices for the
+    /// most streams.
     fn fewest(&mut self, rising: &[u16], place: usize) -> Result<Setting, AdviseError> {
         let (most, fewer) = rising.split_last().unwrap_or((&1, &[]));
         for &streams in fewer {
@@ -128,17 +130,17 @@ impl Halving<'_, '_> {
         Ok(self.setting(*most, place))
     }
 
-    /// Index of the first sufficient buffer: the search goes up from a guess by octaves until one
-    /// is sufficient, down until one is significantly insufficient, and then bisects.
+    /// Index of the first sufficient buffer. From a guess, the search goes up by octaves until a
+    /// buffer is sufficient, then down until one is significantly insufficient, and then bisects.
     ///
-    /// An undecided buffer does not count as sufficient, but does not end the downward search
-    /// either: the result an octave further down may be clear, and a sufficient buffer there means
-    /// that all larger ones are sufficient.
+    /// An undecided buffer does not count as sufficient, but it does not end the downward search:
+    /// the result an octave below may be clear, and if that buffer is sufficient, all larger ones
+    /// are.
     fn least(&mut self, streams: u16, guess: usize) -> Result<Option<usize>, AdviseError> {
         let last = self.grid.len() - 1;
         let mut holding = guess.min(last);
-        // A comparison that is not decided quickly is postponed to the downward search, because the
-        // result an octave higher may be clear.
+        // While searching upwards, a comparison that is not decided quickly is left undecided,
+        // because the result an octave above may be clear.
         while self.test_by(streams, holding, trials::MAX_RUNS_IF_OPTIONAL)? != Answer::Holds {
             if holding == last {
                 return Ok(None);

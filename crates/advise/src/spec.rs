@@ -1,4 +1,4 @@
-//! Generation of specs for a question. They are ordinary specs that a user could have written and
+//! Generation of specs for a question. They are ordinary specs, which a user could have written and
 //! can modify.
 
 use std::collections::VecDeque;
@@ -13,38 +13,39 @@ use crate::grid::readable;
 use crate::question::{Control, Question, Setting};
 use crate::recovery;
 
-/// The flow whose goodput is measured.
+/// Name of the flow whose goodput is measured.
 pub const FLOW: &str = "association";
-/// The measured metric.
+/// Name of the metric.
 pub const GOODPUT: &str = "goodput";
-/// The deciding experiment: the chosen setting, its possible replacements, and the reference.
+/// Id of the deciding experiment, which contains the chosen setting, its possible replacements, and
+/// the reference.
 pub const DECISION: &str = "decision";
-/// x of an unlimited buffer, which is the reference of the requested share.
+/// Text for an unlimited buffer on the x axis; its goodput is the reference of the requested share.
 pub const NO_LIMIT: &str = "no limit";
 
-/// Start of the header of every evidence spec.
+/// Start of the header comment of every evidence spec.
 pub const ABOUT: &str = "The evidence of `anabranch advise";
 
 /// Plan of the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Setting chosen by the search.
+    /// The setting that the search has chosen.
     pub chosen: Setting,
-    /// Deciding settings: the chosen one, then the replacements that were added, in order, then
-    /// half of the chosen buffer.
+    /// Deciding settings: the chosen one, then the replacements that were added, in their order,
+    /// then half of the chosen buffer.
     pub deciding: Vec<Setting>,
-    /// Possible replacements if no setting is confirmed, in order; [`Evidence::fall_back`] adds
-    /// them one by one.
+    /// Further replacements if no setting is confirmed, in order; [`Evidence::fall_back`] adds them
+    /// one by one.
     pub waiting: VecDeque<Setting>,
-    /// Number of runs of each deciding setting and of the reference.
+    /// Number of runs of each deciding setting, and of the reference.
     pub replications: u32,
     /// Surrounding buffers in ascending order, bytes.
     pub buffers: Vec<u64>,
-    /// Numbers of streams shown with each of these, in ascending order.
+    /// Numbers of streams that are shown with each of these buffers, in ascending order.
     pub streams: Vec<u16>,
     /// Number of runs of each surrounding point.
     pub around: u32,
-    /// Goodput without limit in the search, bit/s.
+    /// Goodput with an unlimited buffer in the search, bit/s.
     pub goodput: f64,
 }
 
@@ -53,12 +54,12 @@ pub fn experiment_of(streams: u16) -> String {
     format!("streams-{streams}")
 }
 
-/// x of a buffer.
+/// Text for a buffer on the x axis.
 pub fn x_of(buffer: Option<u64>) -> String {
     buffer.map_or(NO_LIMIT.to_owned(), readable)
 }
 
-/// x of a deciding setting.
+/// Text for a deciding setting on the x axis.
 pub fn x_of_setting(setting: Setting) -> String {
     format!(
         "{}, {}",
@@ -67,7 +68,7 @@ pub fn x_of_setting(setting: Setting) -> String {
     )
 }
 
-/// Runs of settings, each of which is a point of one experiment, in order.
+/// Spec for runs of settings. Each setting is a point of one experiment, in order.
 pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let controls = question.controls();
     let point = |(x, setting): (usize, &Setting)| {
@@ -87,18 +88,18 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
 }
 
-/// Setting `pacing` of a sender.
+/// Value of the setting `pacing` for a sender.
 fn pacing(control: &Control) -> String {
     let factor = recovery::by_name(&control.recovery).pacing;
     factor.map_or("off".to_owned(), |factor| factor.to_string())
 }
 
-/// Goodput metric for part of a run.
+/// Name of the goodput metric for a part of a run.
 pub fn goodput_in(part: &str) -> String {
     format!("{GOODPUT}_{part}")
 }
 
-/// Like [`trials`] for a single setting, with the goodput of each of `parts` equal parts of the
+/// Like [`trials`], for a single setting and with the goodput of each of `parts` equal parts of the
 /// measured time.
 pub fn parts(question: &Question, setting: Setting, parts: u64) -> Document {
     let timing = question.timing();
@@ -115,7 +116,7 @@ fn goodput() -> Table {
     Table::new().with("metric", GOODPUT).with("flow", FLOW)
 }
 
-/// Names of the halves of the measured time.
+/// Names of the two halves of the measured time.
 pub const HALVES: [&str; 2] = ["first_half", "second_half"];
 
 fn halves(question: &Question) -> Table {
@@ -128,7 +129,7 @@ fn halves(question: &Question) -> Table {
     goodput().with("windows", windows)
 }
 
-/// An experiment in which all points have the same losses.
+/// An experiment whose points all have the same losses.
 fn experiment(id: &str) -> Table {
     Table::new()
         .with("id", id)
@@ -139,7 +140,7 @@ fn sweep(name: &str, points: Vec<Table>) -> Table {
     Table::new().with("name", name).with("points", points)
 }
 
-/// Parameters, world and measures, common to search and evidence.
+/// Parameters, world and measures, which search and evidence have in common.
 fn world(
     document: Document,
     question: &Question,
@@ -148,7 +149,7 @@ fn world(
     buffer: Option<u64>,
 ) -> Document {
     let timing = question.timing();
-    // The loss probability applies to the data direction; the delay is one-way.
+    // Losses occur only in the data direction; the delay is that of one direction.
     let parameters = Table::new()
         .with("rate", question.simulated_rate())
         .with("loss", question.simulated_loss())
@@ -200,7 +201,7 @@ fn world(
         .with("transport", transport);
     let named = |name: &str| Table::new().with("name", name);
     let measure = |metric: &str| Table::new().with("metric", metric);
-    // After the warm-up.
+    // The measurement window starts after the warm-up.
     let window = [timing.begin, timing.end];
     let of_flow = |metric: &str| measure(metric).with("flow", FLOW);
     let utilization = measure("link_utilization")
@@ -220,23 +221,23 @@ fn world(
         .push("measure", of_flow("timeouts"))
 }
 
-/// Contents of an evidence spec and inputs for its text.
+/// Contents of an evidence spec.
 struct Wanted<'a> {
     question: &'a Question,
     evidence: &'a Evidence,
-    /// The setting in figures and in the recorded run.
+    /// The setting that the figures and the recorded run show.
     shown: Setting,
     control: Control,
 }
 
 impl Evidence {
-    /// Spec of the deciding experiment.
+    /// Spec with only the deciding experiment.
     pub fn decision(&self, question: &Question) -> Document {
         self.spec(question, self.chosen, |document, _| document)
     }
 
-    /// The whole spec including the surroundings of a setting: the recommended one, or the chosen
-    /// one if none is recommended.
+    /// The whole spec, including the surroundings of `shown`: the recommended setting, or the
+    /// chosen one if no setting is recommended.
     pub fn whole(&self, question: &Question, shown: Setting) -> Document {
         self.spec(question, shown, |document, wanted| {
             let streams = self.streams.iter();
@@ -313,7 +314,7 @@ fn head(wanted: &Wanted<'_>) -> Document {
         .push("assumption", assumption("no limit", limit))
 }
 
-/// Remark about satellite paths for the reader.
+/// Note for the reader about satellite paths.
 fn over_satellites(question: &Question) -> &'static str {
     match question.satellites {
         None => "",
@@ -324,7 +325,7 @@ fn over_satellites(question: &Question) -> &'static str {
     }
 }
 
-/// A share in percent without trailing zeros.
+/// Formats a share in percent without trailing zeros.
 pub fn percent(share: f64) -> String {
     let text = format!("{:.6}", share * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -389,10 +390,11 @@ fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
         .push("experiment", recommended)
 }
 
-/// Number of packets in a window figure; each is a point of both curves.
+/// Number of packets in the figure of the window; each is a point of both curves.
 const SHOWN_PACKETS: f64 = 2_000.0;
 
-/// Part of the run that is long enough to include some losses and short enough to show each.
+/// Part of the run for a figure: long enough to contain some losses, and short enough to show each
+/// loss.
 fn window(wanted: &Wanted<'_>) -> [Span; 2] {
     let question = wanted.question;
     let timing = question.timing();
@@ -430,7 +432,7 @@ fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
     })
 }
 
-/// Figure of all tested settings.
+/// Id of the figure with all tested settings.
 pub const FIGURE: &str = "goodput";
 
 fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
@@ -501,7 +503,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
     document.push("figure", tried).push("figure", windows)
 }
 
-/// Remark about a path simulated at a smaller scale, for readers of numbers.
+/// Note for the reader about a path that was simulated at a smaller size.
 pub fn scaled(question: &Question) -> String {
     match question.scale {
         1 => String::new(),

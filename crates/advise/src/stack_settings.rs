@@ -1,4 +1,4 @@
-//! Configuration of receive buffer and number of streams in various SCTP and TCP stacks.
+//! Texts for configuring receive buffer and number of streams in various SCTP and TCP stacks.
 
 use crate::question::Setting;
 
@@ -15,7 +15,8 @@ const DCSCTP: u64 = 5 << 20;
 const STACKS: &[Stack] = &[
     Stack {
         name: "Linux",
-        // The kernel doubles SO_RCVBUF and advertises half of the result; sctp_rmem is not doubled.
+        // The kernel doubles SO_RCVBUF and advertises half of the result. It does not double
+        // sctp_rmem.
         settings: |buffer, streams| {
             let twice = 2 * buffer;
             vec![
@@ -59,7 +60,7 @@ const STACKS: &[Stack] = &[
     },
     Stack {
         name: "TCP, Linux",
-        // tcp_adv_win_scale = 1: half of the buffer is window.
+        // With tcp_adv_win_scale = 1, the window is half of the buffer.
         settings: |buffer, _| {
             vec![
                 "not simulated; the same window:".to_owned(),
@@ -72,7 +73,7 @@ const STACKS: &[Stack] = &[
     },
 ];
 
-/// Name of each stack, and its settings as lines of text.
+/// Name of each stack, with its settings as lines of text.
 pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
     let Some(buffer) = setting.buffer else {
         return Vec::new();
@@ -83,7 +84,7 @@ pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
         .collect()
 }
 
-/// Settings of this stack.
+/// Settings for this stack.
 pub fn here(buffer: u64, streams: u16) -> Vec<String> {
     vec![
         format!("receive_buffer = \"{buffer} B\", streams = {streams}"),

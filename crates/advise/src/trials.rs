@@ -1,7 +1,7 @@
-//! Runs of settings, cached in memory so that the search never repeats a run.
+//! Runs of settings, stored in memory so that the search never repeats a run.
 //!
-//! A trial is an ordinary run of a spec. Equal replications of different settings have the same
-//! random losses, so settings should be compared by their paired differences.
+//! A trial is an ordinary run of a spec. Replications with the same number have the same random
+//! losses for all settings, so settings should be compared by paired differences.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,11 +19,11 @@ use crate::{AdviseError, spec};
 /// Whether a setting reaches the requested share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes: the whole 95 % interval is at or above it.
+    /// Yes: the whole 95 % interval of the margin is at or above 0.
     Holds,
-    /// No: the whole interval is below it.
+    /// No: the whole 95 % interval of the margin is below 0.
     Fails,
-    /// Undecided after the maximum number of runs.
+    /// Undecided, even after the maximum number of runs.
     Open,
 }
 
@@ -35,10 +35,10 @@ const RUNS_IF_DETERMINISTIC: u32 = 2;
 const MIN_RUNS: u32 = 8;
 /// Maximum number of runs.
 pub const MAX_RUNS: u32 = 64;
-/// Maximum number of runs if another setting can be used in the undecided case.
+/// Maximum number of runs if the search can continue without a decision.
 pub const MAX_RUNS_IF_OPTIONAL: u32 = 12;
 
-/// Runs of settings within an event budget.
+/// The runs of settings so far, within a limit on events.
 pub struct Trials<'a> {
     question: &'a Question,
     executor: Executor<'a>,
@@ -51,7 +51,7 @@ pub struct Trials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// An empty cache; `budget` is the maximum number of simulated events.
+    /// Creates an empty set of runs; `budget` is the maximum number of simulated events.
     pub fn new(question: &'a Question, budget: u64, executor: Executor<'a>) -> Self {
         Self {
             question,
@@ -65,7 +65,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// Goodput of each replication so far, bit/s.
+    /// Goodput of each replication of a setting so far, bit/s.
     pub fn goodputs(&self, setting: Setting) -> &[f64] {
         self.goodputs.get(&setting).map_or(&[], Vec::as_slice)
     }
@@ -76,17 +76,17 @@ impl<'a> Trials<'a> {
         spent as f64 / self.goodputs(setting).len().max(1) as f64
     }
 
-    /// Number of runs.
+    /// Number of runs so far.
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
-    /// Number of simulated events.
+    /// Number of simulated events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Number of events of the most expensive run.
+    /// Number of events in the most expensive run.
     pub fn dearest(&self) -> u64 {
         self.dearest
     }
@@ -97,12 +97,12 @@ impl<'a> Trials<'a> {
         progress.expect(runs as f64 * self.question.timing().end.seconds());
     }
 
-    /// Whether the budget is used up.
+    /// Whether the limit on events is reached.
     pub fn exhausted(&self) -> bool {
         self.events >= self.budget
     }
 
-    /// Ensures that settings have been run `replications` times.
+    /// Runs settings until each has `replications` runs.
     ///
     /// # Errors
     /// A spec is rejected, or a run fails.
@@ -126,7 +126,7 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Runs settings of one scale up to `replications` times.
+    /// Runs settings that have the same scale until each has `replications` runs.
     fn run(
         &mut self,
         settings: Vec<Setting>,
@@ -160,18 +160,18 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Whether the path is deterministic.
+    /// Whether the path is deterministic, so that all runs are equal.
     pub fn certain(&self) -> bool {
         self.question.is_certain()
     }
 
-    /// Tests whether a setting reaches `share` of the goodput of a reference, by replication. Runs
-    /// are added until the result is significant, a positive result has become unlikely, or `most`
-    /// is reached. The minimum number of runs for a positive result is made even if the budget is
-    /// used up.
+    /// Tests whether a setting reaches `share` of the goodput of a reference, by paired
+    /// replications. Runs are added until the result is significant, a positive result is unlikely,
+    /// or there are `most` runs. The minimum number of runs for a positive result is executed even
+    /// if the limit on events is reached.
     ///
     /// # Errors
-    /// See [`Trials::ensure`].
+    /// The errors of [`Trials::ensure`].
     pub fn test(
         &mut self,
         setting: Setting,
@@ -201,8 +201,8 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Runs replications of each point in the first experiment of a spec: those that `wanted` returns
-/// for the index of a point.
+/// Runs the first experiment of a spec; for each point, the replications that `wanted` returns for
+/// its index.
 ///
 /// # Errors
 /// A spec is rejected, or a run fails.
@@ -232,25 +232,27 @@ pub fn records(
     Ok(records.map_err(Box::new)?)
 }
 
-/// Seed of the search, which differs from that of the evidence, because the evidence must have
-/// other losses.
+/// Seed of the search. It differs from that of the evidence, because the evidence must have other
+/// losses.
 fn seed(question: &Question) -> u64 {
-    // One round of SplitMix64 (Steele, Lea, Flood 2014): adjacent user seeds give unrelated seeds.
+    // One round of SplitMix64 (Steele, Lea, Flood 2014), so that similar seeds of users give
+    // unrelated seeds.
     let mixed = question.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-/// Whether a positive result is unlikely even with the maximum number of runs: the interval would
-/// not be above 0 if the true margin were one standard error above the observed one.
+/// Whether a positive result is unlikely even with the maximum number of runs: even if the true
+/// margin was one standard error above the observed one, the interval would not be above 0.
 fn hopeless(margin: &Summary) -> bool {
     let error = margin.deviation / (margin.replications as f64).sqrt();
     margin.replications >= MIN_RUNS as usize
         && margin.mean + error < 2.0 * margin.deviation / f64::from(MAX_RUNS).sqrt()
 }
 
-/// Goodput of a setting above a share of the goodput of the reference, over common replications.
+/// Goodput of a setting minus `share` times the goodput of the reference, over the replications
+/// that both have.
 pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary> {
     let numbered = |values: &[f64], factor: f64| -> Vec<(u32, f64)> {
         (0..)
@@ -261,7 +263,7 @@ pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary
     paired_difference(&numbered(goodputs, 1.0), &numbered(reference, share))
 }
 
-/// Result of a margin with 95 % confidence.
+/// Decides whether a margin is at or above 0, with 95 % confidence.
 pub fn judge(margin: &Summary) -> Answer {
     match margin.confidence() {
         Some(half) if margin.mean - half >= 0.0 => Answer::Holds,
@@ -276,14 +278,15 @@ mod tests {
 
     #[test]
     fn a_margin_is_taken_replication_by_replication() {
-        // 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third has no counterpart.
+        // The margins are 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third replication has no
+        // counterpart.
         let margin = margin(&[10.0, 9.0, 1.0], 0.5, &[16.0, 10.0]).expect("two are common");
         assert_eq!((margin.mean, margin.replications), (3.0, 2));
     }
 
     #[test]
     fn a_comparison_ends_where_no_number_of_runs_would_bring_a_yes() {
-        // After 64 runs, a positive result needs a mean of 2 x 8 / 8 = 2; after 16, the standard
+        // After 64 runs a positive result needs a mean of 2 x 8 / 8 = 2. After 16 runs the standard
         // error of the mean is 8 / 4 = 2.
         let with = |mean, replications| {
             hopeless(&Summary {
@@ -298,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_judgement_needs_the_whole_interval() {
-        // t(0.975, 3) = 3.182: the half width is 3.182 x 2 / 2 = 3.182.
+        // With t(0.975, 3) = 3.182 the half width is 3.182 x 2 / 2 = 3.182.
         let with = |mean| {
             judge(&Summary {
                 replications: 4,

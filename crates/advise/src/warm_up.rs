@@ -1,10 +1,10 @@
-//! Duration of the warm-up: the part of a run that belongs to the start of the sender, determined
-//! from runs without limit.
+//! Warm-up of a run: its initial part, which shows the start of the sender and is not measured. Its
+//! duration is determined from runs with an unlimited buffer.
 //!
-//! A sender that halves its window gets past its first slow start after some round trips. A sender
-//! that keeps most of its window after a loss grows by one packet per round trip until link and
-//! queue are full, which takes minutes on a long path. Its initial goodput differs from its later
-//! goodput, and a buffer that is sufficient at first may not be sufficient later.
+//! A sender that halves its window recovers from its first slow start after some round trips. A
+//! sender that keeps most of its window after a loss grows by one packet per round trip until link
+//! and queue are full, which takes minutes on a long path. Its initial goodput differs from its
+//! later goodput, and a buffer that is sufficient at first may not be sufficient later.
 
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::quantity::Span;
@@ -13,20 +13,20 @@ use crate::executor::Executor;
 use crate::question::{Question, Setting};
 use crate::{AdviseError, spec, trials};
 
-/// Number of parts of a run, each with a mean.
+/// Number of parts into which a run is divided; each has a mean.
 const PARTS: u64 = 40;
-/// Minimum number of parts at the end of a run, because the mean square of fewer may be small by
+/// Minimum number of parts after the warm-up, because the mean square of fewer may be small by
 /// chance.
 const MIN_REMAINING_PARTS: usize = 5;
-/// Number of runs whose means are averaged, and that number for a deterministic path.
+/// Number of runs whose means are averaged, and the number for a deterministic path.
 const RUNS: u32 = 8;
 const CERTAIN: u32 = 2;
-/// Maximum number of events for this analysis.
+/// Maximum number of events for determining the warm-up.
 pub const EVENTS: u64 = 8_000_000;
-/// Relative difference below which the halves of a run count as equal.
+/// Relative difference below which the two halves of a run count as equal.
 const TIE: f64 = 0.01;
 
-/// Result of the analysis.
+/// The warm-up, and the runs from which it was determined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp {
     /// End of the warm-up.
@@ -41,10 +41,10 @@ pub struct WarmUp {
     pub events: u64,
 }
 
-/// Determines the warm-up of a run without limit with the MSER rule (White 1997): the truncation
-/// point minimizes the standard error of the mean of the remaining data. The duration of runs is
-/// doubled until the warm-up is at most half of it and the halves of the remainder are equal, or
-/// until all events are used.
+/// Determines the warm-up of runs with an unlimited buffer by the MSER rule (White 1997): the
+/// truncation point minimizes the standard error of the mean of the remaining data. The duration of
+/// runs is doubled until the warm-up is at most half of it and the two halves of the remaining data
+/// are equal, or until the limit on events is reached.
 ///
 /// `second` is the number of events per simulated second.
 ///
@@ -62,8 +62,8 @@ pub fn find_warm_up(
     };
     let runs = if question.is_certain() { CERTAIN } else { RUNS };
     let usual = question.timing();
-    // A window that grows by one packet per round trip needs at least this time, so shorter runs
-    // are not worthwhile.
+    // A window that grows by one packet per round trip needs at least this time to fill link and
+    // queue, so shorter runs give no result.
     let cheap = EVENTS as f64 / 4.0 / f64::from(runs) / second.max(1.0);
     let filling = question.filling().seconds().min(cheap);
     let mut measured = Span((usual.end.0 - usual.begin.0).max((filling * 1e9) as u64));
@@ -109,7 +109,7 @@ pub fn find_warm_up(
     }
 }
 
-/// Mean over all runs for each part.
+/// Mean of each part over all runs.
 fn means(of_run: &[Vec<f64>]) -> Vec<f64> {
     let parts = of_run.first().map_or(0, Vec::len);
     let mean = |part: usize| {
@@ -119,8 +119,8 @@ fn means(of_run: &[Vec<f64>]) -> Vec<f64> {
     (0..parts).map(mean).collect()
 }
 
-/// Number of initial values to discard such that the standard error of the mean of the remaining
-/// ones is minimal.
+/// Number of initial values to discard, so that the standard error of the mean of the remaining
+/// values is minimal.
 fn truncation(series: &[f64]) -> usize {
     let last = series.len().saturating_sub(MIN_REMAINING_PARTS);
     let error = |left_out: usize| {
@@ -135,7 +135,7 @@ fn truncation(series: &[f64]) -> usize {
         .map_or(0, |(left_out, _)| left_out)
 }
 
-/// Whether the halves of the remainder of each run have equal goodput.
+/// Whether the two halves of the remaining parts have the same goodput in all runs.
 fn alike(of_run: &[Vec<f64>], left_out: usize) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let halves: Vec<(f64, f64)> = of_run
@@ -149,8 +149,7 @@ fn alike(of_run: &[Vec<f64>], left_out: usize) -> bool {
     !drifts(&halves)
 }
 
-/// Whether the second of two values differs significantly from the first over all runs, by more
-/// than `TIE`.
+/// Whether the second value of the pairs differs significantly from the first, by more than `TIE`.
 pub fn drifts(halves: &[(f64, f64)]) -> bool {
     let differences: Vec<f64> = halves
         .iter()

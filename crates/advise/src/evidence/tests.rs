@@ -10,7 +10,8 @@ use anabranch_transport::time::MILLISECOND;
 use super::*;
 use crate::executor::{Executor, NoProgress};
 
-/// A single candidate on a path of 100 kbytes: 8 Mbit/s x 100 ms.
+/// A question with a single candidate on a path with a bandwidth-delay product of 100 kbytes: 8
+/// Mbit/s x 100 ms.
 fn question(loss: f64) -> Question {
     let mut question = Question::new(Span(100 * MILLISECOND), Rate(8_000_000), Probability(loss));
     question.profiles = vec!["rfc9260".to_owned()];
@@ -57,7 +58,7 @@ fn without_losses_the_buffer_is_the_asked_share_of_what_the_pipe_holds() {
     let question = question(0.0).checked().expect("sensible");
     let advice = advice(&question);
     let advised = advice.advised().expect("confirmed").setting;
-    // 95 % of 100 000 bytes, plus a step of the grid for chunk headers and delayed
+    // The buffer is 95 % of 100 000 bytes, plus one grid step for chunk headers and delayed
     // acknowledgements.
     let grid = question.buffers();
     let least = grid::place_of(&grid, 95_000);
@@ -92,8 +93,8 @@ fn half_of_the_least_buffer_is_not_run() {
 
 #[test]
 fn a_path_at_half_its_size_asks_for_the_same_buffer() {
-    // Without losses everything scales with the size: a pipe of 100 000 bytes, or twice one of 50
-    // 000.
+    // Without losses everything scales with the size of the path: one with 100 000 bytes gives
+    // twice the goodput of one with 50 000.
     let whole = question(0.0).checked().expect("sensible");
     let half = Question {
         scale: 2,
@@ -226,7 +227,8 @@ fn settings_are_asked_to_stand_in_one_by_one() {
     assert_eq!(evidence.deciding.len(), 4);
 }
 
-/// Deciding settings are run often; surrounding settings are not, and must not be recommended.
+/// Deciding settings have many runs. The surrounding settings have few, and must not be
+/// recommended.
 #[test]
 fn no_more_is_run_often_than_the_decision_needs() {
     let question = Question {
@@ -238,7 +240,7 @@ fn no_more_is_run_often_than_the_decision_needs() {
     assert_eq!(evidence.deciding.len(), 2, "{:?}", evidence.deciding);
     assert_eq!(evidence.deciding[0], evidence.chosen);
     assert!(evidence.deciding[1].buffer < evidence.chosen.buffer);
-    // In the order in which `confirmed` considers them.
+    // The order in which `confirmed` considers the settings.
     let order = |setting: &Setting| (setting.buffer, setting.streams);
     assert!(
         evidence.waiting.iter().is_sorted_by_key(order),

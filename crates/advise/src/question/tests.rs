@@ -1,7 +1,7 @@
 use super::*;
 use crate::executor::{Executor, NoProgress};
 
-/// The question for the first candidate alone.
+/// The ranking, and the question for the first candidate alone.
 fn own(question: &Question) -> (crate::Ranking, Question) {
     let executor = Executor {
         jobs: 2,
@@ -20,12 +20,12 @@ fn geo() -> Question {
 #[test]
 fn omitted_values_are_derived_from_the_path() {
     let question = geo().checked().expect("sensible");
-    // 10 Mbit/s x 0.56 s = 700 000 bytes = 466.7 packets.
+    // The bandwidth-delay product: 10 Mbit/s x 0.56 s = 700 000 bytes = 466.7 packets.
     assert_eq!(question.bandwidth_delay(), 700_000);
     assert_eq!(question.queue(), Amount::Packets(467));
     assert_eq!(question.message(), 1452);
     assert_eq!(question.least_buffer(), 1500);
-    // 1 s + 20 x 0.56 s = 12.2 s; 400 x 0.56 s = 224 s.
+    // The warm-up is 1 s + 20 x 0.56 s = 12.2 s, and the measurement 400 x 0.56 s = 224 s.
     assert_eq!(
         question.timing(),
         Timing {
@@ -46,10 +46,10 @@ fn a_dear_path_is_measured_for_less_time() {
         assert!(measured >= own.begin, "no less counts than is left out");
         (measured.0, question)
     };
-    // One or two packets per round trip: a run is very cheap.
+    // A run has only one or two packets per round trip, so it is cheap.
     let (slow, question) = timed(64_000, 100 * MILLISECOND);
     assert_eq!(slow, question.most_measured().0);
-    // 80 packets per millisecond, and a SACK for every second packet.
+    // A run has 80 packets per millisecond, and a SACK for every second packet.
     let (fast, question) = timed(1_000_000_000, MILLISECOND);
     let least = question.least_measured().0;
     assert!((least..=least * 11 / 10).contains(&fast), "{fast}");
@@ -71,13 +71,14 @@ fn a_path_with_scarce_losses_is_measured_until_there_are_enough() {
 
 #[test]
 fn a_large_window_is_simulated_at_a_smaller_scale() {
-    // 10 Gbit/s x 90 ms is 75 000 packets of 1500 bytes.
+    // The bandwidth-delay product of 10 Gbit/s x 90 ms is 75 000 packets of 1500 bytes.
     let mut question = Question::new(
         Span(90 * MILLISECOND),
         Rate(10_000_000_000),
         Probability(1e-5),
     );
-    // A hundred times the loss probability, 0.2 %, at 1/14; the window alone would allow 1/1172.
+    // The window alone would allow a scale of 1/1172. The limit is the loss probability, which may
+    // only grow a hundredfold, to 0.2 %, at 1/14.
     assert_eq!(question.scale_for(75_000.0), 14);
     assert_eq!(question.scale_for(640.0), 10);
     assert_eq!(question.scale_for(256.0), 1);
@@ -122,7 +123,7 @@ fn a_large_message_wants_space_with_its_chunk_headers() {
         message: Some(Size(4000)),
         ..geo()
     };
-    // Three chunks: 1452 + 1452 + 1096.
+    // A message of 4000 bytes has three chunks: 1452 + 1452 + 1096 bytes.
     assert_eq!(question.least_buffer(), 4000 + 3 * 16);
 }
 
@@ -157,8 +158,8 @@ fn candidates_stand_in_the_order_of_preference() {
             "rfc4960 sctp"
         ]
     );
-    // Named congestion controls are tested with the standard recovery, or with the named recoveries
-    // in addition.
+    // Congestion controls that are named have the standard recovery, or else the recoveries that
+    // are named.
     let of = |congestion: &[&str], recovery: &[&str]| {
         let question = geo().with(|it| {
             it.congestion = congestion.iter().map(|&name| name.to_owned()).collect();
@@ -169,7 +170,7 @@ fn candidates_stand_in_the_order_of_preference() {
         names
     };
     let named = |recovery: &[&str]| of(&["cubic", "sctp"], recovery);
-    // An algorithm that paces itself is not paced.
+    // The recovery `paced` has no effect on an algorithm that paces itself.
     assert_eq!(of(&["bbr"], &["paced"]), ["rfc9260 bbr rack"]);
     assert_eq!(of(&["bbr"], &["rack", "paced"]), ["rfc9260 bbr rack"]);
     assert_eq!(named(&[]), ["rfc9260 cubic", "rfc9260 sctp"]);
@@ -199,7 +200,7 @@ fn time_dependent_controls_are_simulated_at_full_size_or_refused() {
         });
         asked.checked()
     };
-    // 1 s + 20 x 90 ms + 4.5 s are 7.3 s, in which 10 Gbit/s are 6.08 million packets.
+    // In the shortest run of 1 s + 20 x 90 ms + 4.5 s = 7.3 s, 10 Gbit/s are 6.08 million packets.
     let usual = large(None).expect("others are tried");
     assert_eq!(usual.congestion, ["sctp", "westwood", "binomial"]);
     assert_eq!(usual.left_out, ["cubic", "bbr"]);
@@ -219,7 +220,7 @@ fn time_dependent_controls_are_simulated_at_full_size_or_refused() {
         message.starts_with("discipline: found \"codel\""),
         "{message}"
     );
-    // CUBIC is simulated at full size even if others are scaled.
+    // CUBIC is simulated at full size, even if other candidates are scaled.
     let small = Question {
         scale: 4,
         ..geo().checked().expect("sensible")
@@ -241,7 +242,7 @@ fn a_discipline_is_written_with_what_the_path_says() {
     };
     assert_eq!(written("codel")["limit"], "467 packets");
     assert_eq!(written("fq-codel")["limit"], 467);
-    // 1500 B at 10 Mbit/s.
+    // The transmission time of 1500 B at 10 Mbit/s.
     assert_eq!(written("red")["packet_time"], "1200 us");
 }
 
@@ -255,8 +256,8 @@ fn a_path_over_satellites_has_its_round_trip_time() {
         )
     };
     let question = over("40.7,-74.0", "51.5,-0.1").expect("a path");
-    // The great circle is 5570 km long: the round-trip time of light is 37.2 ms, and the satellite
-    // path is less than twice as long.
+    // The great circle has a length of 5570 km, so the round-trip time of light is 37.2 ms. The
+    // satellite path takes less than twice that time.
     let rtt = question.rtt.seconds() * 1e3;
     assert!((37.2..75.0).contains(&rtt), "{rtt} ms");
     assert_eq!(question.least_measured(), Span(60 * SECOND));
@@ -264,7 +265,7 @@ fn a_path_over_satellites_has_its_round_trip_time() {
     let refused = |from: &str, to: &str| over(from, to).expect_err("refused").to_string();
     assert!(refused("40.7", "51.5,-0.1").starts_with("from: "));
     assert!(refused("40.7,-74.0", "91,0").starts_with("to: "));
-    // A shell of 53 degrees does not cover the pole.
+    // A shell with an inclination of 53 degrees does not cover the pole.
     assert!(refused("90,0", "51.5,-0.1").contains("no path over starlink-1"));
     let mut slow = Satellites::new("40.7,-74.0", "51.5,-0.1");
     slow.handover = Span(15 * SECOND);
@@ -387,8 +388,8 @@ fn a_sender_is_of_the_standard_by_what_it_is() {
 
 #[test]
 fn a_window_fills_link_and_queue_by_a_packet_a_round_trip() {
-    // 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and as many in the queue: 300 round
-    // trips.
+    // The bandwidth-delay product is 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and the
+    // queue has the same size: 300 round trips.
     let question = Question::new(Span(60_000_000), Rate(30_000_000), Probability(0.005));
     assert_eq!(question.filling(), Span(18_000_000_000));
 }

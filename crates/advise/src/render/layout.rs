@@ -1,4 +1,4 @@
-//! Layout of lines for a terminal.
+//! Layout of text for a terminal.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use anabranch_report::Introduction;
 
 /// Line width in characters.
 const WIDE: usize = 80;
-/// Column of values.
+/// Column in which values start.
 const VALUES: usize = 20;
 
-/// Wraps text to the width of a terminal. Values are continued in their column.
+/// Wraps text to the width of a terminal. Continued values start in their column.
 pub fn fitted(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -18,7 +18,7 @@ pub fn fitted(text: &str) -> String {
             let _ = writeln!(out, "{line}");
             continue;
         }
-        // A name is ASCII, so that the start of its value is a character boundary.
+        // Names are ASCII, so that the start of the value is a character boundary.
         let (mut head, rest) = line.split_at_checked(indent).unwrap_or(("", line));
         let below = " ".repeat(indent);
         let mut now = String::new();
@@ -54,11 +54,11 @@ pub fn text(words: &Introduction) -> String {
     }
 }
 
-/// Distance between columns.
+/// Space between columns, characters.
 const GAP: usize = 2;
 
-/// Formats rows as aligned columns, the first one left-aligned. Columns that do not fit are placed
-/// below the others, each time with the first column.
+/// Formats rows as aligned columns; the first column is left-aligned. Columns that do not fit the
+/// line follow below, again with the first column.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let most = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -3,7 +3,7 @@ use anabranch_scenario::quantity::{Probability, Rate};
 use super::*;
 use crate::executor::{Executor, NoProgress};
 
-/// Values that grow to 100 by `step`, and then alternate by one.
+/// Values that grow to 100 in steps of `step`, and then alternate by one.
 fn growing(step: f64) -> Vec<f64> {
     let value = |place: usize| (step * place as f64).min(100.0) + (place % 2) as f64;
     (0..40).map(value).collect()
@@ -31,7 +31,7 @@ fn halves_are_alike_unless_they_surely_differ_by_more_than_a_tie() {
             .collect();
         drifts(&halves)
     };
-    // The deviation is 0.816 x spread, the half width 3.182 x 0.816 / 2 = 1.3 x spread.
+    // The deviation is 0.816 x spread, and the half width 3.182 x 0.816 / 2 = 1.3 x spread.
     assert!(!with(0.9, 0.0), "less than a hundredth");
     assert!(with(1.1, 0.0) && with(-1.1, 0.0));
     assert!(with(2.5, 1.0) && !with(2.2, 1.0));
@@ -39,7 +39,8 @@ fn halves_are_alike_unless_they_surely_differ_by_more_than_a_tie() {
 
 #[test]
 fn a_window_that_keeps_growing_is_not_measured_before_it_has_grown() {
-    // 8 Mbit/s x 100 ms: 67 packets on the link and 67 in the queue, 13.4 s to fill them.
+    // With 8 Mbit/s x 100 ms, 67 packets fit on the link and 67 in the queue; filling both takes
+    // 13.4 s.
     let mut question = Question::new(Span(100_000_000), Rate(8_000_000), Probability(0.002));
     let warm_up = |question: &Question| {
         let executor = Executor {

@@ -246,7 +246,7 @@ impl Maker<'_> {
     }
 }
 
-/// The point of a single run for the conditions of an independent program.
+/// A point whose only value is `x`, for the conditions of an independent program.
 fn single_point(x: &str) -> Point {
     vec![("x".to_owned(), Value::Text(x.to_owned()))]
 }
