@@ -1,5 +1,6 @@
-//! Extracts plotly.js from the crate that contains it, so that the program includes only the
-//! script. The program itself serves it to the page, which loads nothing from other hosts.
+//! Build script that extracts plotly.js from the crate that contains it, so that the program
+//! contains only the script. The program serves the script itself, because the page must load
+//! nothing from other hosts.
 
 use std::path::Path;
 use std::{env, fs};
@@ -8,12 +9,12 @@ use plotly::Plot;
 
 const BEGIN: &str = "<script type=\"text/javascript\">";
 const END: &str = "</script>";
-/// Header of the script.
+/// Text at the start of the script.
 const HEAD: &str = "plotly.js v";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // The first script is plotly.js; the second, for formulas, is not used.
+    // Only the first script, plotly.js, is used; the second one is for formulas.
     let scripts = Plot::offline_js_sources();
     let script = scripts
         .split_once(BEGIN)

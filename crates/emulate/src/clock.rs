@@ -1,10 +1,10 @@
-//! Wall clock of a run.
+//! Wall clock of an emulated world.
 
 use std::time::Instant;
 
 use anabranch_transport::Nanos;
 
-/// Time since the start of the world.
+/// Time since the world was started.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock(Instant);
 

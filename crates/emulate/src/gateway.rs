@@ -1,4 +1,4 @@
-//! Agents through which packets enter and leave the simulated world.
+//! Agents in the world through which packets enter and leave it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,19 +8,20 @@ use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-/// Packets that crossed the world: time and IP payload.
+/// Packets that have crossed the world: time of arrival, and IP payload.
 pub(crate) type Crossed = Rc<RefCell<VecDeque<(Nanos, Bytes)>>>;
 
-/// An agent that forwards every packet.
+/// An agent that sends every packet from outside to the other side, and collects the packets that
+/// arrive.
 pub(crate) struct Gateway {
-    /// Path to the other side.
+    /// Path to the gateway of the other side.
     path: Path,
     entering: VecDeque<Bytes>,
     leaving: Crossed,
 }
 
 impl Gateway {
-    /// A gateway that sends on `path` and puts received packets into `leaving`.
+    /// Creates a gateway that sends on `path`, and appends received packets to `leaving`.
     pub fn new(path: Path, leaving: Crossed) -> Self {
         Self {
             path,
@@ -29,7 +30,7 @@ impl Gateway {
         }
     }
 
-    /// Accepts an IP payload from outside.
+    /// Queues the IP payload of a packet from outside.
     pub fn enter(&mut self, payload: Bytes) {
         self.entering.push_back(payload);
     }

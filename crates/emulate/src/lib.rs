@@ -1,18 +1,18 @@
 //! Network emulator: runs the links of the simulator in real time, between two UDP ports, between
 //! two addresses for SCTP directly over IP, or between TUN devices for arbitrary programs.
 //!
-//! Packets of any program that uses UDP or SCTP enter a [`World`] at one
-//! node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave at another.
-//! The world is that of the simulator, driven by the wall clock instead of its next event. It
-//! treats a packet exactly as a simulation in which the packet is sent at that time.
+//! Packets of any program that uses UDP or SCTP enter a [`World`] at one node, cross its links
+//! (delay, rate, queue, loss, schedule, impairments), and leave at another. The world is that of
+//! the simulator, driven by the wall clock. A packet is treated exactly as in a simulation in which
+//! it is sent at the same time.
 //!
 //! ```text
 //! client  --UDP-->  listen [near node] === world === [far node] from  --UDP-->  server
 //! ```
 //!
 //! Each side sees the address of the emulator as that of its peer, as behind a network address
-//! translator. Responses of the far side are sent to the most recent sender on the near side, so
-//! only one client should be active at a time.
+//! translator. Responses of the far side go to the near side's most recent sender, so only one
+//! client should be active at a time.
 //!
 //! TUN devices ([`tun`]) carry arbitrary IP packets between any number of nodes. [`namespace`]
 //! provides a network namespace for the programs of each node.
@@ -38,15 +38,15 @@ use thiserror::Error;
 pub use report::{Report, Timing};
 use running::{Failure, Running};
 
-/// Headers that count as part of a packet on the emulated path.
+/// Headers that count as part of a packet on the emulated links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
     /// IP header, UDP header and payload, as on the wire.
     #[default]
     Udp,
-    /// IP header and payload, where the payload is an SCTP packet that is treated as if it were
-    /// carried directly over IP, as in a simulation of SCTP.
+    /// IP header and payload. The payload is an SCTP packet, which is treated as if it was carried
+    /// directly over IP, as in simulations of SCTP.
     Sctp,
 }
 
@@ -57,9 +57,9 @@ pub enum Carrier {
     /// UDP datagrams.
     #[default]
     Udp,
-    /// SCTP directly over IP (protocol 132), IPv4 or IPv6. Because there are no ports, the emulator
-    /// needs two addresses of the host that no other process uses for SCTP, and the permission to
-    /// open raw sockets.
+    /// SCTP directly over IP (protocol 132), IPv4 or IPv6. There are no UDP ports, so the emulator
+    /// needs two addresses of the host that no other process uses for SCTP. It also needs the
+    /// permission to open raw sockets.
     Ip,
 }
 
@@ -69,20 +69,21 @@ pub enum Carrier {
 pub struct Config {
     /// Transport of packets to and from the emulator.
     pub carrier: Carrier,
-    /// Address on which the near side listens. Port 0 selects a free port, and must be used over
-    /// IP.
+    /// Address on which the near side listens. Port 0 selects a free port; over IP the port must be
+    /// 0.
     pub listen: SocketAddr,
-    /// Source address of packets to the far side, which also receives its responses; `None` lets
-    /// the system choose. Over IP it is required and must differ from the address of `listen`.
+    /// Source address of packets to the far side, at which its responses are received. `None` lets
+    /// the system choose. Over IP it is required, and must differ from the address of `listen`.
     pub from: Option<IpAddr>,
-    /// Destination of packets that crossed to the far side. The port is ignored over IP.
+    /// Destination of packets that have crossed to the far side. Over IP the port is ignored.
     pub to: SocketAddr,
     /// Headers that count as part of a packet; over IP always [`Framing::Sctp`].
     pub framing: Framing,
 }
 
 impl Config {
-    /// UDP from `listen` to `to`, with a source address chosen by the system.
+    /// A configuration for UDP from `listen` to `to`, with a source address that the system
+    /// chooses.
     pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
         Self {
             carrier: Carrier::Udp,
@@ -93,14 +94,14 @@ impl Config {
         }
     }
 
-    /// The configuration modified by `change`.
+    /// Returns a copy modified by `change`.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 
-    /// The configuration without values that the carrier does not support.
+    /// Replaces values that the carrier does not support.
     fn over_carrier(mut self) -> Self {
         if self.carrier == Carrier::Ip {
             self.framing = Framing::Sctp;
@@ -111,7 +112,7 @@ impl Config {
     }
 }
 
-/// The network and its entry and exit nodes.
+/// A network, with the nodes at which packets enter and leave.
 #[derive(Debug)]
 pub struct Path {
     /// The network.
@@ -122,7 +123,7 @@ pub struct Path {
     pub far: NodeId,
 }
 
-/// Reason why an emulator could not start.
+/// Reason why the emulator could not be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -131,7 +132,7 @@ pub enum StartError {
         "raw IP (protocol 132) is not allowed to this process: run it as root, or give it CAP_NET_RAW: {0}"
     )]
     RawNotAllowed(#[source] io::Error),
-    /// Over IP: the two addresses are not two different addresses of this host.
+    /// Over IP: the two addresses are equal, or do not belong to this host.
     #[error(
         "found {listen} and {from} as the emulator's two addresses; over IP it needs two different ones of this host, one for each side"
     )]
@@ -175,7 +176,7 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Starts an emulator on separate threads. `build` creates the network on the thread that
+    /// Starts an emulator on separate threads. `build` creates the network, on the thread that
     /// drives it.
     ///
     /// # Errors
@@ -206,7 +207,7 @@ impl Emulator {
         self.address
     }
 
-    /// UDP port used toward the far side; 0 over IP.
+    /// UDP port from which packets are sent to the far side; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.far_port
     }
@@ -218,7 +219,7 @@ impl Emulator {
 
     /// Stops the emulator and returns its statistics.
     pub fn stop(mut self) -> Report {
-        // A driver between sockets returns no errors.
+        // Cannot fail: only drivers with captures return errors.
         let _ = self.running.halt();
         self.report()
     }

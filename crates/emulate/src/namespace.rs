@@ -1,9 +1,9 @@
-//! Network namespaces for programs, one per host.
+//! Network namespaces for programs on emulated hosts.
 //!
 //! A namespace belongs to a thread of this process: programs started by the thread run inside it.
-//! It has a loopback interface, one TUN device with the addresses of its node as default route, and
-//! an `/etc/hosts` with the names of all nodes. It has no entry in the file system and disappears
-//! when its thread and programs end.
+//! It has a loopback interface, a TUN device with the addresses of its node as the default route,
+//! and an `/etc/hosts` with the names of all nodes. It has no name in the file system, and
+//! disappears when its thread and programs have ended.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::tun::Tun;
 
-/// Name of the device in every namespace.
+/// Name of the TUN device in every namespace.
 pub const DEVICE: &str = "sim0";
 /// Transmit queue length of the device, packets.
 const QUEUE: u32 = 10_000;
@@ -51,9 +51,9 @@ pub enum NamespaceError {
     /// The program `ip` failed.
     #[error("`ip` failed in the namespace of {node}: {said}")]
     Ip {
-        /// Name of the node.
+        /// Name of the node to which the namespace belongs.
         node: String,
-        /// Output of the program.
+        /// Error output of the program.
         said: String,
     },
     /// `/etc/hosts` could not be replaced.
@@ -64,14 +64,14 @@ pub enum NamespaceError {
     Thread(io::Error),
 }
 
-/// Parameters of a namespace.
+/// Parameters for creating a namespace.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Name of its node.
     pub name: String,
-    /// Addresses of its node. The first of each IP version is the default source address.
+    /// Addresses of its node. The first one of each IP version is the default source address.
     pub addresses: Vec<IpAddr>,
-    /// Maximum size of packets on its links, bytes including the IP header.
+    /// Maximum size of packets on the links of the node, bytes including the IP header.
     pub mtu: u16,
     /// Lines to add to `/etc/hosts`.
     pub hosts: String,
@@ -79,21 +79,21 @@ pub struct Setup {
 
 type Order = Box<dyn FnOnce() + Send>;
 
-/// A network namespace and its thread.
+/// A network namespace with its thread.
 #[derive(Debug)]
 pub struct Namespace {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Enables this process to create namespaces. If it lacks the permission, it moves into a new user
-/// namespace in which it is root. This must be called while the process has a single thread.
+/// Prepares this process for creating namespaces. If it lacks the permission, it moves into a new
+/// user namespace in which it is root. Must be called while the process has only one thread.
 ///
 /// # Errors
 /// [`NamespaceError::NotAllowed`].
 pub fn prepare() -> Result<(), NamespaceError> {
     let may = || thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS));
-    // A panic of the probe counts as missing permission.
+    // A panic of the test thread counts as missing permission.
     if Uid::effective().is_root() && may().join().unwrap_or(Err(Errno::EPERM)).is_ok() {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub fn prepare() -> Result<(), NamespaceError> {
 }
 
 impl Namespace {
-    /// Creates a namespace and the device that connects it to the world.
+    /// Creates a namespace, with the TUN device that connects it to the world.
     ///
     /// # Errors
     /// [`NamespaceError`].
@@ -120,7 +120,7 @@ impl Namespace {
         let (orders, come) = channel::<Order>();
         let (made, is_made) = channel();
         let live = move || {
-            // The receiver is gone only if the start was abandoned.
+            // Fails only if the caller no longer waits.
             let _ = made.send(furnish(&setup));
             come.into_iter().for_each(|order| order());
         };
@@ -155,8 +155,8 @@ impl Namespace {
         }
     }
 
-    /// Number of packets dropped by the device because they were not read in time. These drops are
-    /// not part of the emulation.
+    /// Number of packets that the device dropped because the emulator did not read them in time.
+    /// These drops are not part of the emulation.
     pub fn untaken(&self) -> u64 {
         let read = || fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
         self.run(read).map_or(0, |text| dropped(&text))
@@ -177,7 +177,7 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was already printed by the thread.
+            // A panic was printed by the thread already.
             let _ = thread.join();
         }
     }
@@ -197,9 +197,9 @@ fn furnish(setup: &Setup) -> Result<Tun, NamespaceError> {
     Ok(tun)
 }
 
-/// Adds the names to `/etc/hosts` of this namespace by mounting a new file over it. The file is on
-/// a separate file system visible only in this namespace, because other users could replace it by a
-/// link in a directory that they can write.
+/// Adds the names to `/etc/hosts` of this namespace, by mounting a new file over it. The file is on
+/// a separate file system that only this namespace sees, because in a directory that other users
+/// can write, they could replace it by a link.
 fn name_hosts(names: &str) -> io::Result<()> {
     let there = fs::read_to_string("/etc/hosts").unwrap_or_default();
     let place = std::env::temp_dir();
@@ -212,7 +212,7 @@ fn name_hosts(names: &str) -> io::Result<()> {
         Some("mode=0755"),
     )?;
     let put = put_over_hosts(&place.join("hosts"), &format!("{there}\n{names}"));
-    // The mounted file remains accessible.
+    // The file that is mounted over `/etc/hosts` remains accessible.
     let left = umount2(&place, MntFlags::MNT_DETACH);
     put.and(left.map_err(io::Error::from))
 }
@@ -235,8 +235,8 @@ fn put_over_hosts(path: &Path, text: &str) -> io::Result<()> {
     )?)
 }
 
-/// Remounts `/sys` so that it shows the devices of this namespace. If this fails, the few programs
-/// that read it see the devices of the host.
+/// Mounts `/sys` again, so that it shows the devices of this namespace. If this fails, the few
+/// programs that read it see the devices of the host.
 fn show_devices() {
     let nothing: Option<&str> = None;
     if mount(
@@ -286,7 +286,7 @@ fn configure(setup: &Setup) -> Result<(), NamespaceError> {
         .spawn()
         .map_err(NamespaceError::NoIp)?;
     if let Some(mut input) = child.stdin.take() {
-        // If the program ends early, its output contains the reason.
+        // A write error is ignored: if the program has ended early, its output contains the reason.
         let _ = input.write_all((orders.join("\n") + "\n").as_bytes());
     }
     let output = child.wait_with_output().map_err(NamespaceError::NoIp)?;
@@ -299,8 +299,8 @@ fn configure(setup: &Setup) -> Result<(), NamespaceError> {
     }
 }
 
-/// Number of packets that [`DEVICE`] dropped on transmission, from the format of `/proc/net/dev`:
-/// the 12th number of its line.
+/// Number of packets that [`DEVICE`] dropped on transmission, from a text in the format of
+/// `/proc/net/dev`. It is the 12th number of the device's line.
 fn dropped(text: &str) -> u64 {
     let line = text.lines().find_map(|line| {
         let (name, numbers) = line.split_once(':')?;
@@ -310,8 +310,8 @@ fn dropped(text: &str) -> u64 {
     number.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// Whether a table in the format of `/proc/net/tcp` contains a listener on `port`: state 0A, or 07
-/// for UDP, without a remote port.
+/// Whether a table in the format of `/proc/net/tcp` contains a listener on `port`: an entry in
+/// state 0A (or 07 for UDP) without a remote port.
 fn has_listener(table: &str, port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {

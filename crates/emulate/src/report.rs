@@ -1,14 +1,14 @@
-//! Statistics of an emulator, including its timing accuracy.
+//! Statistics of an emulator, including the accuracy of its timing.
 
 use anabranch_sim::DropCounts;
 use anabranch_transport::Nanos;
 
-/// Bucket width of the lateness histogram.
+/// Width of a bucket in the histogram of lateness, nanoseconds.
 const BUCKET: Nanos = 10_000;
-/// Number of buckets. The last one includes all greater values.
+/// Number of buckets. The last bucket includes all larger values.
 const BUCKETS: usize = 10_000;
 
-/// Statistics so far.
+/// Statistics since the start.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -16,17 +16,17 @@ pub struct Report {
     pub received: [u64; 2],
     /// Number of packets sent at the near and the far side.
     pub sent: [u64; 2],
-    /// Packets that the network dropped, by reason.
+    /// Packets that the network dropped by its rules, by reason.
     pub dropped: DropCounts,
     /// Number of packets that arrived faster than they could be processed, or that the system
-    /// refused to send. These losses are not part of the emulation, so the results of such a run
+    /// refused to send. These losses are not part of the emulation, so results with such losses
     /// should not be used.
     pub overrun: u64,
-    /// Lateness of departures compared with the times computed by the network.
+    /// Lateness of departures, compared with the times that the network computed.
     pub timing: Timing,
 }
 
-/// Distribution of lateness.
+/// Distribution of the lateness of packets.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     buckets: Vec<u64>,
@@ -36,7 +36,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Adds a packet that was `late`.
+    /// Adds a packet that departed late by `late` nanoseconds.
     pub(crate) fn add(&mut self, late: Nanos) {
         if self.buckets.is_empty() {
             self.buckets = vec![0; BUCKETS];
@@ -58,7 +58,7 @@ impl Timing {
         self.sum.checked_div(u128::from(self.count)).unwrap_or(0) as Nanos
     }
 
-    /// Quantile of the lateness for `share` (0 to 1), nanoseconds, rounded up to 10 us.
+    /// Quantile of the lateness at the fraction `share` (0 to 1), nanoseconds, rounded up to 10 us.
     pub fn quantile(&self, share: f64) -> Nanos {
         let wanted = (self.count as f64 * share).ceil() as u64;
         let mut seen = 0;
@@ -88,7 +88,7 @@ mod tests {
             (timing.mean(), timing.quantile(0.99), timing.most()),
             (0, 0, 0)
         );
-        // 98 packets on time, one 25 us late, one a full second late.
+        // 98 packets are on time, one is 25 us late, and one is a full second late.
         for _ in 0..98 {
             timing.add(0);
         }

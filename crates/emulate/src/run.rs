@@ -1,4 +1,4 @@
-//! Drives a world by the wall clock.
+//! Drives a world between two sockets by the wall clock.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ const UDP_HEADER: usize = 8;
 /// IP protocol numbers.
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
-/// Maximum number of packets waiting to enter the world.
+/// Maximum number of packets that wait to enter the world.
 const MAX_WAITING: usize = 16_384;
 /// A received packet.
 struct Arrived {
@@ -35,13 +35,13 @@ struct Arrived {
     payload: Bytes,
 }
 
-/// Driver of the world.
+/// The thread's state: the world, its sockets, and statistics.
 pub(crate) struct Driver {
     world: World,
     agents: [AgentId; 2],
     crossed: [Crossed; 2],
     sockets: Arc<Sockets>,
-    /// Destination of each side: the client that sent last, and the server.
+    /// Destination of packets on each side: the near client that sent last, and the server.
     peers: [Option<SocketAddr>; 2],
     framing: Framing,
     clock: Clock,
@@ -100,7 +100,7 @@ impl Driver {
         })
     }
 
-    /// Runs until it is stopped.
+    /// Drives the world until it is stopped.
     pub fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let wait = match self.world.next_event() {
@@ -127,13 +127,13 @@ impl Driver {
         }
         self.publish();
         for reader in self.readers.drain(..) {
-            // A panic was already printed by the thread.
+            // A panic was printed by the thread already.
             let _ = reader.join();
         }
     }
 
-    /// Advances the world to `at`. An advance fails only for agents that send endlessly, which
-    /// gateways do not.
+    /// Advances the world to `at`. This fails only for agents that send endlessly at one time,
+    /// which gateways do not.
     fn advance(&mut self, at: Nanos) {
         let at = at.max(self.world.now());
         let ran = self.world.run_until(at);
@@ -170,7 +170,7 @@ impl Driver {
             });
     }
 
-    /// Sends the packets that have crossed the world.
+    /// Sends the packets that have crossed the world on their sockets.
     fn leave(&mut self) {
         for side in [NEAR, FAR] {
             while let Some((at, payload)) = { self.crossed[side].borrow_mut().pop_front() } {
@@ -181,8 +181,8 @@ impl Driver {
                 let Some(to) = self.peers[side] else { continue };
                 match self.sockets.send_to(side, &payload, to) {
                     Ok(_) => self.report.sent[side] += 1,
-                    // This error (ICMP) refers to an earlier packet without a receiver. The current
-                    // one may succeed.
+                    // This error belongs to an earlier packet without a receiver (ICMP). Sending
+                    // the current packet is tried again.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                     Err(error) => {
                         tracing::debug!(%to, %error, "not sent");
@@ -232,8 +232,8 @@ fn attach(
     world.attach(attachment, Gateway::new(path, Rc::clone(crossed)))
 }
 
-/// The payload after a UDP header (RFC 768) without checksum; the port of the far side is
-/// arbitrary.
+/// The payload of an IP packet after a UDP header without checksum is prepended (RFC 768); the
+/// destination port is arbitrary.
 fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     let len = UDP_HEADER + payload.len();
     let mut datagram = BytesMut::with_capacity(len);
@@ -244,10 +244,10 @@ fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
     datagram.freeze()
 }
 
-/// Number of consecutive errors after which reading from a socket is paused.
+/// Number of consecutive errors after which reading from a socket pauses.
 const MAX_ERRORS: u32 = 16;
 
-/// Receives packets on one side and records their arrival times.
+/// Receives packets on one side, and records their arrival times.
 fn read(
     sockets: &Sockets,
     side: usize,
@@ -259,15 +259,15 @@ fn read(
     let mut buffer = vec![0; 65_536];
     let mut errors = 0_u32;
     while !stop.load(Ordering::Relaxed) {
-        // A timeout, or an error (ICMP) caused by a packet without a receiver.
+        // An error means a timeout, or an earlier packet without a receiver (ICMP).
         let (packet, from) = match sockets.receive(side, &mut buffer) {
             Ok(received) => {
                 errors = 0;
                 received
             }
             Err(error) => {
-                // A persistent error, such as a missing interface or lack of memory, should not
-                // cause a busy loop.
+                // Pauses after persistent errors, such as a missing interface or lack of memory, to
+                // avoid a busy loop.
                 let waited = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
                 errors = if waited.contains(&error.kind()) {
                     0

@@ -7,11 +7,11 @@ use std::thread::{self, JoinHandle};
 
 use anabranch_sim::BuildError;
 
-/// State shared by a driver and its handle.
+/// State that a driver and its handle share.
 pub(crate) struct Shared<R> {
-    /// Stop request.
+    /// Set when the driver should stop.
     pub(crate) stop: Arc<AtomicBool>,
-    /// Statistics so far.
+    /// Statistics that the driver has published last.
     pub(crate) report: Arc<Mutex<R>>,
 }
 
@@ -22,7 +22,7 @@ impl<R> Shared<R> {
     }
 }
 
-/// Handle of a running driver with statistics of type `R`.
+/// Handle of a driver on its thread; `R` is the type of its statistics.
 #[derive(Debug)]
 pub(crate) struct Running<R> {
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ pub(crate) struct Running<R> {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Reason why a driver does not run.
+/// Reason why a driver was not started.
 pub(crate) enum Failure {
     /// The network cannot be built.
     Build(BuildError),
@@ -55,7 +55,7 @@ impl<R: Clone + Send + 'static> Running<R> {
         let (built, is_built) = std::sync::mpsc::channel();
         let drive = move || match make(shared) {
             Ok(driver) => {
-                // The receiver is gone only if the start was abandoned.
+                // Fails only if the caller no longer waits.
                 let _ = built.send(Ok(()));
                 run(driver)
             }
@@ -80,7 +80,7 @@ impl<R: Clone + Send + 'static> Running<R> {
         }
     }
 
-    /// Statistics so far.
+    /// The statistics that the driver has published last.
     pub(crate) fn report(&self) -> R {
         self.report
             .lock()
@@ -95,7 +95,7 @@ impl<R> Running<R> {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            // A panic was already printed by the thread.
+            // A panic was printed by the thread already.
             Some(Err(_)) | None => Ok(()),
         }
     }
@@ -103,7 +103,7 @@ impl<R> Running<R> {
 
 impl<R> Drop for Running<R> {
     fn drop(&mut self) {
-        // The result is not needed when the handle is dropped.
+        // The result is not needed, because the handle is dropped.
         let _ = self.halt();
     }
 }
@@ -112,7 +112,7 @@ impl<R> Drop for Running<R> {
 mod tests {
     use super::*;
 
-    /// The driver counts how often it checks for a stop request.
+    /// A driver that counts its checks for a stop request.
     fn turn(shared: &Shared<u64>) {
         while !shared.stop.load(Ordering::Relaxed) {
             *shared.report.lock().expect("nobody panics") += 1;

@@ -8,21 +8,21 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Carrier, Config, StartError};
 
-/// Indices of the sides.
+/// Index of each side.
 pub(crate) const NEAR: usize = 0;
 pub(crate) const FAR: usize = 1;
 /// Interval at which an idle thread checks for a stop request.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Requested receive buffer size, because it must store bursts of a whole window.
+/// Requested size of the receive buffer, bytes. Large enough for a burst of a whole window.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
 /// Minimum length of an IPv4 header, bytes.
 const MIN_HEADER: usize = 20;
 
-/// Sockets of the near and the far side. Raw sockets use the UDP type as well, because the calls
-/// are the same.
+/// Sockets of the near and the far side. Raw sockets are stored as UDP sockets, because the system
+/// calls are the same.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     sides: [UdpSocket; 2],
@@ -62,7 +62,7 @@ impl Sockets {
 
     fn port(&self, side: usize, address: SocketAddr) -> Result<u16, StartError> {
         match (self.carrier, self.sides[side].local_addr()) {
-            // The port that the system returns for a raw socket is its protocol number.
+            // For a raw socket the system returns the protocol number as the port.
             (Carrier::Ip, _) => Ok(0),
             (Carrier::Udp, Ok(bound)) => Ok(bound.port()),
             (Carrier::Udp, Err(source)) => Err(StartError::Socket { address, source }),
@@ -73,8 +73,8 @@ impl Sockets {
         self.sides[side].send_to(packet, to)
     }
 
-    /// Receives the next packet of a side: its payload without headers added by the system, and its
-    /// source.
+    /// Receives the next packet of a side: its payload without headers that the system adds, and
+    /// its source.
     pub fn receive<'a>(
         &self,
         side: usize,
@@ -113,13 +113,13 @@ fn open(address: SocketAddr, carrier: Carrier) -> Result<UdpSocket, StartError> 
         }
         _ => StartError::Socket { address, source },
     })?;
-    // A smaller buffer is accepted if the system does not grant this size.
+    // An error is ignored: if the system does not grant this size, the buffer is smaller.
     let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER);
     Ok(socket)
 }
 
-/// The payload after the header that a raw IPv4 socket returns; `None` if the header is
-/// inconsistent with the packet.
+/// The payload after the IPv4 header that a raw socket returns; `None` if the header does not match
+/// the packet.
 fn payload_of_v4(packet: &[u8]) -> Option<&[u8]> {
     let header = usize::from(packet.first()? & 0x0f) * 4;
     let total = usize::from(u16::from_be_bytes([*packet.get(2)?, *packet.get(3)?]));

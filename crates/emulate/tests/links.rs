@@ -1,4 +1,4 @@
-//! Links that another user may have created at the paths used for a namespace.
+//! Links that another user may have created at paths that are used for a namespace.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 
 use anabranch_emulate::namespace::{Namespace, NamespaceError, Setup};
 
-/// Names that another user can guess: the process id is known, and that of a thread is a small
+/// Another user can guess these names: the process id is known, and the id of a thread is a small
 /// number.
 #[test]
 fn no_file_of_a_namespace_is_written_through_a_link() {
@@ -29,7 +29,7 @@ fn no_file_of_a_namespace_is_written_through_a_link() {
         hosts: "10.0.0.1 phone\n".to_owned(),
     });
     for link in &links {
-        // This test also checks that the link was not removed together with the file.
+        // Removes the link, which must still exist unchanged.
         let _ = fs::remove_file(link);
     }
     assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");

@@ -1,4 +1,4 @@
-//! Packets cross an emulated path as determined by the simulator.
+//! Packets over an emulated path behave as the simulator computes.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn any() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// A socket whose reads fail with a timeout.
+/// A socket with a timeout for reads.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(any()).expect("loopback");
     socket
@@ -75,13 +75,13 @@ fn packets_go_there_and_back_unchanged_and_in_order() {
     }
 }
 
-/// No packet is early: a packet on a link with 40 ms delay takes at least this time plus its
-/// serialization.
+/// No packet is early: on a link with a delay of 40 ms it takes at least this time plus its
+/// transmission time.
 #[test]
 fn nothing_is_early() {
     let (client, server) = (socket(), socket());
     let config = between(&server, Framing::Udp);
-    // 72 bytes and 28 of headers: 100 bytes, which take 10 ms at 80 kbit/s.
+    // 72 bytes and 28 bytes of headers are 100 bytes, which take 10 ms at 80 kbit/s.
     let forward = || DirectionConfig::new(80_000, 40 * MILLISECOND);
     let emulator = Emulator::start(config, move || path(forward(), forward())).expect("loopback");
     #[allow(clippy::disallowed_methods, reason = "it is real time that is tested")]
@@ -118,15 +118,15 @@ fn losses_and_full_queues_are_the_simulators() {
     let config = between(&server, Framing::Udp);
     let build = || {
         let half = PlacedLoss::before_queue(Bernoulli::new(0.5)?);
-        // Each packet takes about three hours: packets that are not lost are queued, up to ten of
-        // them.
+        // The transmission of a packet takes about three hours, so packets that are not lost stay
+        // queued, up to ten of them.
         let forward = DirectionConfig::new(1, 0)
             .with_loss(half)
             .with_queue(DropTail::new(Limit::Packets(10))?);
         path(forward, DirectionConfig::instant(0))
     };
     let emulator = Emulator::start(config, build).expect("loopback");
-    // A few at a time, so that none is lost in the socket.
+    // Sent in small groups, so that no packet is lost in the socket.
     for burst in 1..=20 {
         for _ in 0..10 {
             client
@@ -141,7 +141,7 @@ fn losses_and_full_queues_are_the_simulators() {
         report.dropped.count(DropReason::QueueFull),
     );
     assert_eq!((report.sent, report.overrun), ([0, 0], 0));
-    // The seed determines which packets are lost, regardless of their times.
+    // Which packets are lost depends only on the seed, and not on their times.
     assert!((60..140).contains(&lost), "{lost} of 200 lost at one half");
     assert_eq!(
         lost + full + 10,

@@ -1,4 +1,4 @@
-//! Request authorization: token, loopback Host header, and same origin.
+//! Authorization of requests: token, Host header with a loopback name, and same origin.
 
 use std::fmt::Write;
 use std::io;
@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
 use subtle::ConstantTimeEq;
 
-/// Secret in the address of the page, which other programs and pages cannot guess.
+/// Secret in the URL of the page, which other programs and pages cannot guess.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -27,8 +27,7 @@ impl Token {
         Ok(Self(text))
     }
 
-    /// Compares with another text in constant time, so that the duration reveals nothing about the
-    /// token.
+    /// Compares with another text in constant time, because the duration could reveal the token.
     pub fn is(&self, found: &str) -> bool {
         self.0.as_bytes().ct_eq(found.as_bytes()).into()
     }
@@ -51,7 +50,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The reason as text.
+    /// The reason as text for the response.
     pub fn message(self) -> &'static str {
         match self {
             Rejection::Host => "refused: this page answers only to 127.0.0.1 and localhost\n",
@@ -63,12 +62,12 @@ impl Rejection {
     }
 }
 
-/// Accepted Host headers for a server at this port.
+/// Accepted values of the Host header for a server at this port.
 fn names(port: u16) -> [String; 2] {
     ["127.0.0.1", "localhost"].map(|name| format!("{name}:{port}"))
 }
 
-/// Checks a request for a path at a server that listens on `port`.
+/// Checks the authorization of a request for `path` at a server on `port`.
 ///
 /// # Errors
 /// [`Rejection`].
@@ -78,14 +77,14 @@ pub fn check(token: &Token, port: u16, path: &str, headers: &HeaderMap) -> Resul
     if headers.get_all(HOST).iter().count() != 1 || !names.iter().any(|name| host == Some(name)) {
         return Err(Rejection::Host);
     }
-    // Browsers send the origin with all requests that can change state; modern browsers send it
-    // with others as well.
+    // If there is an Origin header, it must be that of the page: browsers send it with all requests
+    // that can change state, and modern browsers with others too.
     let own = |origin: &str| names.iter().any(|name| origin == format!("http://{name}"));
     let mut origins = headers.get_all(ORIGIN).iter();
     if !origins.all(|origin| origin.to_str().is_ok_and(own)) {
         return Err(Rejection::Origin);
     }
-    // A link to the page may be followed from any origin, but other requests must come from the
+    // A link to the page may be followed from any origin, but all other requests must come from the
     // page itself.
     let said = |name: &str| headers.get(name).map(|value| value.as_bytes());
     let followed = said("sec-fetch-mode") == Some(b"navigate");

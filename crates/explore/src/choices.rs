@@ -1,5 +1,5 @@
-//! Allowed words for text values of a spec: those of a transport setting, or the values that a
-//! sweep assigns.
+//! Allowed words of text values in a spec: those of a transport setting, or the values that a sweep
+//! assigns.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use anabranch_engine::kinds::Standard;
 use anabranch_scenario::tree::Node;
 use anabranch_settings::Kind;
 
-/// Words by the key of the value, as in `--set`.
+/// Allowed words by key; keys are written as in `--set`.
 #[derive(Clone, Debug, Default)]
 pub struct Choices(BTreeMap<String, Vec<String>>);
 
 impl Choices {
-    /// Words for a whole spec.
+    /// Finds the words for all text values of a spec.
     pub fn of(root: &Node) -> Self {
         let mut choices = Self::default();
         let items =
@@ -40,7 +40,7 @@ impl Choices {
         choices
     }
 
-    /// Words for a key, if its current value is one of them.
+    /// The words for a key, if its current value is one of them.
     pub fn words(&self, key: &str, value: &str) -> Option<&[String]> {
         let words = self.0.get(key)?;
         words.iter().any(|word| word == value).then_some(words)
@@ -55,8 +55,8 @@ impl Choices {
         }
     }
 
-    /// Adds the words of the transport settings of a flow, for the key itself or for the parameter
-    /// that the flow refers to.
+    /// Adds the words of the transport settings of a flow. If a setting refers to a parameter, the
+    /// words are those of the parameter.
     fn of_transport(&mut self, root: &Node, flow: &Node) {
         let (Some(name), Some(transport)) = (flow.own_name(), flow.get("transport")) else {
             return;

@@ -1,9 +1,9 @@
-//! Connection limit of the HTTP server. When the limit is exceeded, the oldest connection is
-//! closed; connections without an authorized request ([`Admission`]) are closed before others.
+//! Connection limit of the HTTP server. If it is exceeded, the oldest connection is closed, but
+//! first those without an authorized request ([`Admission`]).
 //!
 //! The limit is needed because hyper waits for a request indefinitely, so that silent connections
-//! could occupy all file descriptors of the process. A client that sends its request at once is
-//! served even while others open many connections, and a long response is not interrupted by them.
+//! could occupy all file descriptors of the process. A client that sends its request immediately is
+//! served even while others open many connections, and its response is not interrupted.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// Maximum number of connections. A browser uses six.
+/// Maximum number of connections. One browser uses up to six.
 const MAX_CONNECTIONS: usize = 128;
 
 /// A listener with a limited number of connections.
@@ -40,7 +40,7 @@ struct OpenConnection {
     admission: Admission,
 }
 
-/// Whether the connection had an authorized request. If it had, it is closed only after all
+/// Whether the connection had an authorized request. Such a connection is closed only after all
 /// connections without one.
 #[derive(Clone, Debug, Default)]
 pub struct Admission(Arc<AtomicBool>);
@@ -63,7 +63,7 @@ impl Connected<IncomingStream<'_, LimitedListener>> for Admission {
 }
 
 impl LimitedListener {
-    /// Accepts connections from `listener`.
+    /// Creates a listener that accepts connections from `listener`.
     pub fn new(listener: TcpListener) -> Self {
         Self {
             listener,
@@ -104,17 +104,17 @@ impl Listener for LimitedListener {
     }
 }
 
-/// A connection that may have to be closed for a newer one.
+/// An accepted connection, which may be closed for a newer one.
 #[derive(Debug)]
 pub struct LimitedStream {
     stream: TcpStream,
-    /// `None` if the connection must be closed.
+    /// Completes when the connection must be closed; `None` afterwards.
     leave: Option<oneshot::Receiver<()>>,
     admission: Admission,
 }
 
 impl LimitedStream {
-    /// Returns an error if the connection must be closed; otherwise registers the task to be woken
+    /// Returns an error if the connection must be closed. If not, registers the task to be woken
     /// when it must.
     fn stays(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if let Some(leave) = &mut self.leave
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// Response to a complete request.
+    /// Sends a complete request; returns the response.
     async fn ask(at: SocketAddr) -> String {
         let mut asks = TcpStream::connect(at).await.expect("somebody listens");
         let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -206,8 +206,8 @@ mod tests {
             silent.push(says_half);
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
-        // The last client displaced one connection: three are left, or two if the previous client
-        // was not yet completely gone.
+        // The last client has displaced one connection, so three are left, or two if that of the
+        // previous client still exists.
         let (gone, left) = silent.split_at_mut(17);
         let left = &mut left[1..];
         for one in gone {
@@ -225,8 +225,8 @@ mod tests {
         }
     }
 
-    /// A connection with an authorized request stays open while other clients connect and stay
-    /// silent.
+    /// A connection with an authorized request stays open while other clients connect and send
+    /// nothing.
     #[tokio::test]
     async fn silent_connections_close_none_that_is_in_use() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -256,7 +256,8 @@ mod tests {
                 );
             }
             silent.push(TcpStream::connect(at).await.expect("somebody listens"));
-            // The connection was accepted and displaced another before this response.
+            // By the time of this response the connection was accepted, and has displaced another
+            // one.
             assert!(ask(at).await.ends_with("here"), "{count}");
         }
     }

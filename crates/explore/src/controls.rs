@@ -1,4 +1,5 @@
-//! Controls of the page: the parameters of the spec, and the numbers of its world, links and flows.
+//! Controls on the page: for the parameters of the spec, and for the numbers in its world, links
+//! and flows.
 
 use anabranch_report::unit::readable;
 use anabranch_scenario::tree::{Node, NodeValue};
@@ -7,10 +8,10 @@ use serde::Serialize;
 use crate::choices::Choices;
 use crate::slider_steps;
 
-/// Sections, besides the parameters, whose numbers can be changed.
+/// Sections whose numbers get controls, in addition to the parameters.
 const SECTIONS: &[&str] = &["world", "link", "wifi", "flow"];
 
-/// Maximum depth of a value below its section.
+/// Maximum depth of a value in its section.
 const MAX_DEPTH: usize = 6;
 
 /// Maximum number of controls on a page.
@@ -19,13 +20,13 @@ const MAX_KNOBS: usize = 400;
 /// A value of the spec that the page can change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Control {
-    /// Key as in `--set`.
+    /// Key of the value, as in `--set`.
     pub key: String,
-    /// Group: `parameters`, `link satellite`.
+    /// Group of the control, such as `parameters` or `link satellite`.
     pub group: String,
     /// Name within the group.
     pub label: String,
-    /// Value in the spec, in the syntax of `--set`.
+    /// Current value, in the syntax of `--set`.
     pub value: String,
     /// Type of control.
     #[serde(flatten)]
@@ -36,28 +37,29 @@ pub struct Control {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Kind {
-    /// A slider with these steps, or text input.
+    /// A slider with these steps, next to a text input.
     Slider {
-        /// Values of the steps in order.
+        /// Values of the steps, in order.
         stops: Vec<String>,
     },
     /// A switch: on or off.
     Switch,
     /// A selection from a list.
     Choice {
-        /// Words of the list.
+        /// Words to select from.
         words: Vec<String>,
     },
     /// Text input.
     Text,
 }
 
-/// Controls for a spec, parameters first. `choices` has the allowed words of text values.
+/// Controls for a spec, those of parameters first. `choices` contains the allowed words of text
+/// values.
 pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
     let mut found = Vec::new();
     let parameters = root.get("parameters").map(Node::entries);
     for entry in parameters.unwrap_or_default() {
-        // A name with a dot would be read as a path.
+        // Skipped, because a name with a dot would be parsed as a path.
         if entry.key.contains('.') {
             continue;
         }
@@ -99,15 +101,15 @@ pub fn of(root: &Node, choices: &Choices) -> Vec<Control> {
     found
 }
 
-/// Location of a value.
+/// Position of a value in the spec.
 struct ValueLocation<'a> {
     group: &'a str,
     key: String,
     label: String,
 }
 
-/// Adds the control of a value, or of the values in it. Text without a number gets a control only
-/// if it is `wanted`.
+/// Adds the control for a value, or for the values in a table or list. Text without a number gets a
+/// control only if it is `wanted`.
 fn add(
     node: &Node,
     place: &ValueLocation<'_>,
@@ -218,8 +220,8 @@ transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
         );
     }
 
-    /// A setting with a list of words, a parameter used for such a setting, and a parameter with
-    /// texts in a sweep.
+    /// A setting with a list of words, a parameter that such a setting refers to, and a parameter
+    /// with texts in a sweep.
     #[test]
     fn a_text_with_known_words_is_chosen_from_a_list() {
         let text = SPEC.replace(

@@ -1,15 +1,15 @@
-//! Incremental downsampling for line charts: each time bucket contributes its first, least,
-//! greatest and last sample, so that the picture is unchanged.
+//! Incremental downsampling for line charts. Each time bucket contributes its first, smallest,
+//! largest and last sample, so that the picture does not change.
 
 use anabranch_scenario::records::SeriesSample;
 
-/// Number of buckets in the displayed time window, about one per two pixels.
+/// Number of buckets in the displayed time window: about one per two pixels.
 const BUCKETS: f64 = 400.0;
 
-/// Maximum number of marks per bucket.
+/// Maximum number of marks per bucket, for samples that are drawn as marks.
 const MAX_MARKS: usize = 3;
 
-/// Drawing style of samples.
+/// Drawing style of a probe's samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrawStyle {
     /// A line between consecutive samples.
@@ -18,22 +18,22 @@ pub enum DrawStyle {
     Marks,
 }
 
-/// Samples of one line.
+/// Downsampler of the samples of one line.
 #[derive(Debug)]
 pub struct Downsampler {
     drawn: DrawStyle,
     from: f64,
     to: f64,
-    /// Start of the open bucket.
+    /// Index of the current bucket.
     bucket: f64,
     open: Vec<(f64, f64)>,
-    /// Last sample before the window, with which a line begins.
+    /// Value of the last sample before the window, with which a line starts.
     before: Option<f64>,
     ready: Vec<(f64, f64)>,
 }
 
 impl Downsampler {
-    /// Downsampler for samples from `from` to `to`, seconds.
+    /// Creates a downsampler for samples between `from` and `to`, seconds.
     pub fn new(drawn: DrawStyle, from: f64, to: f64) -> Self {
         Self {
             drawn,
@@ -76,23 +76,22 @@ impl Downsampler {
         }
     }
 
-    /// Reduces five samples to the first, least, greatest and last.
+    /// Reduces five samples to the first, smallest, largest and last.
     fn keep_outline(&mut self) {
         let inner = 1..self.open.len() - 1;
         let by_value = |a: &usize, b: &usize| self.open[*a].1.total_cmp(&self.open[*b].1);
         let least = inner.clone().min_by(by_value).unwrap_or(1);
         let greatest = inner.clone().max_by(by_value).unwrap_or(1);
-        // If all are equal, any two can be kept.
+        // If all samples are equal, any of the inner ones can be removed.
         if let Some(spare) = inner.into_iter().find(|at| *at != least && *at != greatest) {
             self.open.remove(spare);
         }
     }
 
-    /// Removes the samples that are ready to be drawn; at the `end`, including those of the open
-    /// bucket.
+    /// Returns the samples that can be drawn; at the `end`, including those of the current bucket.
     pub fn take(&mut self, end: bool) -> Vec<(f64, f64)> {
         if end {
-            // A line without samples in the window continues its previous value.
+            // A line without samples in the window keeps its previous value.
             if let Some(value) = self.before.take().filter(|_| self.drawn == DrawStyle::Line) {
                 self.ready.push((self.from, value));
             }
@@ -137,7 +136,7 @@ mod tests {
         assert!(kept.len() <= 4 * 401, "{}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(kept.iter().all(|at| samples.contains(at)));
-        // A peak of one sample within a bucket must be preserved.
+        // A peak of a single sample in a bucket must be preserved.
         let mut peaked = samples.clone();
         peaked[50_111].1 = 1e6;
         assert!(thinned(DrawStyle::Line, (0.0, 100.0), &peaked).contains(&peaked[50_111]));

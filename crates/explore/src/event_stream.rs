@@ -1,4 +1,4 @@
-//! Streaming responses: lines of JSON about a run, and the queue to the client.
+//! Streaming responses: lines of JSON about a run, and their queue to the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,41 +14,41 @@ use serde::Serialize;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// Waiting time after the queue was full. A slow page should have read something by then, and users
-/// do not notice such a delay.
+/// Time to wait if the queue is full. A slow client should have read something by then, and users
+/// do not notice the delay.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Maximum number of these waits before the last line is sent: one second in total.
+/// Maximum number of such waits before the last line is sent: one second in total.
 const PAUSES: u32 = 500;
 
-/// A line of the response.
+/// A line of a response.
 #[derive(Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
 pub enum Line<'a> {
-    /// The spec is valid, and the run begins.
+    /// The spec is valid, and the run starts.
     Begin {
-        /// Duration, seconds of simulated time.
+        /// Duration of the run, simulated seconds.
         duration: f64,
-        /// Displayed time window.
+        /// Start and end of the displayed time window, seconds.
         window: (f64, f64),
-        /// Spec of this run.
+        /// The spec of this run, as TOML.
         toml: &'a str,
-        /// Flows available for the ladder view: name and member.
+        /// Flows that the ladder view can show: name and member.
         flows: Vec<(String, u32)>,
     },
     /// Further points of lines.
     Points {
-        /// Progress, seconds of simulated time.
+        /// Progress, simulated seconds.
         at: f64,
-        /// The lines.
+        /// The new points of each line.
         lines: Vec<Points<'a>>,
     },
     /// The run has ended.
     End {
-        /// Measures.
+        /// The measures of the run.
         measures: &'a [Measure],
-        /// Failures during the run.
+        /// Failures that occurred during the run.
         failures: &'a [String],
-        /// Number of simulator events.
+        /// Number of simulated events.
         events: u64,
         /// Duration of the computation, seconds.
         took: f64,
@@ -60,34 +60,34 @@ pub enum Line<'a> {
     },
     /// The run failed.
     Failed {
-        /// Reason.
+        /// The reason, for the user.
         text: String,
     },
-    /// A later run of the same pane replaced this run.
+    /// The run was stopped, because a later run of the same pane has replaced it.
     Superseded,
 }
 
 /// Further points of a line.
 #[derive(Serialize)]
 pub struct Points<'a> {
-    /// Flow or link.
+    /// Name of the flow or link.
     pub entity: &'a str,
-    /// Member of the flow.
+    /// Number of the member.
     pub member: u32,
     /// Name of the probe.
     pub probe: &'a str,
     /// Unit of the values.
     pub unit: &'a str,
-    /// Path or stream, or the reason of drops.
+    /// Path or stream of the sample; for drops, the reason.
     pub index: u16,
-    /// Times, seconds.
+    /// Times of the points, seconds.
     pub x: Vec<f32>,
-    /// Values.
+    /// Values of the points.
     pub y: Vec<f32>,
 }
 
 impl Line<'_> {
-    /// Encoded line.
+    /// The line as JSON, with a line feed.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
@@ -95,8 +95,8 @@ impl Line<'_> {
     }
 }
 
-/// Output stream of a response. It is cancelled if the client disconnects or another request
-/// replaces it.
+/// Output of a response. It is cancelled if the client disconnects or another request replaces this
+/// one.
 #[derive(Clone, Debug)]
 pub struct EventStream {
     sender: Sender<Bytes>,
@@ -104,7 +104,7 @@ pub struct EventStream {
     ticket: u64,
 }
 
-/// Reason why a run was stopped early.
+/// Why a run was stopped early.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
     #[error("another run took its place")]
@@ -114,7 +114,8 @@ enum Ended {
 }
 
 impl EventStream {
-    /// Stream for the request with this ticket, valid as long as the ticket is the newest.
+    /// Creates the output for the request with this ticket, which is valid as long as the ticket is
+    /// the newest.
     pub fn new(sender: Sender<Bytes>, newest: Arc<AtomicU64>, ticket: u64) -> Self {
         Self {
             sender,
@@ -123,10 +124,10 @@ impl EventStream {
         }
     }
 
-    /// Checks whether the response is still wanted.
+    /// Checks whether the response is still needed.
     ///
     /// # Errors
-    /// The response is no longer wanted.
+    /// The response is no longer needed.
     pub fn check(&self) -> Result<(), SinkError> {
         if self.newest.load(Ordering::Relaxed) != self.ticket {
             return Err(Ended::Superseded.into());
@@ -137,11 +138,11 @@ impl EventStream {
         }
     }
 
-    /// Sends data, waiting while the client is slow. The wait ends if another request replaces this
-    /// one.
+    /// Sends data, and waits while the client is slow. The wait ends if another request replaces
+    /// this one.
     ///
     /// # Errors
-    /// The response is no longer wanted.
+    /// The response is no longer needed.
     pub fn put(&self, bytes: Vec<u8>) -> Result<(), SinkError> {
         let mut bytes = Bytes::from(bytes);
         loop {
@@ -155,8 +156,8 @@ impl EventStream {
         }
     }
 
-    /// Sends the last line if the client is connected. A request that replaces this one waits for
-    /// it, but only briefly.
+    /// Sends the last line, if the client is connected. A request that has replaced this one waits
+    /// until then, but only for a short time.
     pub fn say(&self, line: &Line<'_>) {
         let mut bytes = Bytes::from(line.bytes());
         for _ in 0..PAUSES {
@@ -168,7 +169,7 @@ impl EventStream {
         }
     }
 
-    /// Reports that a run did not complete.
+    /// Sends the error of a run that has failed.
     pub fn failed(&self, error: &WorldError) {
         let superseded = self.newest.load(Ordering::Relaxed) != self.ticket;
         self.say(&match superseded {
@@ -179,7 +180,7 @@ impl EventStream {
         });
     }
 
-    /// Reports the errors of a spec.
+    /// Sends the errors of a spec.
     pub fn refused(&self, error: &SpecError) {
         self.say(&Line::Refused {
             text: error.to_string(),

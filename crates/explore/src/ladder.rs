@@ -1,5 +1,5 @@
-//! Packets of one flow in a time window for the ladder view. The run is repeated for it, because it
-//! is deterministic and its samples need not be stored.
+//! Ladder view: the packets of one flow in a time window. The run is repeated for it, which gives
+//! the same packets because it is deterministic, so that samples need not be stored.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::run::{planned, shown, simulate};
 use crate::samples::{put_in, to_follow};
 use crate::session::{Choice, Session};
 
-/// Maximum number of stored samples of a probe, including the margins before and after the window.
-/// The limit is needed because matching has quadratic cost.
+/// Maximum number of samples of a probe, including those in the margins around the window. Limited,
+/// because matching has quadratic cost.
 const MAX_SAMPLES: usize = 3000;
 
-/// Maximum number of segments, and of acknowledgements, that are drawn.
+/// Maximum number of segments and of acknowledgements that are drawn.
 const MAX_DRAWN: usize = 1200;
 
-/// Duration for which samples outside the window are stored on each side, seconds. Packets sent
+/// Duration before and after the window for which samples are used, seconds. Packets that were sent
 /// before the window may arrive within it.
 const MARGIN: f64 = 3.0;
 
@@ -28,9 +28,9 @@ const MARGIN: f64 = 3.0;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LadderRequest {
-    /// Which of the two panes requests it.
+    /// Index of the pane that requests it.
     pub pane: usize,
-    /// The run.
+    /// The selected run.
     pub choice: Choice,
     /// Name of the flow.
     pub flow: String,
@@ -40,12 +40,12 @@ pub struct LadderRequest {
     pub window: (f64, f64),
 }
 
-/// Response, one line of JSON.
+/// Response, as one line of JSON.
 #[derive(Debug, Serialize)]
 struct Answer {
     is: &'static str,
     window: (f64, f64),
-    /// Only the first packets of the window are included.
+    /// True if only the first packets of the window are included.
     cut: bool,
     segments: Vec<Segment>,
     acks: Vec<Ack>,
@@ -55,7 +55,7 @@ struct Answer {
 struct Segment {
     number: u64,
     departed: f64,
-    /// Time of arrival; `None` if the packet was lost or its arrival is unknown.
+    /// Time of arrival, seconds; `None` if the packet was lost or its arrival is unknown.
     arrived: Option<f64>,
     lost: bool,
     again: bool,
@@ -69,7 +69,7 @@ struct Ack {
     duplicate: bool,
 }
 
-/// Executes the run and sends the packets.
+/// Executes the run, and sends the packets of the window.
 pub fn run(session: &Session, wanted: &LadderRequest, stream: &EventStream) {
     let mut plan = match planned(session, &wanted.choice) {
         Ok((_, plan)) => plan,
@@ -97,18 +97,18 @@ pub fn run(session: &Session, wanted: &LadderRequest, stream: &EventStream) {
     let answer = kept.answer(&wanted.flow, window);
     let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
     bytes.push(b'\n');
-    // An error means that the client has disconnected.
+    // Fails if the client has disconnected.
     let _ = stream.put(bytes);
 }
 
-/// Samples of part of a run. The run is stopped after that part.
+/// Sink for the samples of a part of a run, after which the run is stopped.
 struct WindowSamples<'a> {
     stream: &'a EventStream,
     from: f64,
     to: f64,
     keys: Vec<SeriesKey>,
     samples: BTreeMap<u32, Vec<SeriesSample>>,
-    /// The limit of samples was reached.
+    /// True if the maximum number of samples was reached.
     full: bool,
     over: bool,
 }
@@ -128,7 +128,7 @@ impl WindowSamples<'_> {
                 samples: samples.clone(),
             }))
         };
-        // Reading from memory cannot fail.
+        // Cannot fail, because the samples are in memory.
         let ladder = Ladder::of(flow, Some(window), read).unwrap_or_default();
         let mut answer = Answer {
             is: "ladder",

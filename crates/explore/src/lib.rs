@@ -1,9 +1,9 @@
-//! `anabranch explore`: a local web page that displays the values of a spec as sliders, and its run
-//! while it is computed.
+//! `anabranch explore`: a local web page with sliders for the values of a spec, and with charts of
+//! its run while that is computed.
 //!
-//! The page should not store results. It displays a spec (`session`) executed into a sink
-//! (`run`), and the spec can be saved and executed by `anabranch run`. `server` serves the page
-//! to clients with the token (`auth`).
+//! The page does not store results. `session` selects a run of a spec, and `run` executes it into a
+//! sink; the page can show the selected run as a spec, for `anabranch run`. `server` serves the
+//! page to clients that have the token (`auth`).
 #![forbid(unsafe_code)]
 
 mod auth;

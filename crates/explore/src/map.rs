@@ -1,4 +1,4 @@
-//! Maps of constellations: an SVG document of a run.
+//! Maps of the constellations of a run, as an SVG document.
 
 use std::collections::BTreeMap;
 
@@ -18,29 +18,29 @@ use crate::run;
 use crate::samples;
 use crate::session::{Choice, Session};
 
-/// Number of maps shown one after the other.
+/// Number of maps that are shown one after the other.
 const FRAMES: u32 = 10;
-/// Maximum number of drawn paths.
+/// Maximum number of paths that are drawn.
 const MAX_PATHS: usize = 3;
 
-/// Maximum number of bins in a run, all of which are kept.
+/// Maximum number of bins in a run, all of which are kept in memory.
 const MAX_MAP_BINS: u64 = 1_000;
 
 /// Request for a map.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapRequest {
-    /// Which of the two panes requests it.
+    /// Index of the pane that requests it.
     pub pane: usize,
-    /// The run.
+    /// The selected run.
     pub choice: Choice,
-    /// Displayed time window, seconds; the whole run if omitted.
+    /// Start and end of the displayed time window, seconds; the whole run if omitted.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
 }
 
-/// Executes a run and sends the maps of its constellations as one SVG document, or a line with the
-/// reason why there is none.
+/// Executes a run, and sends the maps of its constellations as one SVG document. If there is no
+/// map, sends a line with the reason.
 pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     let mut plan = match run::planned(session, &wanted.choice) {
         Ok((_, plan)) => plan,
@@ -70,20 +70,21 @@ pub fn run(session: &Session, wanted: &MapRequest, stream: &EventStream) {
     let maps = map::frames(&all, window, FRAMES);
     let title = spec.title.as_deref().unwrap_or(&spec.name);
     match map_svg(&maps, title) {
-        // A client that has left needs no answer.
+        // An error means that the client has disconnected.
         Ok(text) => drop(stream.put(for_page(&text).into_bytes())),
         Err(text) => stream.say(&Line::Failed { text }),
     }
 }
 
-/// Width of the bins, nanoseconds: a frame, but at most [`MAX_MAP_BINS`] in the run.
+/// Width of the bins, nanoseconds: the duration of a frame, or more so that the run has at most
+/// [`MAX_MAP_BINS`].
 fn bin_width((from, until): (f64, f64), duration: Span) -> u64 {
     let [from, until] = [from, until].map(|it| (it * 1e9).round() as u64);
     let frame = until.saturating_sub(from) / u64::from(FRAMES);
     frame.max(duration.0.div_ceil(MAX_MAP_BINS)).max(1)
 }
 
-/// Records of all constellations, in bins of this width in nanoseconds.
+/// Probes of all constellations, with bins of this width in nanoseconds.
 fn records(spec: &Spec, bin: u64) -> Vec<Record> {
     let all = spec.constellations.iter();
     let all = all.map(|constellation| Record {
@@ -98,7 +99,7 @@ fn records(spec: &Spec, bin: u64) -> Vec<Record> {
     all.collect()
 }
 
-/// The series of each constellation of a spec.
+/// Groups recorded series by constellation.
 fn series(spec: &Spec, bin: u64, all: Vec<Series>) -> Vec<ConstellationSeries> {
     let mut groups: BTreeMap<(String, String), Vec<Series>> = BTreeMap::new();
     for series in all {

@@ -17,36 +17,36 @@ use crate::event_stream::{EventStream, Line, Points};
 use crate::samples;
 use crate::session::{Choice, Session};
 
-/// Interval at which pending samples are sent, so that the page is updated during the run.
+/// Interval at which samples are sent, so that the page is updated during the run.
 const WAIT: Duration = Duration::from_millis(40);
 
-/// Maximum number of lines in all charts, because paths and streams of many flows would be too
-/// many.
+/// Maximum number of lines in all charts together, because many flows may have very many paths and
+/// streams.
 const MAX_LINES: usize = 64;
 
-/// Shortest time window that can be displayed, seconds.
+/// Minimum duration of the displayed time window, seconds.
 const MIN_SHOWN: f64 = 1e-3;
 
 /// Request for a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// Which of the two panes requests it.
+    /// Index of the pane that requests it.
     pub pane: usize,
-    /// The run.
+    /// The selected run.
     pub choice: Choice,
-    /// Displayed time window, seconds; the whole run if omitted.
+    /// Start and end of the displayed time window, seconds; the whole run if omitted.
     #[serde(default)]
     pub window: Option<(f64, f64)>,
 }
 
-/// The wall clock determines only when samples are sent and not their contents.
+/// Wall-clock time. It determines only when samples are sent, and not their contents.
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// Executes a run and streams it. Blocks the thread until it ends.
+/// Executes a run, and streams its samples. Blocks until the run ends.
 pub fn run(session: &Session, wanted: &RunRequest, stream: &EventStream) {
     let begun = now();
     let (toml, mut plan) = match planned(session, &wanted.choice) {
@@ -91,7 +91,7 @@ pub fn run(session: &Session, wanted: &RunRequest, stream: &EventStream) {
     }
 }
 
-/// The spec of a run and its plan.
+/// The spec of the selected run, and its plan.
 ///
 /// # Errors
 /// All errors of the spec.
@@ -101,7 +101,7 @@ pub fn planned(session: &Session, choice: &Choice) -> Result<(String, Plan), Spe
     Ok((single.toml, plan))
 }
 
-/// Executes the only unit of a plan into a sink.
+/// Executes the only unit of a plan, with its results going to a sink.
 ///
 /// # Errors
 /// [`WorldError`].
@@ -112,24 +112,24 @@ pub fn simulate(plan: &Plan, sink: &mut dyn Sink) -> Result<(), WorldError> {
     }
 }
 
-/// Displayed time window of a run: the requested one, limited to the duration.
+/// Start and end of the displayed time window: those requested, limited to the duration of the run.
 pub fn shown(asked: Option<(f64, f64)>, duration: f64) -> (f64, f64) {
     let (from, to) = asked.unwrap_or((0.0, duration));
     let (from, to) = (from.max(0.0), to.min(duration));
     match to - from >= MIN_SHOWN.min(duration) {
         true => (from, to),
-        // Also if a value is NaN.
+        // The whole run, also if a value is NaN.
         false => (0.0, duration),
     }
 }
 
-/// Downsamples the samples of a run and sends them at intervals.
+/// Sink that downsamples the samples of a run, and sends them at intervals.
 struct Drawing<'a> {
     stream: &'a EventStream,
     window: (f64, f64),
     begun: Instant,
     sent: Instant,
-    /// Time of the last sample.
+    /// Time of the last sample, seconds.
     at: f64,
     keys: Vec<SeriesKey>,
     lines: BTreeMap<(u32, u16), Downsampler>,

@@ -1,4 +1,4 @@
-//! Probes recorded for display, independent of those in the spec.
+//! Probes that are recorded for display; those in the spec are ignored.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use anabranch_scenario::{Link, Record, Spec};
 use crate::downsample::DrawStyle;
 use crate::event_stream::EventStream;
 
-/// Probes of a flow and their drawing style.
+/// Probes of a flow, with their drawing style.
 const OF_FLOWS: &[(&str, DrawStyle)] = &[
     ("cwnd", DrawStyle::Line),
     ("cumulative_ack", DrawStyle::Line),
@@ -24,7 +24,7 @@ const OF_FLOWS: &[(&str, DrawStyle)] = &[
     ("fast_retransmit", DrawStyle::Marks),
     ("timeout", DrawStyle::Marks),
 ];
-/// Probes of a link and their drawing style.
+/// Probes of a link, with their drawing style.
 const OF_LINKS: &[(&str, DrawStyle)] = &[("queue", DrawStyle::Line), ("drop", DrawStyle::Marks)];
 
 /// Probes for the ladder view.
@@ -45,7 +45,7 @@ const BINS: u64 = 100;
 /// Minimum width of a bin, nanoseconds.
 const MIN_BIN: u64 = 1_000_000;
 
-/// Drawing style of a probe.
+/// Drawing style of a probe, by its name.
 pub fn drawn(probe: &str) -> DrawStyle {
     let mut known = OF_FLOWS.iter().chain(OF_LINKS);
     let found = known.find(|(name, _)| *name == probe);
@@ -68,7 +68,8 @@ fn record(probes: Vec<String>) -> Record {
     }
 }
 
-/// Probes of the first flows and links of a spec. `shown` is the displayed time, nanoseconds.
+/// Probes for the first flows and links of a spec. `shown` is the duration of the displayed window,
+/// nanoseconds.
 pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
     let mut left = MAX_FLOWS;
     let mut records = Vec::new();
@@ -83,7 +84,7 @@ pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
             });
         }
     }
-    // Links with a limited queue are preferred. If there are none, all links are used.
+    // Links with a limited queue are preferred; if there are none, all links are used.
     let limited = |link: &&Link| link.queue.side(true).is_some();
     let some = spec.links.iter().any(|link| limited(&link));
     let wires = spec.links.iter().filter(|link| !some || limited(link));
@@ -97,7 +98,7 @@ pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
     records
 }
 
-/// Probes for a ladder of one flow.
+/// Probes for the ladder view of one flow.
 pub fn to_follow(flow: &str, member: u32) -> Vec<Record> {
     let probes = OF_LADDER.iter().map(|name| (*name).to_owned()).collect();
     vec![Record {
@@ -116,7 +117,7 @@ fn group(name: &str, count: u32, all: u32) -> String {
 /// Replaces the recorded probes of a plan.
 ///
 /// # Errors
-/// A point that can no longer be resolved.
+/// A point of the plan can no longer be resolved.
 pub fn put_in(plan: &mut Plan, records: &[Record]) -> Result<(), SpecError> {
     let mut experiments = plan.experiments.iter_mut();
     experiments.try_for_each(|experiment| {
@@ -134,7 +135,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// A sink for a client.
+    /// Creates a sink that writes to the stream of a client.
     pub fn new(stream: EventStream) -> Self {
         Self {
             stream,
@@ -148,7 +149,7 @@ impl Csv {
     }
 }
 
-/// Size of pending text at which it is sent, bytes.
+/// Size of the buffered text at which it is sent, bytes.
 const PIECE: usize = 1 << 16;
 
 impl Sink for Csv {
@@ -163,7 +164,8 @@ impl Sink for Csv {
                 continue;
             };
             let SeriesSample { index, time, value } = sample;
-            // Writing to a string cannot fail. Names in a spec contain neither quotes nor commas.
+            // Writing to a string cannot fail. No quoting is needed, because names in a spec
+            // contain neither quotes nor commas.
             let _ = writeln!(
                 self.text,
                 "{},{},{},{},{index},{time},{value}",

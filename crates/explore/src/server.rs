@@ -1,4 +1,4 @@
-//! HTTP server of the page, its files, and its requests.
+//! HTTP server for the page, its files, and its requests.
 
 use std::convert::Infallible;
 use std::io;
@@ -36,13 +36,13 @@ use crate::session::{Choice, Session};
 /// Maximum size of a request, bytes.
 const MAX_REQUEST: usize = 64 << 10;
 
-/// Number of panes displayed side by side.
+/// Number of panes that are displayed side by side.
 const PANES: usize = 2;
 
-/// Number of response chunks that may wait for the client.
+/// Maximum number of response chunks that wait for the client.
 const WAITING: usize = 16;
 
-/// Files of the page: name, type, contents.
+/// Files of the page: name, content type, contents.
 const FILES: &[(&str, &str, &str)] = &[
     (
         "",
@@ -68,7 +68,7 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Headers of all responses. Inline styles are allowed because plotly.js needs them.
+/// Headers of all responses. Inline styles are allowed, because plotly.js needs them.
 const HEADERS: &[(&str, &str)] = &[
     (
         "content-security-policy",
@@ -82,7 +82,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// Slot for one run at a time. A new run cancels the previous one.
+/// Slot of a pane, in which one run executes at a time. A new run cancels the previous one.
 #[derive(Debug, Default)]
 struct Slot {
     newest: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ struct Shared {
     files: Slot,
 }
 
-/// A server that is ready to serve the page.
+/// A server that listens, and is ready to serve the page.
 pub struct Server {
     listener: TcpListener,
     port: u16,
@@ -111,7 +111,7 @@ impl Server {
     /// Listens on a port of the loopback interface; 0 selects a free port.
     ///
     /// # Errors
-    /// The port is in use or not permitted; the system provides no random bits.
+    /// The port is in use or not permitted; or the system provides no random bits.
     pub async fn bind(session: Session, port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         Ok(Self {
@@ -128,7 +128,7 @@ impl Server {
         })
     }
 
-    /// Address of the page including the token.
+    /// URL of the page, including the token.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token.text())
     }
@@ -206,11 +206,11 @@ struct About<'a> {
     name: &'a str,
     title: &'a str,
     experiments: &'a [crate::session::ExperimentSummary],
-    /// Whether there are constellations, and so a map.
+    /// Whether the spec has constellations, so that a map can be shown.
     map: bool,
 }
 
-/// Describes the explored spec.
+/// Response with a description of the explored spec.
 async fn spec(State(shared): State<Arc<Shared>>) -> Response {
     json(&About {
         name: &shared.session.name,
@@ -220,7 +220,7 @@ async fn spec(State(shared): State<Arc<Shared>>) -> Response {
     })
 }
 
-/// Controls for a point of an experiment, with the values of the spec.
+/// Response with the controls for a point of an experiment, and the values of the spec.
 async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let choice: Choice = match read(&body) {
         Ok(choice) => choice,
@@ -236,19 +236,19 @@ async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     }
 }
 
-/// Executes a run and streams it.
+/// Executes a run; the response streams its samples.
 async fn run(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<run::RunRequest> = |shared, wanted| of_pane(&shared.runs, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, run::run)
 }
 
-/// Packets of a flow in a time window.
+/// Response with the packets of a flow in a time window.
 async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<ladder::LadderRequest> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
     answer(&shared, &body, JSON_LINES, slot, ladder::run)
 }
 
-/// Maps of the constellations of a run.
+/// Response with the maps of the constellations of a run.
 async fn map(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let slot: Slots<map::MapRequest> = |shared, wanted| of_pane(&shared.maps, wanted.pane);
     answer(&shared, &body, "image/svg+xml", slot, map::run)
@@ -256,7 +256,7 @@ async fn map(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
 
 const JSON_LINES: &str = "application/x-ndjson";
 
-/// All samples of a run.
+/// Response with all samples of a run.
 async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let kind = "text/csv; charset=utf-8";
     answer(
@@ -268,7 +268,7 @@ async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response
     )
 }
 
-/// All samples of the displayed probes of a run as CSV.
+/// Writes all samples of the displayed probes of a run as CSV.
 fn samples_of(session: &Session, wanted: &run::RunRequest, stream: &EventStream) {
     match run::planned(session, &wanted.choice) {
         Ok((_, mut plan)) => {
@@ -284,11 +284,11 @@ fn samples_of(session: &Session, wanted: &run::RunRequest, stream: &EventStream)
     }
 }
 
-/// Selects the slot of a request.
+/// Function that selects the slot of a request.
 type Slots<T> = for<'a> fn(&'a Shared, &T) -> Result<&'a Slot, (StatusCode, String)>;
 
-/// Executes work in its slot, on a separate thread because it may take long, and streams its output
-/// as the response.
+/// Executes work in its slot and streams its output as the response. The work has a separate
+/// thread, because it may take long.
 fn answer<T: DeserializeOwned + Send + 'static>(
     shared: &Arc<Shared>,
     body: &Bytes,
@@ -309,7 +309,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     let stream = EventStream::new(sender.clone(), Arc::clone(&slot.newest), ticket);
     let (busy, shared) = (Arc::clone(&slot.busy), Arc::clone(shared));
     tokio::spawn(async move {
-        // Wait until the previous run has noticed that it was replaced.
+        // Waits until the previous run has noticed that it was replaced.
         let alone = busy.lock_owned().await;
         if stream.check().is_err() {
             let _ = sender.send(Line::Superseded.bytes().into()).await;
@@ -324,7 +324,7 @@ fn answer<T: DeserializeOwned + Send + 'static>(
     ([(CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// Chunks of a response as a stream.
+/// Stream of the chunks of a response.
 struct Pieces(mpsc::Receiver<Bytes>);
 
 impl Stream for Pieces {

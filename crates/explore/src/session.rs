@@ -1,5 +1,5 @@
-//! The explored run: one experiment of a spec at one point of its sweeps with some values changed,
-//! as a separate spec.
+//! The explored run: one experiment of a spec, at one point of its sweeps and with some values
+//! changed, as a separate spec.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices::Choices;
 
-/// Sections that affect a run, and those from which they take values.
+/// Sections of a spec that affect a run, directly or because others refer to them.
 const KEPT: &[&str] = &[
     "anabranch",
     "name",
@@ -45,28 +45,28 @@ const OF_MANY_RUNS: &[&str] = &[
 /// Maximum number of values that a request may set.
 const MAX_SET: usize = 256;
 
-/// A spec as read.
+/// A spec with its files.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     /// File name for messages.
     pub file: String,
     /// Text of the spec.
     pub text: String,
-    /// Reader for the files that it names.
+    /// Access to the files that it names.
     pub files: Files,
 }
 
-/// Selection of a run.
+/// Selection of a run, with changed values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// Index of the experiment in the spec.
+    /// Index of the experiment.
     pub experiment: usize,
     /// Index of the point of its sweeps.
     pub point: usize,
     /// Random seed.
     pub seed: u64,
-    /// Changed values: parameters, or keys by their paths, as in `--set`.
+    /// Changed values, as in `--set`: names of parameters, or paths of keys, with their values.
     #[serde(default)]
     pub set: Vec<(String, String)>,
 }
@@ -76,11 +76,11 @@ pub struct Choice {
 pub struct ExperimentSummary {
     id: String,
     title: Option<String>,
-    /// Description of each point; a single empty one if there is no sweep.
+    /// Description of each point; a single empty text if there is no sweep.
     points: Vec<String>,
 }
 
-/// A checked spec whose units can be executed one at a time.
+/// A validated spec, of which single runs can be executed.
 #[derive(Debug)]
 pub struct Session {
     source: Source,
@@ -100,14 +100,14 @@ pub struct Session {
 /// One run as a separate spec.
 #[derive(Debug)]
 pub struct SingleRun {
-    /// Values of the spec.
+    /// The spec of the run, parsed.
     pub root: Node,
-    /// The spec as TOML text.
+    /// The spec of the run, as TOML.
     pub toml: String,
 }
 
 impl Session {
-    /// Parses and checks a spec.
+    /// Parses and validates a spec.
     ///
     /// # Errors
     /// All errors of the spec.
@@ -142,11 +142,11 @@ impl Session {
         })
     }
 
-    /// The spec of one run. Everything that belongs to other runs is removed, and the point of the
-    /// sweeps is substituted.
+    /// The spec of a single run: the point of the sweeps is substituted, and parts that belong only
+    /// to other runs are removed.
     ///
     /// # Errors
-    /// A changed value does not exist in the spec, or the experiment or point does not exist.
+    /// The spec has no value for a changed key, or no such experiment or point.
     pub fn single(&self, choice: &Choice) -> Result<SingleRun, SpecError> {
         let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
@@ -192,7 +192,7 @@ impl Session {
         Ok(SingleRun { root, toml })
     }
 
-    /// Header comment for the spec of a run.
+    /// Header comment of the spec of a run.
     fn head(&self, choice: &Choice) -> String {
         let listed = &self.experiments[choice.experiment];
         let words = listed.points.get(choice.point).map_or("", String::as_str);
@@ -207,7 +207,7 @@ impl Session {
         )
     }
 
-    /// Plan of a spec with a single run.
+    /// The plan of the spec of a single run.
     ///
     /// # Errors
     /// All errors of the spec.
@@ -234,8 +234,8 @@ fn entries_mut(node: &mut Node) -> Option<&mut Vec<TableEntry>> {
     }
 }
 
-/// Extracts one experiment, and removes the others with everything derived from their runs. A file
-/// without experiments has one implicit experiment.
+/// Removes all experiments and the parts that are derived from their runs; returns the one with
+/// this number. A spec without experiments has one implicit experiment.
 fn take_experiment(root: &mut Node, number: usize) -> Node {
     let plain = Node {
         place: root.place.clone(),
@@ -256,8 +256,8 @@ fn take_experiment(root: &mut Node, number: usize) -> Node {
     taken
 }
 
-/// Settings of an experiment for its runs: parameters, and the duration that replaces the one of
-/// the world.
+/// Settings that an experiment makes for its runs: parameters, and its duration, which replaces
+/// that of the world.
 fn own_settings(experiment: &Node) -> Vec<Setting> {
     let parameters = experiment.get("parameters").map(Node::entries);
     let parameters = parameters.unwrap_or_default().iter().map(Setting::of);
@@ -286,7 +286,7 @@ fn put_experiment(root: &mut Node, mut experiment: Node) {
     }
 }
 
-/// Removes profiles and parameters used only by other experiments, until all remaining ones are
+/// Removes profiles and parameters that only other experiments use, until all remaining ones are
 /// used.
 fn leave_out_unused(root: &mut Node) {
     loop {

@@ -1,4 +1,4 @@
-//! Steps of sliders: possible values in the syntax of a spec, so that the page need not know units.
+//! Steps of sliders: values in the syntax of a spec, so that the page need not know units.
 
 use anabranch_report::compare::digits;
 use anabranch_scenario::tree::NodeValue;
@@ -8,11 +8,12 @@ use anabranch_settings::units::{
     FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, Unit,
 };
 
-/// Range of a slider: the value of the spec divided and multiplied by this factor.
+/// Range of a slider: from the value of the spec divided by this factor to the value multiplied by
+/// it.
 const SPAN: f64 = 100.0;
-/// Range for counts, which is smaller because runs with high counts are slow.
+/// The same factor for counts, which is smaller because runs with high counts are slow.
 const SPAN_OF_COUNTS: f64 = 20.0;
-/// Steps per decade and per doubling.
+/// Multiples of each power of ten, and of each power of two, at which a slider has steps.
 const DECADE: &[f64] = &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
 const DOUBLING: &[f64] = &[1.0, 1.25, 1.5, 1.75];
 /// Smallest positive step of a slider for shares.
@@ -20,8 +21,8 @@ const MIN_SHARE: f64 = 1e-4;
 /// Minimum upper end of a slider for counts.
 const MIN_COUNT: f64 = 16.0;
 
-/// A family of units: all units, those used for steps in ascending order, and the range of a slider
-/// for a value of zero (`"0 s"`), in base units.
+/// A family of units: all its units, those used for steps in ascending order, and the range of a
+/// slider in base units if the value is zero (`"0 s"`).
 struct Family {
     units: &'static [Unit],
     shown: &'static [&'static str],
@@ -50,7 +51,8 @@ const fn family(
     }
 }
 
-/// Numbers from `low` to `high` at these multiples of each power of `base`, without duplicates.
+/// Numbers from `low` to `high` that are one of these multiples of a power of `base`, without
+/// duplicates.
 fn scale(low: f64, high: f64, base: f64, steps: &[f64]) -> Vec<f64> {
     let slack = 1.0 + 1e-9;
     let mut power = (low.ln() / base.ln()).floor() as i32;
@@ -64,8 +66,8 @@ fn scale(low: f64, high: f64, base: f64, steps: &[f64]) -> Vec<f64> {
     all
 }
 
-/// Steps around a value of a spec in ascending order, including the value itself; `None` for values
-/// without a slider.
+/// Steps around a value of a spec, in ascending order and including the value itself; `None` for
+/// values without a slider.
 pub fn around(value: &NodeValue) -> Option<Vec<String>> {
     match value {
         NodeValue::Integer(number) if *number >= 0 => Some(counts(*number as f64, "")),
@@ -79,12 +81,13 @@ pub fn around(value: &NodeValue) -> Option<Vec<String>> {
     }
 }
 
-/// Steps of a count: all small numbers, then increasingly sparse ones.
+/// Steps for a count: all small numbers, then increasingly sparse ones.
 fn counts(number: f64, unit: &str) -> Vec<String> {
     let high = (number * SPAN_OF_COUNTS).max(MIN_COUNT);
     let each = (0..=MIN_COUNT as u32).map(f64::from);
     let further = scale(MIN_COUNT, high, 10.0, DECADE).into_iter();
-    // A count of zero is rarely intended, and often not allowed.
+    // The smallest step is 1 unless the value is 0, because a count of zero is rarely intended and
+    // often not allowed.
     let least = if number == 0.0 { 0.0 } else { 1.0 };
     let stops = each.chain(further.map(f64::round));
     let stops = stops.filter(|at| *at >= least).collect();
@@ -97,7 +100,7 @@ fn counts(number: f64, unit: &str) -> Vec<String> {
 fn shares(number: f64) -> Vec<String> {
     let stops = [0.0].into_iter();
     let stops = stops.chain(scale(MIN_SHARE, 1.0, 10.0, DECADE)).collect();
-    // Written as a float, so that it is read as one.
+    // Formatted as floats, so that they are parsed as floats.
     texts(stops, number, |at| format!("{:?}", rounded(at)))
 }
 
@@ -130,11 +133,11 @@ fn quantities(text: &str) -> Option<Vec<String>> {
     None
 }
 
-/// A number of base units in the largest unit in which it is at least 1.
+/// Formats a number of base units, in the largest unit in which it is at least 1.
 fn written(number: f64, units: &[Unit], shown: &[&str]) -> String {
     let of = |name: &str| units.iter().find(|(unit, _)| *unit == name);
     let known = shown.iter().filter_map(|name| of(name));
-    // Zero is written in the largest unit.
+    // Zero is formatted in the largest unit.
     let fits = |(_, size): &&Unit| number == 0.0 || *size <= number * 1.000_001;
     let unit = known.clone().rev().find(fits);
     match unit.or_else(|| known.clone().next()) {
@@ -143,13 +146,13 @@ fn written(number: f64, units: &[Unit], shown: &[&str]) -> String {
     }
 }
 
-/// Removes rounding errors of binary fractions.
+/// Rounds away the errors of binary fractions.
 fn rounded(number: f64) -> f64 {
     let text = digits(number, 9);
     text.parse().unwrap_or(number)
 }
 
-/// Formats the steps, including the number in the spec.
+/// Formats the steps; the value of the spec is always one of them.
 fn texts(mut stops: Vec<f64>, own: f64, text: impl Fn(f64) -> String) -> Vec<String> {
     let same = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
     stops.retain(|at| !same(*at, own));

@@ -60,7 +60,7 @@ title = "Goodput"
 row = [{ series = "sctp", metric = "goodput" }]
 "#;
 
-/// A server of the spec, which ends with the runtime of the test.
+/// A server for the spec of these tests, which ends with the runtime of the test.
 async fn served() -> Page {
     served_of(SPEC).await
 }
@@ -89,7 +89,7 @@ struct Page {
 }
 
 impl Page {
-    /// Status and body of the response to a request.
+    /// Sends a request; returns status and body of the response.
     async fn ask(&self, head: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.host).await.expect("a server");
         let length = body.len();
@@ -97,7 +97,7 @@ impl Page {
             format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).await.expect("sent");
         let mut answer = Vec::new();
-        // A server that rejects a request need not read its body.
+        // Fails if the server rejects a request without reading its body.
         let _ = stream.read_to_end(&mut answer).await;
         let answer = String::from_utf8(answer).expect("text");
         let status = answer.split(' ').nth(1).expect("a status");
@@ -116,7 +116,7 @@ impl Page {
         self.ask(&head, &body.to_string()).await
     }
 
-    /// JSON lines of a run.
+    /// Executes a run; returns its lines of JSON.
     async fn run(&self, choice: &Value) -> Vec<Value> {
         let (status, answer) = self
             .post("run", &json!({ "pane": 0, "choice": choice }))
@@ -126,7 +126,7 @@ impl Page {
     }
 }
 
-/// JSON lines in a response, chunked or not.
+/// Parses the lines of JSON in a response, chunked or not.
 fn lines(answer: &str) -> Vec<Value> {
     let lines = answer.lines().filter(|line| line.starts_with('{'));
     lines
@@ -332,7 +332,7 @@ async fn the_ladder_has_the_packets_of_its_window() {
             departed <= 6.0 && arrived.unwrap_or(departed) >= 5.0,
             "{segment}"
         );
-        // At least the delay of the link.
+        // The transit time is at least the delay of the link.
         assert!(arrived.is_none_or(|at| at > departed + 0.1), "{segment}");
     }
     assert!(!ladder["acks"].as_array().expect("acks").is_empty());
@@ -359,7 +359,8 @@ async fn the_samples_are_a_table_with_every_sample() {
     assert!(rows("wire,0,queue,packets,") > 1000);
 }
 
-/// Twelve satellites over the equator, and a flow from 0° E to 60° E over three of them.
+/// A constellation of twelve satellites over the equator, and a flow from 0° E to 60° E over three
+/// of them.
 const RING: &str = r#"
 anabranch = 1
 name = "ring"
@@ -395,7 +396,8 @@ async fn a_constellation_has_a_map() {
     let frames = answer.matches("<g class=\"frame-10\"").count();
     assert_eq!(frames, 10, "{answer}");
     assert!(answer.contains("load from 4.5 to 5 s"), "{answer}");
-    // The path in each frame, and its two links with a load above 75 %, as in the legend.
+    // Each frame contains the path, and its two links have a load above 75 %; the legend contains
+    // both colours once.
     assert_eq!(answer.matches("stroke-opacity=\"0.45\"").count(), 10);
     assert_eq!(answer.matches("stroke=\"#D55E00\"").count(), 11);
     let wrong = json!({ "pane": 2, "choice": choice });
@@ -423,7 +425,7 @@ async fn invalid_requests_are_refused_and_large_ones_are_not_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     let page = served().await;
-    // Such a run would take minutes.
+    // Executing the whole run would take minutes.
     let long = choice(&[
         ("world.duration", "100000 s"),
         ("loss", "0.0"),
@@ -440,7 +442,7 @@ async fn a_new_run_of_a_pane_ends_the_one_before_it() {
     while !String::from_utf8_lossy(&ended).contains("\"begin\"") {
         assert!(stream.read_buf(&mut ended).await.expect("more") > 0);
     }
-    // No other reader consumes the output of the first run, which may block on it.
+    // The output of the first run must be read, because the run may block on it.
     let rest = tokio::spawn(async move {
         stream.read_to_end(&mut ended).await.expect("an end");
         ended
@@ -463,7 +465,7 @@ async fn a_client_that_reads_nothing_delays_no_other() {
         "POST {path}samples.csv HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     asleep.write_all(request.as_bytes()).await.expect("sent");
-    // All buffers of the system are full some time after this.
+    // Some time after this read, all buffers of the system are full.
     let mut begun = [0; 1 << 16];
     asleep.read_exact(&mut begun).await.expect("samples");
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! TUN device: the interface between the kernel and the emulator.
+//! TUN devices: network interfaces whose packets the emulator reads and writes.
 
 use std::fmt;
 use std::io;
@@ -10,8 +10,8 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 pub struct Tun(SyncDevice);
 
 impl Tun {
-    /// Creates the device `name` in the network namespace of the calling thread, or opens an
-    /// existing one. It is down and has no addresses, and is removed when dropped.
+    /// Opens the device `name` in the network namespace of the calling thread, or creates it: it is
+    /// then down and has no addresses. A created device is removed when dropped.
     ///
     /// # Errors
     /// Any error of the system, for example if `/dev/net/tun` or CAP_NET_ADMIN is missing.
@@ -34,13 +34,14 @@ impl Tun {
         Ok(Self(device))
     }
 
-    /// The next packet sent by the system; `None` if there is none or the device is down.
+    /// Reads the next packet that the system has sent; `None` if there is none, or the device is
+    /// down.
     pub(crate) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let len = self.0.recv(buffer).ok()?;
         Some(&buffer[..len])
     }
 
-    /// Passes a packet to the system.
+    /// Writes a packet, which the system receives.
     pub(crate) fn send(&self, packet: &[u8]) -> io::Result<()> {
         self.0.send(packet).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Drives a world between TUN devices by the wall clock on one thread.
+//! Drives a world between TUN devices by the wall clock, on one thread.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,13 +17,13 @@ use crate::clock::Clock;
 use crate::running::Shared;
 use crate::socket::POLL_INTERVAL;
 
-/// Maximum number of packets read from one host before the world advances, so that a flooding host
-/// does not delay others.
+/// Maximum number of packets that are read from one host before the world advances, so that a host
+/// with much traffic does not delay others.
 const TURN: usize = 32;
 /// Maximum IP packet size, bytes.
 const MAX_PACKET: usize = 65_535;
 
-/// A packet that counts toward the memory limit until the last link releases it.
+/// A packet that counts towards the memory limit until the last link has released it.
 struct Held {
     packet: Box<[u8]>,
     all: Arc<AtomicU64>,
@@ -42,11 +42,11 @@ impl Drop for Held {
     }
 }
 
-/// Driver of the world.
+/// The thread's state: the world, its hosts, and statistics.
 pub(super) struct Driver {
     world: World,
     hosts: Vec<Host>,
-    /// Hosts whose device was deleted. Ended hosts must not be polled, because a poll would always
+    /// Hosts whose device was deleted. They must not be polled, because the poll would always
     /// return immediately.
     gone: Vec<bool>,
     clock: Clock,
@@ -79,10 +79,10 @@ impl Driver {
         })
     }
 
-    /// Runs until it is stopped. Returns the first error of a capture.
+    /// Drives the world until it is stopped. Returns the first error of a capture.
     pub fn run(mut self) -> io::Result<()> {
-        // With the default timer slack, waits end 50 us late. If this call fails, the report shows
-        // the effect.
+        // Reduces the timer slack, because waits would end 50 us late with the default. If this
+        // call fails, the report shows the effect.
         let _ = nix::sys::prctl::set_timerslack(1);
         while !self.shared.stop.load(Ordering::Relaxed) {
             let ready = self.wait();
@@ -101,7 +101,8 @@ impl Driver {
         self.world.finish()
     }
 
-    /// Waits until the world has an event or a host has sent a packet, and returns those hosts.
+    /// Waits until the world has an event or a host has sent a packet; returns the hosts with
+    /// packets.
     fn wait(&mut self) -> Vec<usize> {
         let now = self.clock.now();
         let wait = match self.world.next_event() {
@@ -115,7 +116,7 @@ impl Driver {
             .iter()
             .map(|&host| PollFd::new(self.hosts[host].tun.as_fd(), PollFlags::POLLIN))
             .collect();
-        // If the call is interrupted, no device is ready.
+        // If the call is interrupted, it reports no packets.
         let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(wait)), None);
         let seen = |it: &PollFd<'_>| it.revents().unwrap_or(PollFlags::empty());
         let found: Vec<PollFlags> = polled.iter().map(seen).collect();
@@ -132,15 +133,15 @@ impl Driver {
         ready
     }
 
-    /// Advances the world to the present. An advance fails only for agents that send endlessly, and
-    /// there are none.
+    /// Advances the world to the present. This fails only for agents that send endlessly at one
+    /// time, and there are none.
     fn advance(&mut self) {
         let at = self.clock.now().max(self.world.now());
         let ran = self.world.run_until(at);
         debug_assert!(ran.is_ok(), "{ran:?}");
     }
 
-    /// Reads packets of a host.
+    /// Reads the packets of a host into the world.
     fn take(&mut self, host: usize) {
         for _ in 0..TURN {
             let Some(packet) = self.hosts[host].tun.receive(&mut self.buffer) else {
@@ -165,14 +166,15 @@ impl Driver {
         }
     }
 
-    /// Delivers the packets that have crossed the world.
+    /// Writes the packets that have crossed the world to their hosts.
     fn leave(&mut self) {
         while let Some(left) = self.world.poll_egress() {
             let place = self.hosts.iter().position(|host| host.node == left.node);
             let Some(place) = place else { continue };
             match self.hosts[place].tun.send(&left.datagram) {
                 Ok(()) => self.report.hosts[place].left += 1,
-                // The IP version in the header is neither 4 nor 6.
+                // The IP version in the header is neither 4 nor 6, because an impairment has
+                // damaged it.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                     self.report.damaged += 1;
                 }

@@ -1,7 +1,7 @@
-//! Emulation for arbitrary IP packets with TUN devices at nodes of the world.
+//! Emulation for all IP packets, with TUN devices at nodes of the world.
 //!
-//! A packet read from a device enters the world at its node as a whole IP packet with its real
-//! size, and packets that arrive at the node are written to the device. Fragments, all protocols
+//! A packet that is read from a device enters the world at its node, as a whole IP packet of its
+//! real size. Packets that arrive at the node are written to the device. Fragments, all protocols
 //! and both IP versions are supported. Simulated routers decrement the TTL, mark ECN, and send ICMP
 //! errors.
 
@@ -19,22 +19,22 @@ pub use report::{HostReport, TunReport};
 
 use crate::running::{Failure, Running};
 
-/// Maximum number of bytes in packets on all links. Further packets are rejected and counted as
-/// overruns. The limit bounds memory use for specs with unlimited queues.
+/// Maximum size of the packets on all links, bytes. Further packets are dropped and counted as
+/// overruns. Limits memory for specs with unlimited queues.
 pub const MAX_HELD: u64 = 256 << 20;
 
 /// A node of the world with a device.
 #[derive(Debug)]
 pub struct Host {
-    /// Name for the report.
+    /// Name of the host in the report.
     pub name: String,
-    /// The node.
+    /// The node of the world.
     pub node: NodeId,
-    /// The device.
+    /// The device of the host.
     pub tun: Tun,
 }
 
-/// Reason why an emulator with TUN devices could not start.
+/// Reason why an emulator with TUN devices could not be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TunError {
@@ -55,15 +55,15 @@ impl From<Failure> for TunError {
     }
 }
 
-/// A world in real time between TUN devices, which stops when it is dropped.
+/// A world that runs in real time between TUN devices, and stops when it is dropped.
 #[derive(Debug)]
 pub struct TunEmulator {
     running: Running<TunReport>,
 }
 
 impl TunEmulator {
-    /// Starts an emulator on a separate thread, on which `build` creates the network. The time of
-    /// the world begins when this returns; packets sent before enter at 0.
+    /// Starts an emulator on a separate thread, on which `build` creates the network. Time 0 of the
+    /// world is when this returns; packets that were sent before enter at time 0.
     ///
     /// # Errors
     /// [`TunError`].

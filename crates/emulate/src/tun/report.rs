@@ -11,31 +11,31 @@ use crate::report::Timing;
 pub struct HostReport {
     /// Name of the host.
     pub name: String,
-    /// Number of packets that it sent into the world.
+    /// Number of packets that the host has sent into the world.
     pub entered: u64,
-    /// Number of packets delivered to it.
+    /// Number of packets that were delivered to the host.
     pub left: u64,
-    /// Number of packets that must not leave the first link (multicast, link-local) and are not
+    /// Number of packets that must not leave their first link (multicast, link-local), and are not
     /// emulated.
     pub strays: u64,
 }
 
-/// Statistics so far.
+/// Statistics since the start.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TunReport {
-    /// Statistics of each host, in the order in which they were given.
+    /// Statistics of each host, in the order of the call that started the emulator.
     pub hosts: Vec<HostReport>,
-    /// Packets that the network dropped, by reason.
+    /// Packets that the network dropped by its rules, by reason.
     pub dropped: DropCounts,
-    /// Number of packets beyond [`MAX_HELD`](super::MAX_HELD), and of packets that the system did
-    /// not accept. These losses are not part of the emulation, so the results of such a run should
-    /// not be used.
+    /// Number of packets that exceeded [`MAX_HELD`](super::MAX_HELD), or that the system did not
+    /// accept. These losses are not part of the emulation, so results with such losses should not
+    /// be used.
     pub overrun: u64,
     /// Number of packets that the system rejected because an impairment of a link had damaged their
     /// IP header.
     pub damaged: u64,
-    /// Lateness of departures compared with the times computed by the network.
+    /// Lateness of departures, compared with the times that the network computed.
     pub timing: Timing,
 }
 
