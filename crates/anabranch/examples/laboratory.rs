@@ -1,6 +1,6 @@
-//! A laboratory with its own kinds: `cargo run --release -- SPEC.toml RESULTS` runs a spec that may
-//! name the congestion control `patient` and the loss model `every`, and writes the same output as
-//! `anabranch run`.
+//! A laboratory program with its own kinds. `cargo run --release -- SPEC.toml RESULTS` runs a spec
+//! that may name the congestion control `patient` and the loss model `every`, and writes the same
+//! outputs as `anabranch run`.
 
 use std::error::Error;
 use std::path::Path;
@@ -23,7 +23,7 @@ use anabranch::sim::loss::{Loss, Traffic};
 use anabranch::sim::{Packet, Rng};
 use anabranch::transport::Nanos;
 
-/// The protocol's own congestion control, except that only every third loss is treated as
+/// Congestion control `patient`: that of the protocol, but only every third loss counts as
 /// congestion.
 static PATIENT: Algorithm = Algorithm {
     name: "patient",
@@ -74,9 +74,9 @@ impl CongestionControl for Patient {
 }
 
 kind! {
-    /// A loss model without randomness: one of every `packets` packets is lost.
+    /// Configuration of a loss model without randomness: one of every `packets` packets is lost.
     struct EveryConfig {
-        /// Of so many one.
+        /// One of this number of packets is lost.
         packets: u64, Kind::count(1, 1_000_000);
     }
     /// The last packet of each `packets` is lost.
@@ -96,7 +96,7 @@ impl Loss for Every {
     }
 }
 
-/// Runs a spec and writes its results; finished runs are not repeated.
+/// Runs a spec and writes its results. Runs that are finished already are not repeated.
 fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     registry::add(&PATIENT);
     let kinds = Standard::default().with_loss(&EVERY);
@@ -113,7 +113,8 @@ fn laboratory(spec: &Path, results: &Path) -> Result<(), Box<dyn Error>> {
     let reference = Loaded::read(&plan.spec.reference, &folder)?;
     let store = Store::create(results)?;
     reference.keep(results)?;
-    // Without its text, a run with an older `Patient` would be reused for this one.
+    // The source text is part of the key of stored runs, so that a run with an older `Patient` is
+    // not reused.
     let simulator = Simulator::default().with(|it| it.code = include_str!("laboratory.rs"));
     let jobs = thread::available_parallelism().map_or(1, usize::from);
     let made = run::run(&plan, &store, &simulator, jobs, &Quiet)?;

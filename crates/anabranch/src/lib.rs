@@ -1,8 +1,9 @@
 //! anabranch is an SCTP stack (RFC 9260) and a laboratory around it. The same code runs on real
 //! sockets and in a deterministic network simulator.
 //!
-//! The project is a set of crates, which this one re-exports under one name, without additional
-//! code. A program may also depend directly on the crate that it needs, such as `anabranch-net`.
+//! The project consists of several crates. This crate re-exports them under one name, without
+//! additional code; a program may also depend directly on the crate that it needs, such as
+//! `anabranch-net`.
 //!
 //! # Where to start
 //!
@@ -24,11 +25,11 @@
 //!
 //! The feature `full` enables all of them, with `quic` (a transport in specs) and `codecs`
 //! (compressed Parquet input). With the feature `smol`, endpoints of [`net`] can also run on smol
-//! instead of tokio; with `thread`, on a thread of a program without an async runtime. The front
-//! page of each crate is written for its users. The other modules are shared parts: [`transport`]
-//! is the interface between a protocol and its driver, [`settings`] describes configurable
-//! parameters, [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the grammar of
-//! specs and the output of the laboratory.
+//! instead of tokio; with `thread`, on a thread of a program without an async runtime. The
+//! documentation of each of these crates is for its users. The other modules are parts that the
+//! crates share: [`transport`] is the interface between a protocol and its driver, [`settings`]
+//! describes configurable parameters, [`tcp`] is TCP for comparison, and [`scenario`] and
+//! [`report`] are the grammar of specs and the output of the laboratory.
 //!
 //! # Messages over SCTP
 //!
@@ -63,9 +64,9 @@
 //!
 //! # The protocol without sockets
 //!
-//! An [`sctp::Endpoint`] does no I/O and reads no clock. Its driver passes packets and times to it,
-//! and takes packets and deadlines from it. Here the driver is a loop that transfers packets
-//! between two endpoints without delay:
+//! An [`sctp::Endpoint`] does no I/O and reads no clock. Its driver passes received packets and the
+//! time to it, and polls packets and deadlines. In this example the driver is a loop that transfers
+//! packets between two endpoints without delay:
 //!
 //! ```
 //! use anabranch::sctp::{Config, Endpoint, SendOptions};
@@ -174,16 +175,16 @@
 //!
 //! # Versions
 //!
-//! All crates have one version. Before 1.0 a minor version may change an interface; CHANGELOG.md
-//! names each change.
+//! All crates have the same version. Before 1.0, a minor version may change an interface;
+//! CHANGELOG.md lists each change.
 //!
 //! Structures and enumerations that will grow are `#[non_exhaustive]`: configurations, profiles,
 //! options, events, errors, reasons and statistics. Create a structure with its constructor or
 //! `Default`, and change fields with `with`, which takes a closure, or by assignment. Types that
 //! are fixed by a standard or by the interface between the crates are exhaustive: packets on the
 //! wire, states, the trait [`transport::Transport`] and its arguments, the switches inside
-//! congestion controls. Because a new variant must be handled at every use, the compiler should
-//! report each one.
+//! congestion controls. A new variant of these must be handled at every use, and the compiler
+//! should report each use.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

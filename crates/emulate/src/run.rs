@@ -181,8 +181,8 @@ impl Driver {
                 let Some(to) = self.peers[side] else { continue };
                 match self.sockets.send_to(side, &payload, to) {
                     Ok(_) => self.report.sent[side] += 1,
-                    // This error belongs to an earlier packet without a receiver (ICMP). Sending
-                    // the current packet is tried again.
+                    // Not counted as a loss of this packet, because the error belongs to an earlier
+                    // packet without a receiver (ICMP).
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                     Err(error) => {
                         tracing::debug!(%to, %error, "not sent");

@@ -1,4 +1,4 @@
-//! Advice on a path: receive buffer, number of streams, congestion control.
+//! Recommendation for a path: receive buffer, number of streams, congestion control.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::job::place;
 use crate::kinds::{self, Stoppable};
 use crate::results::Results;
 
-/// Advice for one sender on a path. Rates are in bit/s, sizes in bytes, shares from 0 to 1; an
+/// Advice for one sender on a path. Rates are in bit/s, sizes in bytes, and shares from 0 to 1. An
 /// interval is the half width of the 95 % confidence interval.
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Debug)]
@@ -31,29 +31,29 @@ pub struct Advice {
     profile: String,
     /// Congestion control of the sender.
     congestion: String,
-    /// The smallest receive buffer that reliably reaches the requested share, bytes; `None` if no
-    /// setting was confirmed.
+    /// The smallest receive buffer that reaches the requested share with 95 % confidence, bytes;
+    /// `None` if no setting was confirmed.
     buffer: Option<u64>,
-    /// Minimum number of streams with it.
+    /// The smallest number of streams that suffices with this buffer.
     streams: Option<u16>,
     /// Goodput with this setting, bit/s, and its interval.
     goodput: Option<(f64, f64)>,
-    /// Goodput as a share of the goodput with an unlimited buffer.
+    /// Goodput as a share of the goodput with an unlimited buffer, and its interval.
     share: Option<(f64, f64)>,
-    /// The share reached with half of the buffer, if that was run.
+    /// The share that is reached with half of the buffer, and its interval, if this was run.
     half: Option<(f64, f64)>,
     /// Goodput with an unlimited buffer, bit/s, and its interval.
     unlimited: (f64, f64),
-    /// Whether the measurement represents the sender's steady state.
+    /// Whether the sender had reached a steady state when the measurement started.
     settled: bool,
-    /// The advice as text, as shown by the command.
+    /// The advice as text, as the command prints it.
     text: String,
-    /// The results of its runs.
+    /// The results of the runs on which the advice is based.
     results: Py<Results>,
-    /// The advice for a sender that reliably reaches more on this path, if there is one.
+    /// The advice for a sender that reaches significantly more on this path, if there is one.
     better: Option<Py<Advice>>,
-    /// Every candidate with its goodput with an unlimited buffer: profile, congestion control,
-    /// bit/s, interval.
+    /// Every candidate with its goodput with an unlimited buffer, as a tuple: profile, congestion
+    /// control, bit/s, interval.
     candidates: Vec<(String, String, f64, f64)>,
 }
 
@@ -115,13 +115,13 @@ impl Advice {
     }
 }
 
-/// Common parts of both answers.
+/// Parts that both answers have in common.
 struct AdviceParts {
     words: String,
     candidates: Vec<(String, String, f64, f64)>,
 }
 
-/// Parses a quantity of a question: text with its unit, or a `timedelta`.
+/// Parses a quantity of a question: a text with its unit, or a `timedelta`.
 fn quantity<T: FromStr<Err = String>>(key: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     read(key, value, str::parse)
 }
@@ -205,7 +205,7 @@ pub fn advise(
     answer(py, question, out, jobs, progress)
 }
 
-/// A satellite path: `from` and `to`, optionally `shell` and `handover`.
+/// Parses a satellite path: `from` and `to`, and optionally `shell` and `handover`.
 fn over(given: &BTreeMap<String, Bound<'_, PyAny>>) -> PyResult<Satellites> {
     const KEYS: [&str; 4] = ["from", "to", "shell", "handover"];
     if let Some(key) = given.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -247,11 +247,12 @@ fn answer(
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = match jobs {
         Some(jobs) => jobs,
-        // Threads would only wait for each other if a kind is written in Python.
+        // One thread, because threads would only wait for each other if a kind is written in
+        // Python.
         None if !kinds::written_in_python(&tried).is_empty() => 1,
         None => cores(),
     };
-    // Checked before anything is created, so that an invalid question leaves no files behind.
+    // Checked before any directory is created, so that an invalid question leaves no files.
     let named: Vec<String> = tried.into_iter().cloned().collect();
     let question = question.checked().map_err(failed)?;
     let (directory, mut guard) = place(out)?;
@@ -280,7 +281,7 @@ fn answer(
         words,
         candidates: candidates.collect(),
     };
-    // The directory of the first advice contains that of the better one, and lives as long.
+    // The directory of the better advice is within that of the first advice, which removes it.
     let better = better
         .map(|found| Advice::new(py, found, &parts, None, None))
         .transpose()?;

@@ -1,4 +1,4 @@
-//! Runs long work on other threads, while the calling thread checks for signals and reports
+//! Runs long work on another thread, while the calling thread checks for signals and reports
 //! progress.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// Interval between two checks for signals.
+/// Interval at which signals are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Progress of the work, and a request to stop it.
+/// Progress of the work, and whether it should stop.
 #[derive(Debug, Default)]
 pub struct State {
     runs: AtomicUsize,
@@ -29,7 +29,7 @@ pub struct State {
 }
 
 impl State {
-    /// Whether no more runs should start.
+    /// Whether no further run should start.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -83,11 +83,11 @@ impl AdviceProgress for State {
 
 /// Runs `work` on another thread without the interpreter's lock. The calling thread calls
 /// `progress` with finished runs, total runs (0 if unknown), completed simulated seconds, and total
-/// simulated seconds. A signal whose handler raises (Ctrl-C), and a `progress` that raises, end the
-/// wait immediately; running runs are stopped in the background and discarded.
+/// simulated seconds. If a signal handler (Ctrl-C) or `progress` raises, the wait ends immediately,
+/// and the current runs are stopped in the background and discarded.
 ///
 /// # Errors
-/// The exception of a signal's handler or of `progress`; a panic of the work.
+/// The exception of a signal handler or of `progress`; a panic of the work.
 pub fn wait<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -98,7 +98,7 @@ pub fn wait<T: Send + 'static>(
     let own = Arc::clone(&state);
     thread::spawn(move || {
         let made = panic::catch_unwind(AssertUnwindSafe(|| work(&own)));
-        // After a signal there is no receiver.
+        // Fails if the caller no longer waits, after a signal.
         let _ = sender.send(made);
     });
     let tell = || match progress {

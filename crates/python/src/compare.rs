@@ -1,4 +1,4 @@
-//! Comparison of two results.
+//! Comparison of the measures of two results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error;
 use crate::results::Results;
 use crate::table::{Table, table};
 
-/// The columns, except those of the sweeps.
+/// Columns of the comparison, except those of the sweeps.
 const OTHERS: [&str; 9] = [
     "experiment",
     "series",
@@ -29,7 +29,7 @@ const OTHERS: [&str; 9] = [
 ];
 const PAIRED: &str = "paired";
 
-/// One quantity in both results.
+/// One quantity, in both results.
 struct Comparison<'r> {
     experiment: &'r str,
     point: &'r Point,
@@ -41,7 +41,7 @@ struct Comparison<'r> {
 }
 
 /// The difference b - a: mean, half width of its 95 % Student-t interval, number of replications,
-/// and whether it was calculated for each replication.
+/// and whether it was computed from paired replications.
 fn difference(line: &Comparison<'_>, paired: bool) -> Option<(f64, Option<f64>, u32, bool)> {
     if paired {
         let summary = paired_difference(&line.b, &line.a)?;
@@ -53,13 +53,13 @@ fn difference(line: &Comparison<'_>, paired: bool) -> Option<(f64, Option<f64>, 
         Summary::of(&values(&line.a))?,
         Summary::of(&values(&line.b))?,
     );
-    // The intervals of both sides, combined as independent errors.
+    // Combines the intervals of both sides as independent errors.
     let ci = a.confidence().zip(b.confidence()).map(|(a, b)| a.hypot(b));
     let replications = u32::try_from(a.replications.min(b.replications)).ok()?;
     Some((b.mean - a.mean, ci, replications, false))
 }
 
-/// Quantities that both have, in the order of the first.
+/// Quantities that both results contain, in the order of the first.
 fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Comparison<'r>> {
     type Key<'r> = (&'r str, String, &'r str, &'r str);
     let key = |record: &'r RunRecord, series: &'r str, metric: &'r str| -> Key<'r> {
@@ -102,8 +102,8 @@ fn lines<'r>(a: &'r Records, b: &'r Records) -> Vec<Comparison<'r>> {
 
 /// compare(a, b): the difference b - a of every measure that both results contain, at every point:
 /// means, difference, and the half width of its 95 % Student-t interval (`ci95`; null for one
-/// replication). If both have the same seed, equal replications use equal random streams, so the
-/// differences are calculated for each replication (`paired`).
+/// replication). If both have the same seed, replications with the same number use the same random
+/// streams, so their differences are paired (`paired`).
 #[pyfunction]
 pub fn compare(a: &Bound<'_, Results>, b: &Bound<'_, Results>) -> PyResult<Table> {
     let (a, b) = (a.get(), b.get());

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::kinds::{self, Language};
 
-/// Nanoseconds per second.
+/// Number of nanoseconds per second.
 const SECOND: f64 = 1e9;
 
 fn seconds(nanos: Nanos) -> f64 {
@@ -35,20 +35,20 @@ pub struct Ack {
     bytes_acked: u64,
     /// Segments (chunks) newly acknowledged.
     segments_acked: u32,
-    /// The cumulative acknowledgement point advanced.
+    /// Whether the cumulative acknowledgement point has advanced.
     cumulative_advanced: bool,
-    /// Bytes outstanding before it.
+    /// Bytes outstanding before the acknowledgement.
     flightsize_before: u64,
-    /// Bytes outstanding after it.
+    /// Bytes outstanding after the acknowledgement.
     flightsize_after: u64,
-    /// The sender is in fast recovery.
+    /// Whether the sender is in fast recovery.
     in_recovery: bool,
-    /// The round-trip time that it measured, or None.
+    /// The round-trip time that the acknowledgement measured, or None.
     rtt: Option<f64>,
     /// The round-trip time of the newest segment newly acknowledged, or None if it was sent more
     /// than once.
     latest_rtt: Option<f64>,
-    /// The smoothed round-trip time, if there is one yet.
+    /// The smoothed round-trip time, or None before the first measurement.
     srtt: Option<f64>,
 }
 
@@ -85,8 +85,8 @@ impl Ack {
     }
 }
 
-/// The protocol's own controller of a path, as a base for a control: it behaves as specified by the
-/// protocol, and its windows can be set.
+/// The protocol's own controller of a path, as the base of a control: it behaves as the protocol
+/// specifies, and its windows can be set.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct Base(Mutex<ProtocolBase>);
@@ -97,7 +97,7 @@ impl Base {
     }
 }
 
-/// Python name of a cause of loss.
+/// Name of a cause of loss in Python.
 fn cause_name(cause: LossCause) -> &'static str {
     match cause {
         LossCause::FastRetransmit => "fast-retransmit",
@@ -154,19 +154,19 @@ impl Base {
         Ok(())
     }
 
-    /// Window growth per round trip of congestion avoidance, bytes.
+    /// Growth of the window per round trip of congestion avoidance, bytes.
     #[getter]
     fn unit(&self) -> u64 {
         self.own().unit()
     }
 
-    /// Whether the window is in slow start at the next acknowledgement.
+    /// Whether the next acknowledgement will be processed in slow start.
     #[getter]
     fn in_slow_start(&self) -> bool {
         self.own().in_slow_start()
     }
 
-    /// Minimum ssthresh after a loss, bytes.
+    /// Minimum of ssthresh after a loss, bytes.
     #[getter]
     fn least_ssthresh(&self) -> u64 {
         self.own().least_ssthresh()
@@ -183,13 +183,14 @@ fn size(name: &str, bytes: f64) -> PyResult<f64> {
     }
 }
 
-/// Congestion control of one path that is implemented in Python.
+/// Congestion control of one path, implemented by a Python object.
 struct PythonControl {
     name: &'static str,
     base: Py<Base>,
-    /// `None` after an exception: the run has failed, and ends with the protocol's own windows.
+    /// The Python object; `None` after an exception: the run has failed, and ends with the
+    /// protocol's own windows.
     object: Option<Py<PyAny>>,
-    /// Whether the control is called for each sent packet, which is expensive.
+    /// Whether the object has a method for each sent packet, whose calls are expensive.
     has_on_sent: bool,
     cwnd: f64,
     ssthresh: f64,
@@ -232,7 +233,7 @@ impl PythonControl {
         })
     }
 
-    /// Calls a Python method, and reads the windows that it set.
+    /// Calls a method of the object, and reads the windows that it has set.
     fn call_python(
         &mut self,
         py: Python<'_>,
@@ -247,7 +248,7 @@ impl PythonControl {
         let windows = || -> PyResult<_> {
             what(object)?;
             let pacing: Option<f64> = object.getattr("pacing_rate")?.extract()?;
-            // A negative rate is invalid, and a rate of zero would wait forever.
+            // Refused, because a negative rate is invalid and a rate of zero would wait forever.
             let pacing = match pacing {
                 Some(rate) if !(rate.is_finite() && rate > 0.0) => {
                     let message = format!(
@@ -348,7 +349,7 @@ impl CongestionControl for PythonControl {
 pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: String) -> PyResult<()> {
     kinds::check_name(&name)?;
     kinds::depends(&name, &code, Language::Python);
-    // Declarations live until the end of the program.
+    // Leaked, because declarations must live until the end of the program.
     let name: &'static str = Box::leak(name.into_boxed_str());
     let make = move |base: ProtocolBase, _: &dyn anabranch_congestion::ParameterLookup| {
         Box::new(PythonControl::new(name, &class, base)) as Box<dyn CongestionControl>

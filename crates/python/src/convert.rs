@@ -1,4 +1,4 @@
-//! Conversion of spec values from and to Python.
+//! Conversion between spec values and Python objects.
 
 use anabranch_scenario::source_span::SourceSpan;
 use anabranch_scenario::tree::{Node, NodeValue, TableEntry};
@@ -9,8 +9,8 @@ use pyo3::types::{
     PyBool, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString,
 };
 
-/// Converts a value to the form used in a spec. Numbers and arrays of other libraries are converted
-/// by `tolist`, `__index__` and `__float__`, a `timedelta` to a span.
+/// Converts a Python value to a value of a spec. Numbers and arrays of other libraries are
+/// converted by `tolist`, `__index__` and `__float__`, and a `timedelta` becomes a time span.
 ///
 /// # Errors
 /// `TypeError` for a value that a spec cannot contain.
@@ -66,10 +66,10 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
     Err(unknown(value))
 }
 
-/// Converts an array, a series or a scalar of numpy or a library built on it, such as pandas;
-/// `None` for other values.
+/// Converts an array, series or scalar of numpy, or of a library that is based on it such as
+/// pandas; `None` for other values.
 fn array(value: &Bound<'_, PyAny>) -> PyResult<Option<NodeValue>> {
-    // Times have their own units, which `tolist` may drop.
+    // Times are converted separately, because `tolist` may drop their unit.
     let kind = value.getattr("dtype").and_then(|it| it.getattr("kind"));
     let kind = kind.and_then(|it| it.extract::<String>());
     match kind.as_deref() {
@@ -80,14 +80,14 @@ fn array(value: &Bound<'_, PyAny>) -> PyResult<Option<NodeValue>> {
     let Ok(plain) = value.call_method0("tolist") else {
         return Ok(None);
     };
-    // An object that returns itself would cause infinite recursion.
+    // If `tolist` returns the object itself, the conversion would recurse infinitely.
     if plain.is(value) {
         return Ok(None);
     }
     to_value(&plain).map(Some)
 }
 
-/// Numpy time spans in nanoseconds.
+/// Converts numpy time spans, in nanoseconds.
 fn spans(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
     let whole = value.call_method1("astype", ("int64",))?;
     fn of(value: &NodeValue) -> NodeValue {
@@ -115,7 +115,8 @@ fn unknown(value: &Bound<'_, PyAny>) -> PyErr {
     }
 }
 
-/// `key=value` as on the command line: a text is unchanged, other values are written as TOML.
+/// Formats `key=value` as on the command line. A text is not changed; other values are written as
+/// TOML.
 ///
 /// # Errors
 /// `TypeError` for a value that a spec cannot contain.
@@ -132,7 +133,7 @@ pub fn setting(key: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
 /// Converts a spec value to Python.
 ///
 /// # Errors
-/// The interpreter's exception.
+/// An exception of the interpreter.
 pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
     match &node.value {
         NodeValue::Text(text) => text.into_bound_py_any(py),
@@ -156,13 +157,13 @@ pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// The value at a path with the syntax of `--set`: `link.wire.rate`, where list members are
+/// The value at a path in the syntax of `--set`, such as `link.wire.rate`. Members of lists are
 /// selected by their `name`, `id` or index.
 pub fn find<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
     path.split('.').try_fold(root, step)
 }
 
-/// The valid names at the first unknown part of a path; empty if the path exists.
+/// The valid names in place of the first unknown part of a path; empty if the path exists.
 pub fn known<'n>(root: &'n Node, path: &str) -> Vec<&'n str> {
     let mut node = root;
     for segment in path.split('.') {

@@ -1,4 +1,4 @@
-//! Errors as Python exceptions.
+//! Python exceptions for errors of this project.
 
 use std::fmt::Display;
 
@@ -31,7 +31,7 @@ create_exception!(
 /// Adds the exceptions to the module.
 ///
 /// # Errors
-/// The interpreter's exception.
+/// An exception of the interpreter.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("Error", py.get_type::<Error>())?;
@@ -39,7 +39,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", py.get_type::<RunError>())
 }
 
-/// An invalid spec, with its faults as data.
+/// The exception for an invalid spec, with its errors as data.
 pub fn spec(error: &Faults) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(error.to_string());
@@ -79,7 +79,7 @@ fn refusal<'py>(py: Python<'py>, error: &InvalidQuestion) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// An invalid question, with the allowed values as data.
+/// The exception for an invalid question, with the allowed values as data.
 pub fn refused(error: &InvalidQuestion) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(error.to_string());
@@ -91,7 +91,7 @@ pub fn refused(error: &InvalidQuestion) -> PyErr {
     })
 }
 
-/// A request with an unknown name or an invalid value.
+/// The exception for a request with an unknown name or an invalid value.
 pub fn asked(message: impl Display) -> PyErr {
     Python::attach(|py| {
         let raised = SpecError::new_err(message.to_string());
@@ -103,7 +103,7 @@ pub fn asked(message: impl Display) -> PyErr {
     })
 }
 
-/// A failure.
+/// The exception for a failed operation.
 pub fn failed(error: impl Display) -> PyErr {
     RunError::new_err(error.to_string())
 }

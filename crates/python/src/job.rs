@@ -1,5 +1,4 @@
-//! Job: a spec with the requested outputs, which can be planned, run completely or in parts, and
-//! combined.
+//! Jobs: specs with the requested outputs, whose runs can be executed all at once or in parts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ use crate::kinds::{self, Stoppable};
 use crate::results::Results;
 use crate::spec::Spec;
 
-/// A checked spec with the requested outputs: its runs are numbered from 0.
+/// A validated spec with the requested outputs. Its runs are numbered from 0.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -35,14 +34,14 @@ fn create(directory: &Path) -> PyResult<Store> {
     Store::create(directory).map_err(error::failed)
 }
 
-/// Texts of a plan that can name kinds.
+/// Texts of a plan that may name kinds.
 fn texts(plan: &Plan) -> Vec<&String> {
     let request = &plan.request;
     request.overrides.iter().chain([&request.text]).collect()
 }
 
-/// The requested number of threads; default one per core, or a single one with kinds written in
-/// Python, because their threads would only wait for each other.
+/// The number of threads: the requested number, or one per core. If kinds are written in Python, a
+/// single one, because their threads would only wait for each other.
 fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
     match jobs {
         Some(jobs) => jobs,
@@ -111,9 +110,9 @@ impl Job {
         kinds::written_in_python(&texts(&self.plan))
     }
 
-    /// run(out=None, jobs=None, progress=None): runs everything that is not finished in `out`, and
-    /// combines the results. Without `out` the results are in a temporary directory that is removed
-    /// with them.
+    /// run(out=None, jobs=None, progress=None): executes the runs that are not finished in `out`,
+    /// and combines the results. Without `out` the results are in a temporary directory, which is
+    /// removed together with the returned object.
     #[pyo3(signature = (out=None, jobs=None, progress=None))]
     fn run(
         &self,
@@ -140,15 +139,15 @@ impl Job {
         ))
     }
 
-    /// open_store(out): opens a results directory, to find the finished runs and to add those of
-    /// other directories.
+    /// open_store(out): opens a results directory to find the finished runs, and to copy finished
+    /// runs from other directories.
     fn open_store(slf: Py<Self>, out: PathBuf) -> PyResult<ResultsStore> {
         let store = create(&out)?;
         Ok(ResultsStore { job: slf, store })
     }
 
-    /// run_subset(places, out, jobs=None): runs these run numbers, and stores the results in a
-    /// directory.
+    /// run_subset(places, out, jobs=None): executes the runs with these numbers, and stores them in
+    /// a directory.
     #[pyo3(signature = (places, out, jobs=None))]
     fn run_subset(
         &self,
@@ -169,7 +168,7 @@ impl Job {
         })?
     }
 
-    /// combine(out): combines the finished runs in a results directory: measures, samples,
+    /// combine(out): combines the finished runs in a results directory into measures, samples and a
     /// manifest.
     fn combine(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
         let missing = self.missing(&create(&out)?);
@@ -192,8 +191,8 @@ impl Job {
         Ok(PyBytes::new(py, &text))
     }
 
-    /// from_bytes(bytes): the job that another process saved. Reference data of the spec is not
-    /// included.
+    /// from_bytes(bytes): the job that another process has converted with `to_bytes`. Reference
+    /// data of the spec is not included.
     #[staticmethod]
     fn from_bytes(saved: &[u8]) -> PyResult<Self> {
         let read: Result<(Manifest, String), _> = serde_json::from_slice(saved);
@@ -216,7 +215,7 @@ impl Job {
 }
 
 impl Job {
-    /// The numbers of the runs that are not finished in the results directory.
+    /// The numbers of the runs that are not finished in a results directory.
     fn missing(&self, store: &Store) -> Vec<usize> {
         let state = Arc::default();
         let runner = Stoppable::new(&state, &texts(&self.plan));
@@ -237,7 +236,7 @@ impl Job {
     }
 }
 
-/// An open results directory of a job, whose finished runs were read.
+/// An open results directory of a job.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct ResultsStore {
@@ -252,7 +251,8 @@ impl ResultsStore {
         self.job.get().missing(&self.store)
     }
 
-    /// take(places, source): copies runs that `run_subset` stored in another directory.
+    /// take(places, source): copies runs with these numbers that `run_subset` has stored in another
+    /// directory.
     fn take(&self, places: BTreeSet<usize>, source: PathBuf) -> PyResult<()> {
         let job = self.job.get();
         job.check(&places)?;
@@ -268,7 +268,7 @@ impl ResultsStore {
     }
 }
 
-/// The requested directory, or a temporary one that is removed with its guard.
+/// The requested directory, or a temporary one, which is removed when its guard is dropped.
 ///
 /// # Errors
 /// The directory cannot be created.

@@ -1,4 +1,4 @@
-//! Kinds available to specs: the project's own, and those written in Python.
+//! Kinds that specs may name: those of this project, and added ones.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,29 +18,29 @@ use pyo3::prelude::*;
 use crate::background::State;
 use crate::error;
 
-/// Label of runs with only the project's own kinds, which any other program of the project
-/// reproduces.
+/// Label of runs with only the project's own kinds; any other program of the project can reproduce
+/// them.
 const SIMULATED: &str = "simulated";
 
 /// Implementation language of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
-    /// A Python class; only one thread at a time can run Python.
+    /// A Python class. Only one thread at a time can execute Python.
     Python,
-    /// A Rust module that includes this package.
+    /// A Rust module in a program that includes this package.
     Rust,
 }
 
-/// Kinds that are not part of the project.
+/// Added kinds, which are not part of the project.
 #[derive(Default)]
 struct AddedKinds {
     kinds: Standard,
     codes: Vec<KindCode>,
-    /// Labels of runs that may depend on some of them.
+    /// Labels of runs that may depend on added kinds.
     called: BTreeSet<&'static str>,
 }
 
-/// Code on which runs with a kind depend.
+/// Code of an added kind, on which runs depend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct KindCode {
     name: String,
@@ -59,7 +59,7 @@ pub fn kinds() -> Standard {
         .unwrap_or_default()
 }
 
-/// Plans a spec that may name any of them.
+/// Plans a spec, which may name any of these kinds.
 ///
 /// # Errors
 /// `SpecError`.
@@ -67,10 +67,10 @@ pub fn plan(request: Request) -> PyResult<Plan> {
     Plan::with(request, &kinds()).map_err(|error| error::spec(&error))
 }
 
-/// The plan described by a manifest, with the kinds that are currently added.
+/// The plan that a manifest describes, with the kinds that are added at present.
 ///
 /// # Errors
-/// `SpecError` if it names an unknown kind.
+/// `SpecError` if the manifest names an unknown kind.
 pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
     let request = Request::new("the job's spec", manifest.spec).with(|it| {
         it.overrides = manifest.overrides;
@@ -85,7 +85,7 @@ pub fn plan_of(manifest: Manifest) -> PyResult<Plan> {
 }
 
 /// The added kinds on which runs of these texts may depend: kinds that the texts may name, and
-/// kinds that replaced one of the project's.
+/// kinds that have replaced one of the project's.
 fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
     let may = |code: &&KindCode| {
@@ -94,8 +94,8 @@ fn named<'a>(added: &'a AddedKinds, texts: &[&String]) -> Vec<&'a KindCode> {
     added.codes.iter().filter(may).collect()
 }
 
-/// Label that separates runs of these texts from other runs, if they may depend on code outside the
-/// project, and from runs of other code.
+/// Label for runs of these texts. If they may depend on added kinds, the label differs from that of
+/// runs without added kinds, and of runs with other code.
 fn called(texts: &[&String]) -> &'static str {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let Some(added) = added.as_mut() else {
@@ -109,20 +109,21 @@ fn called(texts: &[&String]) -> &'static str {
     if let Some(known) = added.called.get(called.as_str()) {
         return known;
     }
-    // Lives until the end of the program; there is one for each combination of codes.
+    // Leaked, because labels must live until the end of the program. There is one for each
+    // combination of codes.
     let called: &'static str = Box::leak(called.into_boxed_str());
     added.called.insert(called);
     called
 }
 
-/// The added kinds on which runs of these texts may depend.
+/// Names of the added kinds on which runs of these texts may depend.
 fn added(texts: &[&String]) -> Vec<String> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let named = added.iter().flat_map(|added| named(added, texts));
     named.map(|code| code.name.clone()).collect()
 }
 
-/// The kinds written in Python that these texts may name.
+/// Names of the kinds written in Python that these texts may name.
 pub fn written_in_python(texts: &[&String]) -> Vec<String> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let named = added.iter().flat_map(|added| named(added, texts));
@@ -130,15 +131,15 @@ pub fn written_in_python(texts: &[&String]) -> Vec<String> {
     written.map(|code| code.name.clone()).collect()
 }
 
-/// Adds kinds with a function that changes the set of kinds.
+/// Adds kinds; `change` returns the set of kinds with them.
 pub fn add(change: impl FnOnce(Standard) -> Standard) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
     added.kinds = change(std::mem::take(&mut added.kinds));
 }
 
-/// Makes runs depend on the code of an added kind: stored runs are repeated after it changed. A
-/// kind of the same name is replaced.
+/// Registers the code of an added kind: if the code changes, stored runs with the kind are executed
+/// again. Replaces a kind with the same name.
 pub fn depends(name: &str, code: &str, language: Language) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
@@ -152,31 +153,31 @@ pub fn depends(name: &str, code: &str, language: Language) {
 }
 
 thread_local! {
-    /// Exception that Python code raised in this thread's run.
+    /// Exception that Python code has raised in the current run of this thread.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Records an exception of Python code; the current run fails with the first one.
+/// Records an exception of Python code. The current run fails with the first one.
 pub fn raised(error: PyErr) {
     RAISED.with_borrow_mut(|raised| {
         raised.get_or_insert(error);
     });
 }
 
-/// Simulator that starts no more runs after a stop request, and fails if Python code raises.
+/// A simulator that starts no further run after a stop request, and fails if Python code raises.
 pub struct Stoppable {
     state: Arc<State>,
     simulator: Simulator,
     called: &'static str,
-    /// The kinds that are not part of the project.
+    /// Names of added kinds on which the runs may depend.
     added: Vec<String>,
-    /// The first exception of Python code.
+    /// The first exception that Python code has raised.
     pub raised: Mutex<Option<PyErr>>,
 }
 
 impl Stoppable {
-    /// A runner for work with this state, for runs that may depend on kinds named in these texts:
-    /// see `called`.
+    /// Creates a runner for work with this state, and for runs that may depend on kinds in these
+    /// texts (see `called`).
     pub fn new(state: &Arc<State>, texts: &[&String]) -> Self {
         Self {
             state: Arc::clone(state),
@@ -187,7 +188,8 @@ impl Stoppable {
         }
     }
 
-    /// Replaces the failure by the exception of Python code that caused it, if any.
+    /// If Python code has raised an exception that caused the failure, returns that exception
+    /// instead.
     pub fn instead(self, failure: PyErr) -> PyErr {
         let raised = self.raised.into_inner();
         raised
@@ -226,7 +228,7 @@ impl Runner for Stoppable {
     }
 }
 
-/// Checks that a spec can contain the name.
+/// Checks that a spec can contain this name.
 ///
 /// # Errors
 /// `ValueError`.

@@ -1,9 +1,10 @@
-//! The laboratory for Python, as the module `anabranch._native`; users import `python/anabranch`.
+//! The laboratory for Python, as the module `anabranch._native`. Users import the package in
+//! `python/anabranch`.
 //!
 //! Long work runs on other threads without the interpreter's lock ([`background`]), while the
 //! calling thread checks for signals and reports progress. Tables are Arrow record batches with the
 //! Arrow PyCapsule interface ([`table`]), so pandas, polars, pyarrow and DuckDB can read them
-//! without a copy. Kinds written in Python ([`control`], [`workload`]) are called with the lock
+//! without a copy. Kinds written in Python ([`control`], [`workload`]) are called while the lock is
 //! held.
 //!
 //! Users can build a module with kinds written in Rust: it should depend on this crate, add its
@@ -27,7 +28,7 @@ use pyo3::prelude::*;
 /// Adds all items to a module.
 ///
 /// # Errors
-/// The interpreter's exception.
+/// An exception of the interpreter.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;

@@ -23,17 +23,17 @@ use crate::table::{Table, table};
 #[pyclass(module = "anabranch", frozen, dict)]
 #[derive(Debug)]
 pub struct Results {
-    /// The records.
+    /// The records of the runs.
     pub records: Records,
     reference: Loaded,
     directory: PathBuf,
     /// Introduction of the report.
     introduction: Vec<Introduction>,
-    /// Removes the directory when it is dropped.
+    /// Guard that removes a temporary directory when dropped.
     _temporary: Option<TempDir>,
 }
 
-/// A figure: shown as a picture in a notebook; `svg` is its source.
+/// A figure. A notebook shows it as a picture; `svg` is its source.
 #[pyclass(module = "anabranch", frozen, get_all)]
 #[derive(Debug)]
 pub struct Figure {
@@ -57,7 +57,8 @@ impl Figure {
 }
 
 impl Results {
-    /// Results in a directory, which is removed with them if there is a guard.
+    /// Creates the results in a directory. If there is a guard, the directory is removed together
+    /// with the results.
     pub fn new(
         records: Records,
         reference: Loaded,
@@ -94,7 +95,7 @@ impl Results {
         ids.filter(run).collect()
     }
 
-    /// The requested experiment, or the only one.
+    /// The id of the requested experiment, or of the only one.
     fn one(&self, experiment: Option<String>) -> PyResult<String> {
         let known = self.experiments();
         match (experiment, known.as_slice()) {
@@ -114,7 +115,7 @@ impl Results {
 
 #[pymethods]
 impl Results {
-    /// open(path): results that a run has written to a directory.
+    /// open(path): the results that a run has written to a directory.
     #[staticmethod]
     fn open(path: PathBuf) -> PyResult<Self> {
         let records = Store::open(&path).map_err(error::failed)?;
@@ -146,9 +147,9 @@ impl Results {
         self.experiments()
     }
 
-    /// measures(experiment=None): every measure of every run, one per row: experiment, a column for
-    /// each sweep, replication, series, metric, value, unit. The experiment can be omitted if there
-    /// is only one.
+    /// measures(experiment=None): table with one row for every measure of every run. Columns:
+    /// experiment, a column for each sweep, replication, series, metric, value, unit. The
+    /// experiment can be omitted if there is only one.
     #[pyo3(signature = (experiment=None))]
     fn measures(&self, experiment: Option<String>) -> PyResult<Table> {
         let id = self.one(experiment)?;
@@ -156,8 +157,9 @@ impl Results {
         table(measures.batch())
     }
 
-    /// samples(experiment=None): recorded samples, one per row: experiment, a column for each sweep
-    /// as in the measures, replication, entity, member, probe, index, time_s, value.
+    /// samples(experiment=None): table with one row for every recorded sample. Columns: experiment,
+    /// a column for each sweep as in the measures, replication, entity, member, probe, index,
+    /// time_s, value.
     #[pyo3(signature = (experiment=None))]
     fn samples(&self, py: Python<'_>, experiment: Option<String>) -> PyResult<Table> {
         let id = self.one(experiment)?;
@@ -171,7 +173,7 @@ impl Results {
         read.map_err(|failure| error::failed(format!("{}: {failure}", path.display())))
     }
 
-    /// The tables of the spec by identifier: measured values, printed values, verdicts.
+    /// The tables of the spec by identifier, with measured values, printed values and verdicts.
     #[getter]
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = PyDict::new(py);
@@ -186,7 +188,7 @@ impl Results {
         Ok(tables)
     }
 
-    /// The figures of the spec by identifier, without empty ones.
+    /// The figures of the spec by identifier; empty figures are omitted.
     #[getter]
     fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let figures = PyDict::new(py);
@@ -199,26 +201,26 @@ impl Results {
         Ok(figures)
     }
 
-    /// Counts of verdicts, one line each; empty if nothing is compared.
+    /// Numbers of verdicts, as lines of text; empty if there are no comparisons.
     #[getter]
     fn tallies(&self) -> PyResult<Vec<String>> {
         Ok(self.outputs()?.tallies())
     }
 
-    /// Failures, one line each.
+    /// Failures in the runs, one line each.
     #[getter]
     fn failures(&self) -> Vec<String> {
         self.records.failures()
     }
 
-    /// Notes, one line each, as printed by the command with `note:`. Those about a spec with a kind
-    /// written in Python are omitted if its class is not available.
+    /// Notes about the spec, one line each, which the command prints after `note:`. If the spec has
+    /// a kind written in Python whose class is not available, they are omitted.
     #[getter]
     fn notes(&self) -> PyResult<Vec<String>> {
         let planned = kinds::plan_of(self.records.manifest.clone());
         let mut notes = match planned {
             Ok(plan) => plan.notes,
-            // Without the added kind of that program the spec cannot be planned.
+            // A spec with kinds that another program has added cannot be planned.
             Err(_) if !self.records.manifest.added.is_empty() => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -231,7 +233,7 @@ impl Results {
         page::html(&self.outputs()?).map_err(error::failed)
     }
 
-    /// Origin of the results: version, spec, seed, replications.
+    /// Provenance of the results: version, spec, seed, replications.
     #[getter]
     fn manifest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = serde_json::to_string(&self.records.manifest).map_err(error::failed)?;

@@ -1,4 +1,4 @@
-//! Specs: creation, access, changes, output.
+//! Specs: creating, reading, changing and writing them.
 
 use std::fs;
 use std::io;
@@ -22,18 +22,18 @@ use crate::kinds;
 /// A spec: nodes, links, flows, measures and sweeps, as in a TOML file.
 ///
 /// `Spec(name, **sections)` creates one; `Spec.read`, `Spec.parse`, `Spec.paper` and `Spec.example`
-/// load one. Values are accessed by their path with the syntax of `--set`: `spec["link.wire.rate"]
-/// = "2 Mbit/s"`. Nothing is validated before `check` or a run.
+/// load one. Values are accessed by their path with the syntax of `--set`:
+/// `spec["link.wire.rate"] = "2 Mbit/s"`. A spec is validated only by `check` or by a run.
 #[pyclass(module = "anabranch")]
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Name in messages.
+    /// File name for messages.
     pub file: String,
     /// Text of the spec as it was read; `None` if it was changed or built.
     pub text: Option<String>,
-    /// Values, parameters and expressions as written.
+    /// The values, with parameters and expressions as written.
     pub document: Document,
-    /// Location of the files that it names.
+    /// Folder of the files that the spec names.
     pub folder: Folder,
 }
 
@@ -41,7 +41,7 @@ impl Spec {
     /// Parses a spec.
     ///
     /// # Errors
-    /// Syntax errors.
+    /// The text is not valid TOML.
     pub fn of(file: String, text: String, folder: Folder) -> PyResult<Self> {
         let document = Document::parse(&text)
             .map_err(|problems| error::spec(&SpecError::new(&file, &text, &[], problems)))?;
@@ -53,7 +53,7 @@ impl Spec {
         })
     }
 
-    /// Text.
+    /// The text of the spec.
     pub fn toml(&self) -> String {
         let text = self.text.clone();
         text.unwrap_or_else(|| self.document.to_toml())
@@ -113,7 +113,7 @@ impl Spec {
         Self::of("spec".to_owned(), text, Folder::Disk(PathBuf::from(".")))
     }
 
-    /// paper(name): the spec of a paper with its reference data. `papers()` lists them.
+    /// paper(name): the spec of a paper, with its reference data. `papers()` lists the names.
     #[staticmethod]
     fn paper(name: &str) -> PyResult<Self> {
         let refused = |error| match error {
@@ -126,7 +126,7 @@ impl Spec {
         Self::of(file, text, paper.folder)
     }
 
-    /// example(name): a spec included in the package. `examples()` lists them.
+    /// example(name): a spec that the package includes. `examples()` lists the names.
     #[staticmethod]
     #[pyo3(name = "example")]
     fn of_example(name: &str) -> PyResult<Self> {
@@ -195,7 +195,7 @@ impl Spec {
         self.change(|document| document.push(section, node))
     }
 
-    /// check(): raises SpecError with all faults of the spec. A run checks it too.
+    /// check(): raises SpecError with all errors of the spec. A run does this check too.
     fn check(&self) -> PyResult<()> {
         let request = Request::new(self.file.clone(), self.toml())
             .with(|it| it.files = spec_files::files(&self.folder));
@@ -217,7 +217,7 @@ impl Spec {
         fs::write(&path, self.toml()).map_err(|error| at(&path, error))
     }
 
-    /// A copy that can be changed.
+    /// A copy of the spec, which can be changed independently.
     fn copy(&self) -> Self {
         self.clone()
     }
@@ -240,8 +240,8 @@ impl Spec {
     }
 }
 
-/// Converts an I/O error to the matching Python exception (FileNotFoundError and others), with the
-/// file.
+/// Converts an I/O error to the matching Python exception (such as FileNotFoundError), with the
+/// name of the file.
 fn at(path: &Path, error: io::Error) -> PyErr {
     let code = error.raw_os_error();
     let words = error.to_string();
@@ -262,7 +262,7 @@ pub fn papers() -> PyResult<Vec<(String, String)>> {
     papers.iter().map(line).collect()
 }
 
-/// examples(): names of the specs included in the package.
+/// examples(): names of the specs that the package includes.
 #[pyfunction]
 pub fn examples() -> Vec<String> {
     carried()

@@ -1,4 +1,5 @@
-//! Tables as Arrow record batches, exported with the Arrow PyCapsule interface.
+//! Tables as Arrow record batches, which other libraries read through the Arrow PyCapsule
+//! interface.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +15,8 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::error;
 
-/// A table in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB accept it
-/// directly without a copy; `t.to_pandas()` and `t.to_pyarrow()` need pyarrow.
+/// A table in Arrow's memory layout. `pyarrow.table(t)`, `polars.DataFrame(t)` and DuckDB read it
+/// without a copy; `t.to_pandas()` and `t.to_pyarrow()` need pyarrow.
 #[pyclass(module = "anabranch", frozen)]
 #[derive(Debug)]
 pub struct Table {
@@ -24,12 +25,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these batches with a common schema.
+    /// Creates a table of batches with a common schema.
     pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches }
     }
 
-    /// The rows of a Parquet file.
+    /// Reads the rows of a Parquet file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -43,8 +44,8 @@ impl Table {
         Ok(Self { schema, batches })
     }
 
-    /// The rows of a CSV text: a column is numeric if all its values are numbers, otherwise text;
-    /// empty values are null.
+    /// Parses a CSV text. A column is numeric if all its values are numbers, and otherwise text.
+    /// Empty values become null.
     ///
     /// # Errors
     /// The text is not valid CSV.
@@ -83,14 +84,14 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The Arrow PyCapsule interface: a stream of record batches.
+    /// The Arrow PyCapsule interface: exports the table as a stream of record batches.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // A producer may ignore a requested schema, because each column has a single type.
+        // The requested schema is ignored, which is allowed, because each column has only one type.
         drop(requested_schema);
         let batches = self.batches.clone().into_iter().map(Ok);
         let reader = RecordBatchIterator::new(batches, self.schema.clone());
@@ -98,7 +99,7 @@ impl Table {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// The names of its columns.
+    /// Names of the columns.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         let fields = self.schema.fields().iter();
@@ -118,7 +119,7 @@ impl Table {
         fields.map(|field| name(field.data_type())).collect()
     }
 
-    /// The units of the columns that have one, by name.
+    /// Units by name of the column, for columns that have one.
     #[getter]
     fn units<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let units = PyDict::new(py);
@@ -134,7 +135,7 @@ impl Table {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// The table for pyarrow.
+    /// The table as a pyarrow table.
     fn to_pyarrow<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = slf.py().import("pyarrow")?;
         pyarrow.call_method1("table", (slf,))
@@ -154,10 +155,10 @@ impl Table {
     }
 }
 
-/// A table of one batch.
+/// Creates a table of one batch.
 ///
 /// # Errors
-/// Those of the batch.
+/// The error of the batch.
 pub fn table(batch: Result<RecordBatch, ArrowError>) -> PyResult<Table> {
     let batch = batch.map_err(error::failed)?;
     Ok(Table::of(batch.schema(), vec![batch]))

@@ -11,15 +11,15 @@ use std::sync::{PoisonError, RwLock};
 
 use crate::kinds::{self, Language};
 
-/// Classes by the names of their kinds, because one function creates all of them.
+/// Classes by the names of their kinds. Needed because one function creates all workloads.
 static CLASSES: RwLock<BTreeMap<&'static str, Py<PyAny>>> = RwLock::new(BTreeMap::new());
 
 /// Maximum message size, bytes.
 const MAX_MESSAGE: u64 = 1 << 40;
 
-/// A workload that is implemented in Python.
+/// A workload that a Python object implements.
 struct PythonWorkload {
-    /// `None` after an exception: the run has failed.
+    /// The Python object; `None` after an exception, when the run has failed.
     object: Option<Py<PyAny>>,
     facts: Facts,
 }
@@ -28,8 +28,9 @@ fn seconds(nanos: Nanos) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// Converts an offer from Python: a size in bytes (now), a float (nothing before that second),
-/// "waiting", or None (nothing more).
+/// Converts an offer from Python: an int is the size in bytes of a message to send now, a float is
+/// the time in seconds of the next offer, "waiting" means that the workload waits for a delivery,
+/// and None means that there are no more messages.
 fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
     if made.is_none() {
         return Ok(Offer::Done);
@@ -93,9 +94,9 @@ impl Workload for PythonWorkload {
     }
 }
 
-/// Properties that a workload declares before it runs: `sizes` (minimum and maximum message size,
-/// bytes), `paced` (offers follow the workload's own clock; default True), `endless` (it never
-/// ends; default False).
+/// Properties that a workload declares before it runs. `sizes`: minimum and maximum message size,
+/// bytes. `paced`: whether offers follow the workload's own clock; default True. `endless`: whether
+/// it never ends; default False.
 fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
     let mut facts = Facts::default();
     let sizes = object.getattr_opt("sizes")?.filter(|it| !it.is_none());
@@ -118,7 +119,7 @@ fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
     Ok(facts)
 }
 
-/// Creates a workload of the class with the kind's name.
+/// Creates a workload; the kind's name determines the class.
 fn make(
     parameters: &anabranch_settings::Parameters<'_>,
     mut context: Context,
@@ -160,7 +161,7 @@ fn make(
     }
 }
 
-/// The kinds of the parameters that have values.
+/// The kinds (declarations) of the parameters that have values.
 fn settings_of(
     parameters: &anabranch_settings::Parameters<'_>,
     values: &[(&'static str, Datum)],
@@ -177,8 +178,8 @@ fn settings_of(
         .collect()
 }
 
-/// Kind of a parameter, derived from its default: a span ("1 s"), a size ("100 B"), a rate ("2
-/// Mbit/s"), any other text, a bool, an int of at least 0, a float.
+/// Type of a parameter, which follows from its default: a time span ("1 s"), a size ("100 B"), a
+/// rate ("2 Mbit/s"), any other text, a bool, an int of at least 0, or a float.
 fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     let text: String = default.str()?.extract()?;
     let kinds = [
@@ -218,8 +219,9 @@ fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
     Ok(Setting::new(name, "", kind).or(Box::leak(text.into_boxed_str())))
 }
 
-/// add_workload(name, about, cls, parameters, code): adds a workload; `cls(seed=, packet=,
-/// **parameters)` creates one. Parameters are given with their defaults. Runs depend on `code`.
+/// add_workload(name, about, cls, parameters, code): adds a workload;
+/// `cls(seed=, packet=, **parameters)` creates one. `parameters` contains the defaults. Runs depend
+/// on `code`.
 #[pyfunction]
 pub fn add_workload(
     name: String,
@@ -233,7 +235,7 @@ pub fn add_workload(
     for (name, default) in parameters {
         settings.push(declared(name.extract()?, &default)?);
     }
-    // Declarations live until the end of the program.
+    // Leaked, because declarations must live until the end of the program.
     let kind: &'static str = Box::leak(name.clone().into_boxed_str());
     let entry: &'static KindEntry<BoxedWorkload, Context> = Box::leak(Box::new(KindEntry {
         variant: Variant {
