@@ -1,5 +1,5 @@
-//! Copies the source of the crate `dcsctp` from the cargo registry, with an empty body of
-//! `log_packet`.
+//! Build script that copies the source of the crate `dcsctp` from the cargo registry, with an empty
+//! body of `log_packet`.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use std::{env, fs};
 /// Start of the function whose body is removed.
 const LOG: &str = "pub fn log_packet(name: &str, ts: SocketTime, sent: bool, data: &[u8]) {";
 
-/// The crate exports a macro and uses it by its crate path. This is rejected in an included file,
-/// such as the root here. The macro is therefore not exported, and used by its module path.
+/// Replacements for a macro, which the crate exports and uses by its crate path. The compiler
+/// rejects this in an included file, such as the root of this crate, so the macro is used by its
+/// module path and not exported.
 const MACRO: [(&str, &str); 2] = [
     ("#[macro_export]\n", ""),
     (
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Copies all files of a directory, with [`MACRO`] replaced.
+/// Copies all files of a directory, with the replacements in [`MACRO`].
 fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -55,9 +56,9 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Source directory of a dependency, as reported by cargo. This needs the sources of all workspace
-/// dependencies, but the build of a single package has fetched only its own, so missing ones are
-/// fetched here.
+/// Source directory of a dependency, as reported by cargo. cargo needs the sources of all
+/// dependencies of the workspace for it. Missing ones are fetched here, because the build of a
+/// single package fetches only its own.
 fn source_of(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let output = Command::new(env::var("CARGO")?)
         .args(["metadata", "--format-version", "1", "--locked"])

@@ -1,4 +1,5 @@
-//! Chunks in arrival orders that an attacker may choose, and an endpoint that receives them.
+//! Chunks with one byte of data in orders that an attacker may choose, and an endpoint that
+//! receives them.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -15,14 +16,14 @@ use bytes::{Bytes, BytesMut};
 
 const PORT: u16 = 5000;
 const FIRST: u32 = 1000;
-/// Maximum number of messages that may wait in a stream: half of the circle of stream sequence
-/// numbers less one.
+/// Maximum number of messages that may wait in a stream: almost half of the range of stream
+/// sequence numbers.
 const MAX_WAITING: u32 = 32_000;
 
 /// A chunk with one byte of user data.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// TSN, counted from the first.
+    /// TSN relative to the first one.
     offset: u32,
     stream: u16,
     ssn: u16,
@@ -50,7 +51,7 @@ impl Piece {
         }
     }
 
-    /// A fragment of the only message, which has `count` fragments.
+    /// A fragment of a message of `count` fragments; all fragments belong to this message.
     fn fragment(offset: u32, count: u32) -> Self {
         Self {
             beginning: offset == 0,
@@ -74,11 +75,11 @@ impl Piece {
     }
 }
 
-/// Name of an order, and a function that returns about this many chunks in the order of their
-/// arrival.
+/// Name of an arrival order, and a function that returns about the given number of chunks in this
+/// order.
 pub type Order = (&'static str, fn(u32) -> Vec<Piece>);
 
-/// All orders. The first is that of an honest peer.
+/// All arrival orders. The first is that of a normal peer.
 pub const ORDERS: &[Order] = &[
     ("messages in order", |n| {
         (0..n).map(|at| Piece::message(at, 0, at)).collect()
@@ -155,7 +156,7 @@ pub const ORDERS: &[Order] = &[
     ("fragments, runs joined by halves", |n| {
         let size = n.next_power_of_two() / 2;
         let bits = size.trailing_zeros();
-        // Bit-reversed order: each step joins two runs of equal length.
+        // Bit-reversed order, in which each chunk joins two contiguous runs of equal length.
         let order = (1..size).map(|at| at.reverse_bits() >> (32 - bits));
         order
             .rev()
@@ -180,7 +181,7 @@ fn shuffled(n: u32) -> Vec<u32> {
     order
 }
 
-/// An endpoint with an association, and the packets that will arrive.
+/// An endpoint with an association, and the packets that will arrive at it.
 #[derive(Debug)]
 pub struct Flood {
     endpoint: Endpoint,
@@ -190,8 +191,8 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Packs `per_packet` chunks into each packet, for an endpoint with a buffer of 64 MiB, so that
-    /// all are accepted.
+    /// Packs `per_packet` chunks into each packet. The endpoint has a buffer of 64 MiB, so that it
+    /// accepts all chunks.
     ///
     /// # Errors
     /// The endpoint does not complete the handshake.
@@ -260,12 +261,12 @@ impl Flood {
         self.packets.truncate(count);
     }
 
-    /// Number of bytes in the packets.
+    /// Total size of the packets, bytes.
     pub fn bytes(&self) -> usize {
         self.packets.iter().map(Bytes::len).sum()
     }
 
-    /// Delivers all packets, a microsecond apart, and reads all available messages.
+    /// Delivers all packets at intervals of a microsecond, and reads all available messages.
     ///
     /// # Errors
     /// The association failed.
@@ -301,7 +302,7 @@ fn packet(tag: u32, chunks: impl Iterator<Item = Chunk>) -> Bytes {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, header, 65_000);
     for chunk in chunks {
-        // The packet has enough space for these few small chunks.
+        // Cannot fail, because the packet has space for these few small chunks.
         let _ = builder.push(&chunk);
     }
     builder.finish(true);

@@ -14,7 +14,7 @@ const SACK: u8 = 3;
 const ABORT: u8 = 6;
 const COOKIE_ECHO: u8 = 10;
 const COOKIE_ACK: u8 = 11;
-/// Padding (RFC 4820).
+/// Chunk type of padding (RFC 4820).
 const PAD: u8 = 0x84;
 /// Parameter of INIT ACK that must be echoed (RFC 9260 §3.3.3.1).
 const STATE_COOKIE: u16 = 7;
@@ -23,29 +23,29 @@ const ENDING: u8 = 1;
 const BEGINNING: u8 = 2;
 /// First TSN of the attacker.
 const FIRST_TSN: u32 = 1_000;
-/// Request that starts the server's transfer, as sent by `perf -R`.
+/// Payload protocol identifier of the request for the server's transfer, which `perf -R` sends.
 const REQUEST: u32 = 0x616e_6172;
 
-/// Attack on a server.
+/// Attacks on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attack {
-    /// No attack.
+    /// No attack, for comparison.
     None,
     /// INITs from 200 addresses at full speed.
     Inits,
-    /// Duplicate DATA at full speed.
+    /// Duplicates of the same DATA at full speed.
     Repeats,
     /// Fragments of one message, last first, 70 per packet, at 8 Mbit/s.
     Fragments,
     /// SACKs that acknowledge 60,000 chunks by a gap block and then renege, 70 per packet, 60
     /// packets per second.
     Sacks,
-    /// 256 bytes of data after a gap in datagrams of 16 KiB, 2,000 per second.
+    /// Packets of 16 KiB with 256 bytes of data after a gap, 2,000 per second.
     Pins,
 }
 
 impl Attack {
-    /// All variants, starting with no attack.
+    /// All attacks; the first is no attack.
     pub const ALL: [Attack; 6] = [
         Attack::None,
         Attack::Inits,
@@ -55,7 +55,7 @@ impl Attack {
         Attack::Pins,
     ];
 
-    /// Name in tables.
+    /// Name of the attack in tables.
     pub fn name(self) -> &'static str {
         match self {
             Attack::None => "none",
@@ -67,14 +67,14 @@ impl Attack {
         }
     }
 
-    /// Whether the attack sends at full speed and therefore occupies a processor that the server
-    /// and its other clients lack.
+    /// Whether the attacker sends at full speed. It then occupies a processor that the server and
+    /// its other clients cannot use.
     pub fn takes_a_processor(self) -> bool {
         matches!(self, Attack::Inits | Attack::Repeats)
     }
 
-    /// Attacks until `over` is set; returns the number of bytes sent. Packets at full speed go to
-    /// `aim`: the server, or a socket without a reader.
+    /// Attacks until `over` is set; returns the number of bytes sent. Packets at full speed are
+    /// sent to `aim`, which is the server or a socket without a reader.
     ///
     /// # Errors
     /// A socket cannot be opened, or the server does not answer.
@@ -102,14 +102,14 @@ impl Attack {
     }
 }
 
-/// An association of the attacker.
+/// An association of the attacker with the server.
 struct Peer {
     socket: UdpSocket,
     ports: [u16; 2],
     tag: u32,
 }
 
-/// A packet of these chunks.
+/// A packet that contains these chunks.
 fn packet(ports: [u16; 2], tag: u32, chunks: &[u8]) -> Vec<u8> {
     let mut packet = Vec::with_capacity(12 + chunks.len());
     packet.extend(ports[0].to_be_bytes());
@@ -170,7 +170,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes))
 }
 
-/// Verification tag and cookie of a packet that begins with INIT ACK.
+/// Verification tag and cookie from a packet that starts with INIT ACK.
 fn tag_and_cookie(packet: &[u8]) -> Option<(u32, Vec<u8>)> {
     if *packet.get(12)? != INIT_ACK {
         return None;
@@ -214,12 +214,12 @@ impl Peer {
         packet(self.ports, self.tag, chunks)
     }
 
-    /// Sends a packet. If the buffer is full, it is lost as in the network.
+    /// Sends a packet. If the send buffer is full, the packet is lost as in a network.
     fn send(&self, packet: &[u8]) -> u64 {
         self.socket.send(packet).unwrap_or(0) as u64
     }
 
-    /// Receives responses of the server; returns the highest TSN in them.
+    /// Receives responses of the server; returns the highest TSN in them, if any.
     fn drain(&self, buffer: &mut [u8]) -> Option<u32> {
         let mut highest = None;
         while let Ok(len) = self.socket.recv(buffer) {
@@ -235,7 +235,7 @@ impl Peer {
     }
 }
 
-/// An attack in progress.
+/// State of an attack in progress.
 struct RunningAttack<'a> {
     server: SocketAddr,
     port: u16,
@@ -277,7 +277,7 @@ impl RunningAttack<'_> {
     }
 
     fn repeats(&self) -> io::Result<u64> {
-        // A separate port for each target, because the association with the first one may still
+        // A different port for each target, because the association with the first target may still
         // exist.
         let peer = self.peer(1 + u16::from(self.aim == self.server))?;
         let whole = BEGINNING | ENDING;
@@ -327,7 +327,8 @@ impl RunningAttack<'_> {
         let request = data(FIRST_TSN, 0, BEGINNING | ENDING, REQUEST, request);
         peer.send(&peer.packet(&request));
         let (mut sent, mut buffer) = (0, vec![0; 65_536]);
-        // Acknowledge until the window is large, and then stop, so that many chunks are in flight.
+        // Acknowledges data until the server's window is large, and then stops, so that many chunks
+        // are in flight.
         let (mut point, mut highest) = (None, None);
         for round in 0..500 {
             highest = peer.drain(&mut buffer).max(highest);
@@ -378,7 +379,7 @@ impl RunningAttack<'_> {
     }
 }
 
-/// Waits until `bytes` are due at `rate` bit/s.
+/// Waits until `bytes` may have been sent at `rate` bit/s.
 fn wait_for(begin: Instant, bytes: u64, rate: f64) {
     let due = begin + Duration::from_secs_f64(bytes as f64 * 8.0 / rate);
     std::thread::sleep(due.saturating_duration_since(Instant::now()));

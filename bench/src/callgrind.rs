@@ -1,23 +1,24 @@
-//! Instruction counts, which unlike times do not depend on the load of the machine.
+//! Instruction counts by valgrind, which unlike times do not depend on the load of the machine.
 
 use std::env;
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-/// Number of instructions that `program` executes with `arguments`, by `valgrind --tool=callgrind`.
+/// Number of instructions that `program` executes with `arguments`, counted by
+/// `valgrind --tool=callgrind`.
 ///
 /// # Errors
-/// Valgrind is missing, or the run fails.
+/// Valgrind is not installed, or the run fails.
 pub fn instructions(program: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
     collected(&[], program, arguments)
 }
 
-/// Like [`instructions`], but counts only functions whose names match `functions` (`*` is a
-/// wildcard), and the functions that they call.
+/// Like [`instructions`], but counts only functions whose names match `functions` (in which `*` is
+/// a wildcard), and the functions that they call.
 ///
 /// # Errors
-/// See [`instructions`].
+/// The errors of [`instructions`].
 pub fn within(
     functions: &str,
     program: &Path,
@@ -50,19 +51,19 @@ fn collected(
     }
 }
 
-/// Difference in instructions between two runs of `program` with different amounts of work. The
-/// startup cost cancels out.
+/// Number of additional instructions that `program` executes with the arguments `more` instead of
+/// `less`. The startup cost cancels out.
 ///
 /// # Errors
-/// See [`instructions`].
+/// The errors of [`instructions`].
 pub fn between(program: &Path, less: &[String], more: &[String]) -> Result<u64, Box<dyn Error>> {
     Ok(instructions(program, more)?.saturating_sub(instructions(program, less)?))
 }
 
-/// Like [`between`], for this program.
+/// Like [`between`], for the running program itself.
 ///
 /// # Errors
-/// See [`instructions`].
+/// The errors of [`instructions`].
 pub fn between_own(less: &[String], more: &[String]) -> Result<u64, Box<dyn Error>> {
     between(&env::current_exe()?, less, more)
 }

@@ -1,6 +1,6 @@
-//! Benchmark of SCTP stacks in memory: two ends of one stack on one thread, two queues as the wire
-//! between them, and a source that always has another message. The same loop drives every stack
-//! through its own interface: datagrams in, messages out, datagrams out.
+//! Benchmark of SCTP stacks in memory: two ends of one stack run on one thread, with two queues as
+//! the wire between them and a source that always has another message. The same loop drives every
+//! stack: it passes datagrams in, reads messages, and polls datagrams.
 
 pub mod crowd;
 pub mod dcsctp;
@@ -25,11 +25,11 @@ use cpu_time::ThreadTime;
 
 /// Delay of a datagram on the wire.
 const DELAY: Nanos = MILLISECOND;
-/// Number of packets between two readings of the processor clock.
+/// Number of packets after which the processor clock is read.
 const CLOCK_INTERVAL: u64 = 256;
-/// Maximum number of consecutive round trips without a datagram; each handles a timer.
+/// Maximum number of consecutive round trips without a datagram, in each of which a timer expires.
 const MAX_IDLE: u32 = 100;
-/// Number of messages that are compared byte by byte before the measurement.
+/// Number of messages whose bytes are compared before the measurement.
 const TRIALS: u32 = 20;
 
 /// Conditions common to all stacks.
@@ -37,19 +37,18 @@ const TRIALS: u32 = 20;
 pub struct Conditions {
     /// Message size, bytes.
     pub message: usize,
-    /// Maximum SCTP packet size, bytes with the common header.
+    /// Maximum size of an SCTP packet including the common header, bytes.
     pub packet: usize,
     /// Receive window, bytes.
     pub window: usize,
-    /// Number of streams, used in turn.
+    /// Number of streams, which are used round robin.
     pub streams: u16,
-    /// Number of datagrams that an end should receive before it is polled for messages and for
-    /// datagrams to send.
+    /// Number of datagrams that an end receives before it is polled for messages and datagrams.
     pub batch: usize,
 }
 
 impl Conditions {
-    /// Small messages; each is answered before the next is sent.
+    /// Small messages, each of which is answered before the next is sent.
     pub const PINGS: Self = Self {
         message: 100,
         packet: 1200,
@@ -61,12 +60,12 @@ impl Conditions {
 
 /// One end of an association.
 pub trait End: Sized {
-    /// A datagram as returned by the stack.
+    /// Type of a datagram that the stack sends.
     type Packet: AsRef<[u8]>;
-    /// A message as delivered by the stack.
+    /// Type of a message that the stack delivers.
     type Message;
 
-    /// Creates two ends; the first one will connect.
+    /// Creates the two ends of an association; the first one connects.
     ///
     /// # Errors
     /// The stack rejects the conditions.
@@ -75,12 +74,12 @@ pub trait End: Sized {
     /// Whether messages can be sent.
     fn is_up(&self) -> bool;
 
-    /// Queues messages of `source`, each with a stream and a payload, until the send buffer has no
-    /// space for another or the source ends. All are passed in one call, so that an adapter need
-    /// not call its stack more often than the API requires.
+    /// Queues messages of `source` (stream and payload) until the send buffer has no space for
+    /// another one, or the source ends. This is one call for all messages, so that an adapter can
+    /// use the cheapest function of its stack.
     ///
     /// # Errors
-    /// The stack rejects a message although there is space.
+    /// The stack rejects a message although it has space.
     fn fill<'a>(
         &mut self,
         now: Nanos,
@@ -90,7 +89,7 @@ pub trait End: Sized {
     /// Processes a datagram.
     fn take(&mut self, now: Nanos, packet: Self::Packet);
 
-    /// Moves all datagrams that may be sent now to `wire`.
+    /// Moves all datagrams that can be sent now to `wire`.
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Self::Packet>);
 
     /// Passes all readable messages to `accept`.
@@ -105,18 +104,19 @@ pub trait End: Sized {
     /// Length of a message, bytes.
     fn length(message: &Self::Message) -> usize;
 
-    /// Contents of a message as one vector.
+    /// Contents of a message, as one vector.
     fn contents(message: Self::Message) -> Vec<u8>;
 
-    /// Number of chunks sent but not acknowledged; 0 if the stack does not report it.
+    /// Number of chunks that were sent but not acknowledged; 0 if the stack does not report it.
     fn outstanding(&self) -> usize {
         0
     }
 
-    /// Releases memory of the adapter, which is not part of the stack, before an idle phase.
+    /// Releases memory that only the adapter uses, before the memory of an idle association is
+    /// measured.
     fn rest(&mut self) {}
 
-    /// Deadline of the next call to [`End::expire`].
+    /// Time at which [`End::expire`] should be called.
     fn deadline(&self) -> Option<Nanos>;
 
     /// Handles expired timers.
@@ -128,13 +128,13 @@ pub trait End: Sized {
 pub struct Score {
     /// Processor time of the thread, seconds.
     pub cpu: f64,
-    /// Number of messages delivered to the receiving user.
+    /// Number of messages that the receiver delivered.
     pub messages: u64,
     /// Number of bytes in these messages.
     pub bytes: u64,
-    /// Number of datagrams on the wire in both directions.
+    /// Number of datagrams in both directions.
     pub packets: u64,
-    /// Maximum number of chunks sent but not acknowledged, if the stack reports it.
+    /// Maximum number of chunks that were sent but not acknowledged, if the stack reports it.
     pub outstanding: usize,
 }
 
@@ -149,17 +149,17 @@ impl Score {
         self.bytes as f64 / 1e6 / self.cpu
     }
 
-    /// Processor time of both ends per datagram in either direction, ns.
+    /// Processor time of both ends per datagram in either direction, nanoseconds.
     pub fn ns_per_packet(&self) -> f64 {
         self.cpu * 1e9 / self.packets as f64
     }
 }
 
-/// Two ends and the wire between them.
+/// Two ends, and the wire between them.
 struct Transfer<E: End> {
     conditions: Conditions,
     ends: [E; 2],
-    /// Datagrams in transit to each end.
+    /// Datagrams in transit, by the end to which they go.
     wire: [VecDeque<E::Packet>; 2],
     now: Nanos,
     longest: usize,
@@ -168,11 +168,11 @@ struct Transfer<E: End> {
     score: Score,
 }
 
-/// Runs a stack for `warm_up` of processor time, so that slow start is complete, and then measures
-/// it for `long`.
+/// Runs a stack for `warm_up` of processor time, so that slow start has ended, and then measures it
+/// for `long`.
 ///
 /// # Errors
-/// The handshake fails, a message is damaged, or there is no progress.
+/// The handshake fails, a message is damaged, or no more datagrams are sent.
 pub fn race<E: End>(
     conditions: &Conditions,
     warm_up: Duration,
@@ -191,11 +191,11 @@ pub fn race<E: End>(
     Ok(course.score)
 }
 
-/// Transfers at least `messages` messages, with the same work in every run, for counting
-/// instructions.
+/// Transfers at least `messages` messages, for counting instructions: the work is the same in every
+/// run.
 ///
 /// # Errors
-/// See [`race`].
+/// The errors of [`race`].
 pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
     let mut course = Transfer::<E>::new(conditions)?;
     course.connect()?;
@@ -230,7 +230,7 @@ impl<E: End> Transfer<E> {
         Err("the two ends do not come together".into())
     }
 
-    /// Transfers some messages with different contents and compares them at the receiver.
+    /// Transfers some messages with different contents, and compares them at the receiver.
     fn try_out(&mut self) -> Result<(), Box<dyn Error>> {
         let length = self.conditions.message;
         let compose = |number: u32| -> Bytes {
@@ -266,8 +266,8 @@ impl<E: End> Transfer<E> {
         Ok(())
     }
 
-    /// Runs round trips while `more` returns true, each with as many messages as the sender
-    /// accepts.
+    /// Runs round trips while `more` returns true. In each, the sender queues as many messages as
+    /// it accepts.
     fn run_while(
         &mut self,
         payload: &Bytes,
@@ -296,7 +296,7 @@ impl<E: End> Transfer<E> {
         Ok(())
     }
 
-    /// Delivers the datagrams in transit to the receiver, and then those to the sender.
+    /// Delivers the datagrams in transit to the receiver, and then those in transit to the sender.
     fn round_trip<'a>(
         &mut self,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
@@ -328,8 +328,8 @@ impl<E: End> Transfer<E> {
         Ok(())
     }
 
-    /// Handles the timers of an end. If no datagram is in transit, the time is first advanced to
-    /// the next timer of either end.
+    /// Runs the expired timers of an end. If no datagram is in transit, advances the time to the
+    /// next timer of either end before.
     fn wait_if_quiet(&mut self, to: usize) -> Result<(), Box<dyn Error>> {
         if to == 1 && self.wire.iter().all(VecDeque::is_empty) {
             self.idle += 1;

@@ -1,5 +1,5 @@
-//! Common code of the benchmarks. Two programs are compared as whole processes, alternating in each
-//! round, because both should run under the same conditions.
+//! Code that the benchmarks share. When two programs are compared as whole processes, they
+//! alternate in each round, because both should run under the same conditions.
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::env;
@@ -22,7 +22,7 @@ pub mod processors;
 pub mod raw;
 pub mod scoreboard;
 
-/// Cost of one process.
+/// Cost of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Elapsed time from start to exit, seconds.
@@ -39,7 +39,7 @@ pub struct Cost {
 /// The command cannot be started, or fails.
 pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let begin = Instant::now();
-    // ns-2 prints messages, but fewer than fill a pipe.
+    // Only standard error is piped; ns-2 prints messages, but too few to fill the pipe.
     let mut child = command
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -59,7 +59,7 @@ pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     })
 }
 
-/// Starts the table whose rows are printed by [`report`].
+/// Adds the heading of the table whose rows [`report`] prints.
 pub fn head(rounds: u32, page: &mut Page) {
     page.line(&format!(
         "Whole processes, medians of {rounds} alternating rounds; `ratio` above 1: anabranch is faster."
@@ -77,25 +77,25 @@ pub fn head(rounds: u32, page: &mut Page) {
 pub struct Round {
     /// Cost of ns-2.
     pub theirs: Cost,
-    /// Cost of this project's program.
+    /// Cost of anabranch.
     pub ours: Cost,
-    /// Number of packets that crossed a link in ns-2, if counted.
+    /// Number of packets that crossed a link in ns-2, if it was counted.
     pub their_hops: Option<u64>,
-    /// Number of packets that crossed a link in ours.
+    /// Number of packets that crossed a link in anabranch.
     pub our_hops: u64,
 }
 
-/// Speedup of ours by processor time; medians over rounds.
+/// Speedup over ns-2 by processor time, as median over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
-    /// For the whole scenario.
+    /// Speedup for the whole scenario.
     pub whole: f64,
-    /// Ratio per packet on a link, if the packets of ns-2 were counted; the two programs have
-    /// different random losses.
+    /// Speedup per packet on a link, if the packets of ns-2 were counted. It differs, because the
+    /// two programs have different random losses.
     pub by_hop: Option<f64>,
 }
 
-/// Adds the row of a scenario.
+/// Adds the row of a scenario to the table.
 pub fn report(name: &str, rounds: &[Round], page: &mut Page) -> Ratio {
     let of = |value: fn(&Round) -> f64| median(rounds.iter().map(value));
     let ratios = rounds.iter().map(|it| it.theirs.cpu / it.ours.cpu);
@@ -144,7 +144,7 @@ pub fn packet_hops(out: &Path) -> Result<u64, Box<dyn Error>> {
         .ok_or_else(|| "manifest.json has no packet_hops".into())
 }
 
-/// Arguments of `run_spec` for `geo.toml` with eight flows and this duration.
+/// Arguments of `run_spec` for `geo.toml` with eight flows and this simulated duration in seconds.
 pub fn geo_of(spec: &Path, seconds: u32) -> Vec<String> {
     let settings = [
         "1".to_string(),
@@ -157,7 +157,7 @@ pub fn geo_of(spec: &Path, seconds: u32) -> Vec<String> {
     [spec].into_iter().chain(settings).collect()
 }
 
-/// The number of packet hops of a run of `run_spec`.
+/// The number of packet hops that a run of `run_spec` prints.
 ///
 /// # Errors
 /// The program cannot be run, or does not print the number.
@@ -169,7 +169,7 @@ pub fn hops_of(run_spec: &Path, arguments: &[String]) -> Result<u64, Box<dyn Err
     Ok(word.parse()?)
 }
 
-/// Path of a program that was built into the directory of this one.
+/// Path of a program in the directory of the running program.
 ///
 /// # Errors
 /// The program does not exist.
@@ -181,7 +181,7 @@ pub fn beside_this_program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     Err(format!("no {name} next to this program; build it: cargo build --release -p {name}").into())
 }
 
-/// Median; the mean of the two middle values if their number is even. There must be at least one
+/// The median; for an even number of values, the mean of the middle two. There must be at least one
 /// value.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();

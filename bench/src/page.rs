@@ -1,4 +1,4 @@
-//! Output of a benchmark, and its last results in `bench/README.md`.
+//! Output of a benchmark, which replaces its last results in `bench/README.md`.
 
 use std::env;
 use std::error::Error;
@@ -6,21 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A section of `bench/README.md`, printed line by line; [`Page::close`] writes it to the file.
+/// A section of `bench/README.md`. Its lines are printed; [`Page::close`] writes them to the file
+/// if requested.
 pub struct Page {
     name: &'static str,
     write: bool,
     text: String,
 }
 
-/// Arguments of this program without `--write`, and whether that was given.
+/// Arguments of this program without `--write`, and whether `--write` was given.
 pub fn arguments() -> (Vec<String>, bool) {
     let (flags, rest): (Vec<_>, Vec<_>) = env::args().skip(1).partition(|it| it == "--write");
     (rest, !flags.is_empty())
 }
 
 impl Page {
-    /// Starts the section `name`. The file must have it if the text is to be written.
+    /// Starts the section `name`. If it is to be written, the file must contain it.
     ///
     /// # Errors
     /// The date or the load cannot be read.
@@ -35,7 +36,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Adds a line.
+    /// Adds a line, and prints it.
     pub fn line(&mut self, line: &str) {
         println!("{line}");
         self.text += line;
@@ -58,12 +59,12 @@ impl Page {
     }
 }
 
-/// Directory of the benchmark files.
+/// Folder of the benchmark files.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
 }
 
-/// The date, the load of the last minute, and the number of processors.
+/// Text with the date, the load of the last minute, and the number of processors.
 ///
 /// # Errors
 /// `date` cannot be run, or `/proc/loadavg` is missing.
@@ -78,7 +79,7 @@ pub fn circumstances() -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// `whole` with `text` between the two marks of a section.
+/// Replaces the text between the two marks of the section `name` in `whole`.
 fn replaced(whole: &str, name: &str, text: &str) -> Option<String> {
     let (begin, end) = (
         format!("<!-- {name}: begin -->\n"),

@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Restricts this thread and threads that it starts to the last `count` processors in `allowed`.
 ///
 /// # Errors
-/// There are fewer, or an error of the system.
+/// There are fewer processors, or the system returns an error.
 pub fn stay_on(allowed: &CpuSet, count: usize) -> io::Result<()> {
     stay_on_those(allowed, 0..count)
 }
@@ -16,7 +16,7 @@ pub fn stay_on(allowed: &CpuSet, count: usize) -> io::Result<()> {
 /// Like [`stay_on`], for a range of processors counted from the last.
 ///
 /// # Errors
-/// There are fewer, or an error of the system.
+/// There are fewer processors, or the system returns an error.
 pub fn stay_on_those(allowed: &CpuSet, those: Range<usize>) -> io::Result<()> {
     let mut few = CpuSet::new();
     let all = (0..CpuSet::MAX_CPU).rev().filter(|it| allowed.is_set(*it));

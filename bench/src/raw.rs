@@ -1,7 +1,7 @@
 //! Maximum throughput of the loopback interface: UDP datagrams of one size from one socket to
-//! another, with as many per system call as GSO and GRO allow. The data is not processed. The
-//! receiver reports the amount received, and the sender limits the data in flight to the receive
-//! buffer, so that no time is spent on datagrams that are lost.
+//! another, as many per system call as GSO and GRO allow, whose data is not processed. The receiver
+//! reports the number of received bytes, and the sender limits the bytes in flight to the receive
+//! buffer, so that no datagrams are lost.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,19 +15,19 @@ use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 const PACKET: usize = 1472;
 /// Maximum number of bytes per system call.
 const RUN: usize = 65_000;
-/// Socket buffer size, bytes; the same as requested by the driver.
+/// Size of a socket buffer, bytes; equal to that of the driver.
 const BUFFER: usize = 4 << 20;
-/// Maximum number of bytes in flight. A buffer is filled by the memory that packets occupy in the
-/// system, which is more than their length.
+/// Maximum number of bytes in flight. Less than the buffer size, because packets occupy more memory
+/// in the system than their length.
 const WINDOW: u64 = 1 << 20;
-/// Number of bytes between two reports of the receiver.
+/// Number of bytes after which the receiver sends a report.
 const WORD: u64 = WINDOW / 8;
-/// Interval at which an idle receiver checks for the end, and after which a sender without a report
+/// Interval at which an idle receiver checks for the end. A sender without a report for this time
 /// treats the data in flight as lost.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Sends for `long` in the network of this thread; returns the bytes per second that arrived, from
-/// the first to the last.
+/// Sends for `long` in the network namespace of this thread. Returns the rate between the first and
+/// the last datagram that arrived, bytes per second.
 ///
 /// # Errors
 /// Any error of the system.
@@ -88,7 +88,8 @@ fn receive(socket: &UdpSocket, over: &AtomicBool) -> io::Result<f64> {
     let mut meta = [RecvMeta::default()];
     let (mut first, mut last, mut bytes, mut told) = (None, Instant::now(), 0u64, 0);
     loop {
-        // One buffer per call, because a call with several buffers would wait until all are full.
+        // One buffer per call, because a blocking call with several buffers waits until all are
+        // full.
         let mut slices = [IoSliceMut::new(&mut buffer)];
         match state.recv(UdpSockRef::from(socket), &mut slices, &mut meta) {
             Ok(_) => {

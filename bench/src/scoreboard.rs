@@ -1,4 +1,4 @@
-//! The last benchmark results with their goals and limits, in `bench/scoreboard.json`.
+//! The last benchmark results in `bench/scoreboard.json`, with their goals and limits.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::page;
 
-/// One result.
+/// Result of one quantity.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// Quantity and unit as text.
+    /// Name of the quantity with its unit.
     pub unit: String,
     /// Value at commit 3763e40, if it was measured.
     pub before: Option<f64>,
@@ -19,16 +19,16 @@ pub struct Figure {
     pub now: f64,
     /// Goal for the value.
     pub goal: f64,
-    /// Theoretical limit, if it was measured in the same run.
+    /// Theoretical limit of the value, if it was measured in the same run.
     pub limit: Option<f64>,
-    /// Whether greater values are better; otherwise smaller ones are.
+    /// True if larger values are better, and false if smaller values are.
     pub more: bool,
-    /// Date and load of the run.
+    /// Date of the run, and load of the machine.
     pub run: String,
 }
 
 impl Figure {
-    /// Instructions per payload byte; the goal is half of the previous value.
+    /// Result for instructions per payload byte; the goal is half of the earlier value.
     pub fn instructions(now: f64, before: Option<f64>, limit: f64) -> Self {
         Self {
             unit: "instructions a byte".to_string(),
@@ -41,7 +41,7 @@ impl Figure {
         }
     }
 
-    /// Ratio of our rate to another in the same round.
+    /// Result for the ratio of this stack's rate to another rate in the same round.
     pub fn ratio(now: f64, before: Option<f64>, goal: f64) -> Self {
         Self {
             unit: "times as fast".to_string(),
@@ -54,7 +54,7 @@ impl Figure {
         }
     }
 
-    /// Whether the goal is reached.
+    /// Whether the value reaches the goal.
     pub fn is_met(&self) -> bool {
         if self.more {
             self.now >= self.goal
@@ -76,7 +76,7 @@ pub fn figures() -> Result<BTreeMap<String, Figure>, Box<dyn Error>> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Adds the results of a run to those of the other benchmarks.
+/// Adds or replaces results in the file.
 ///
 /// # Errors
 /// The file cannot be read or written.

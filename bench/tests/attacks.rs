@@ -1,5 +1,5 @@
-//! Upper limits for the cost of an attacker's packet in all states of an association: instructions
-//! counted by `valgrind --tool=callgrind`, as in `limits.rs`. The build is that of the tests, with
+//! Limits for the cost of an attacker's packet in all states of an association.
+//! `valgrind --tool=callgrind` counts instructions, as in `limits.rs`, in a test build with
 //! assertions.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -10,17 +10,18 @@ use std::thread;
 
 use anabranch_bench::callgrind::within;
 
-/// Number of counted packets.
+/// Number of packets whose cost is counted.
 const PACKETS: usize = 40;
-/// Maximum cost of a packet and of each of its bytes: at least 7 % above the counted values.
+/// Maximum number of instructions per packet, and per byte of it: at least 7 % above the counted
+/// values.
 const PER_PACKET: u64 = 40_000;
 const PER_BYTE: u64 = 120;
-/// Allowed cost per message that is delivered, acknowledged or abandoned, and per hundred bytes
-/// sent.
+/// Number of instructions that is allowed for each message that is delivered, acknowledged or
+/// abandoned, and for each hundred bytes sent.
 const PER_MESSAGE: u64 = 1_000;
-/// Minimum cost of reading any packet.
+/// Minimum number of instructions for reading any packet.
 const MIN_COST: u64 = 100;
-/// Number of seeds for random states and packets.
+/// Number of random states and packets.
 const SEEDS: u64 = 24;
 
 fn program() -> &'static Path {
@@ -34,7 +35,8 @@ fn told(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Packets of the attack, their bytes, their one-time operations, and bytes sent.
+/// Number of packets of an attack, their bytes, the number of one-time operations, and the number
+/// of bytes sent.
 fn about(attack: &str) -> [u64; 4] {
     let told = told(&[attack]);
     let numbers = told.split_whitespace().map(|it| it.parse::<u64>());
@@ -42,18 +44,18 @@ fn about(attack: &str) -> [u64; 4] {
     numbers.try_into().expect("four numbers")
 }
 
-/// Instructions per packet, and their limit.
+/// Instructions per packet of an attack, and their limit.
 fn cost_of(attack: &str) -> (u64, u64) {
     let arguments = [attack.to_string(), PACKETS.to_string()];
     let [packets, bytes, done, sent] = about(attack);
     if packets == 0 {
-        // The peer had already closed the association.
+        // The peer has closed the association already.
         return (MIN_COST, MIN_COST);
     }
     let count = within("*::packets_arrive*", program(), &arguments).expect("valgrind");
     let (each, bytes) = (count / PACKETS as u64, bytes / packets);
-    // One-time operations must not raise the limit of an attack. Only with random packets do they
-    // occur while packets are counted.
+    // One-time operations must not raise the limit of an attack, because they happen before the
+    // packets are counted. Only with random packets do they happen during the count.
     let done = match attack.starts_with("random") {
         true => done / packets,
         false => 0,
@@ -73,13 +75,14 @@ fn no_packet_costs_more_than_its_bytes_may() {
     let count_some = || {
         while let Some(attack) = { next.lock().expect("no panic").next() } {
             let (each, most) = cost_of(&attack);
-            // A count close to zero shows that the packets were not processed.
+            // A count close to zero means that the packets were not processed.
             if each > most || each < MIN_COST {
                 beyond.lock().expect("no panic").push((attack, each, most));
             }
         }
     };
-    // Each count is a separate program, which takes seconds to reach the attacked state.
+    // In parallel, because each count is a separate program, which takes seconds to reach the
+    // attacked state.
     let threads = thread::available_parallelism().map_or(1, Into::into);
     thread::scope(|scope| {
         for _ in 0..threads {

@@ -1,12 +1,12 @@
-//! Upper limits for the cost of a byte of user data and of a packet on a link: instructions counted
-//! by `valgrind --tool=callgrind`, which do not depend on the clock or the load of the machine. The
-//! amount of work is a fraction of that in the benchmarks, and the build is that of the tests, so
-//! the numbers are larger than those in `bench/README.md`. Changes that make the benchmarks slower
-//! increase these numbers too.
+//! Limits for the cost of a byte of user data, and of a packet on a link.
+//! `valgrind --tool=callgrind` counts instructions, which do not depend on the clock or the load of
+//! the machine. The numbers are larger than those in `bench/README.md`, because the runs are much
+//! shorter and use a test build. Changes that make the benchmarks slower increase these numbers
+//! too.
 //!
-//! A limit is about 8 % above the count at the time it was set. A change that makes something
-//! faster should lower its limit. A change that makes something slower for a reason must raise it
-//! and state the reason.
+//! A limit is about 8 % above the count at the time when it was set. A change that makes a row
+//! faster should lower its limit. A change that makes it slower for a good reason must raise the
+//! limit, and state the reason.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::path::Path;
 use anabranch_bench::callgrind::between;
 use anabranch_bench::{geo_of, hops_of};
 
-/// Instructions per byte of user data, both ends.
+/// Checks the instructions per byte of user data, both ends together.
 fn core(message: usize, batch: usize, limit: f64) {
     let program = Path::new(env!("CARGO_BIN_EXE_in_memory"));
     let few = (1024 * 1024 / message).min(2_500);
@@ -32,7 +32,7 @@ fn core(message: usize, batch: usize, limit: f64) {
     );
 }
 
-/// Instructions per packet and hop without a transport.
+/// Checks the instructions per packet and hop, without a transport.
 fn hops(air: bool, limit: f64) {
     let program = Path::new(env!("CARGO_BIN_EXE_hops"));
     let arguments = |packets: u32| {
@@ -53,7 +53,7 @@ fn hops(air: bool, limit: f64) {
     );
 }
 
-/// Instructions per packet and hop of the GEO dumbbell with eight flows, TCP and SCTP.
+/// Checks the instructions per packet and hop in the GEO dumbbell with eight flows, TCP and SCTP.
 fn geo(limit: f64) {
     let program = Path::new(env!("CARGO_BIN_EXE_run_spec"));
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("geo/geo.toml");
@@ -78,7 +78,7 @@ fn holds(what: &str, each: f64, limit: f64) {
 
 #[test]
 fn messages_of_100_bytes() {
-    // 33.0 before the single `send`, which has to examine its options.
+    // The count was 33.0 before there was a single `send`, which has to examine its options.
     core(100, 1, 33.0);
 }
 
@@ -89,7 +89,7 @@ fn messages_of_1_kib() {
 
 #[test]
 fn messages_of_1_kib_in_batches() {
-    // 3.55 before the single `send`.
+    // The count was 3.55 before there was a single `send`.
     core(1024, 64, 3.60);
 }
 

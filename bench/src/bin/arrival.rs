@@ -1,7 +1,8 @@
 //! Receiver cost per byte sent by an attacker, depending on the arrival order of chunks with one
 //! byte of user data.
 //!
-//! `arrival [ROUNDS]`: default seven rounds. Instructions are counted if valgrind is installed.
+//! Usage: `arrival [ROUNDS]`, seven rounds by default. Instructions are counted if valgrind is
+//! installed.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -11,10 +12,10 @@ use anabranch_bench::arrival::{Flood, ORDERS};
 use anabranch_bench::{callgrind, median};
 use cpu_time::ThreadTime;
 
-/// Number of chunks in a run, and in a run counted by valgrind.
+/// Number of chunks in a timed run, and in a run under valgrind.
 const CHUNKS: u32 = 60_000;
 const COUNTED: u32 = 30_000;
-/// Chunks per packet.
+/// Numbers of chunks per packet.
 const BUNDLES: [usize; 2] = [70, 1];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Arguments: order, chunks per packet, and the number of packets that arrive. The remaining
-/// packets are created but not delivered.
+/// Runs one order in this process. Arguments: order, chunks per packet, and number of packets that
+/// are delivered; the remaining packets are only created.
 fn one(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let numbers: Vec<usize> = arguments
         .iter()
@@ -75,8 +76,7 @@ fn table(bundle: usize, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per byte: the number of instructions of a run minus that of a run in which nothing
-/// arrives.
+/// Instructions per byte: the difference between a run and a run in which no packet is delivered.
 fn instructions(order: usize, bundle: usize) -> Option<f64> {
     let flood = Flood::new(&(ORDERS[order].1)(COUNTED), bundle).ok()?;
     let words = |packets: usize| -> Vec<String> {

@@ -1,13 +1,13 @@
-//! Cost of an association apart from bulk data, for this stack and others: instructions of a
-//! handshake and of a round trip with a message of 100 bytes, at both ends, by `valgrind
-//! --tool=callgrind`; memory of idle pairs; and cost of a message with many associations. The
-//! results do not depend on the load of the machine. Handshakes are counted in two ways: for a new
-//! pair of endpoints that is dropped afterwards, and for one more of many associations that all
-//! stay up.
+//! Cost of an association apart from bulk data, for this stack and others. Measured are
+//! instructions of a handshake and of a round trip with a message of 100 bytes, at both ends
+//! (`valgrind --tool=callgrind`); memory of idle pairs; and the cost of a message with many
+//! associations. The results do not depend on the load of the machine. Handshakes are counted in
+//! two ways: for a new pair of endpoints that is dropped afterwards, and for one more association
+//! in addition to many that stay established.
 //!
 //! - `association_cost [--write]`: `--write` updates the tables in `bench/README.md`.
-//! - `association_cost time [ROUNDS] [--write]`: handshakes by processor time, default seven
-//!   rounds; `--write` also updates the ratios to dcsctp in `bench/scoreboard.json`.
+//! - - `association_cost time [ROUNDS] [--write]`: handshakes by processor time, seven rounds by
+//!   default. `--write` also updates the ratios to dcsctp in `bench/scoreboard.json`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -27,19 +27,19 @@ use anabranch_bench::scoreboard::{self, Figure};
 use anabranch_bench::{callgrind, median};
 use cpu_time::ThreadTime;
 
-/// Number of pairs in the shorter count of handshakes.
+/// Number of pairs in the shorter of the two runs that count handshakes.
 const HANDSHAKES: u64 = 100;
-/// Number of associations in the shorter count with two endpoints; more of them would need larger
+/// Number of associations between two endpoints in the shorter run; more of them would need larger
 /// tables.
 const GATHERED: u64 = 500;
-/// Number of handshakes that are timed together.
+/// Number of handshakes in one measurement of time.
 const RACED: u64 = 10_000;
-/// Number of round trips in the shorter count, and number of idle pairs.
+/// Number of round trips in the shorter run, and number of idle pairs.
 const PINGS: u64 = 1_000;
 const IDLE: usize = 2_000;
-/// Numbers of associations of one endpoint.
+/// Numbers of associations per endpoint that are measured.
 const ASSOCIATION_COUNTS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-/// Number of turns in the shorter count; each association has at least one.
+/// Number of turns in the shorter run; each association has at least one turn.
 const TURNS: usize = 500;
 
 type Work = fn(&Conditions, u64) -> Result<(), Box<dyn Error>>;
@@ -48,8 +48,8 @@ type Idle = fn(&Conditions, usize) -> Result<f64, Box<dyn Error>>;
 struct Stack {
     name: &'static str,
     handshakes: Work,
-    /// Handshakes of associations that all stay up, between two endpoints, or between sockets in a
-    /// table if the API has no such endpoint.
+    /// Handshakes of associations that all stay established, between two endpoints. If the stack
+    /// has no such endpoints, between sockets in a table.
     gathered: Work,
     pings: Work,
     idle: Idle,
@@ -98,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Runs one measurement of one stack in a separate process.
+/// Runs one measurement for one stack, in a separate process.
 fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
     let named = STACKS.iter().find(|it| it.name == stack);
     let stack = named.ok_or("no such stack")?;
@@ -115,7 +115,7 @@ fn one(what: &str, stack: &str, number: u64) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Instructions per item, where `number` is the number of items.
+/// Instructions per item, from two runs with different numbers of items.
 fn count(words: &[&str], number: u64) -> Result<f64, Box<dyn Error>> {
     let arguments = |number: u64| {
         let words = words.iter().map(|it| it.to_string());
@@ -125,7 +125,7 @@ fn count(words: &[&str], number: u64) -> Result<f64, Box<dyn Error>> {
     Ok(more as f64 / (2 * number) as f64)
 }
 
-/// The number printed by this program with the arguments `words`.
+/// The number that this program prints if it is run with these arguments.
 fn told(words: &[&str]) -> Result<f64, Box<dyn Error>> {
     let output = Command::new(env::current_exe()?).args(words).output()?;
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
@@ -159,8 +159,8 @@ fn tables(write: bool) -> Result<(), Box<dyn Error>> {
     page.close()
 }
 
-/// Handshakes per second of processor time. In a round, every stack runs each kind once, one after
-/// the other.
+/// Handshakes per second of processor time. In each round, every stack runs each kind of handshake
+/// once, one after the other.
 fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
     let mut new = STACKS.each_ref().map(|_| Vec::new());
     let mut kept = STACKS.each_ref().map(|_| Vec::new());
@@ -208,7 +208,7 @@ fn time(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Handshakes per second of this thread.
+/// Handshakes per second of this thread's processor time.
 fn rate(work: Work) -> Result<f64, Box<dyn Error>> {
     let begin = ThreadTime::now();
     work(&Conditions::PINGS, RACED)?;

@@ -1,11 +1,11 @@
-//! Concurrent associations over UDP on the loopback interface, with one processor and with two:
-//! each association sends a message of 100 bytes, waits for the reply, and sends the next. The
+//! Concurrent associations over UDP on the loopback interface, with one processor and with two.
+//! Each association sends a message of 100 bytes, waits for the reply, and sends the next. The
 //! server is one endpoint with a multi-threaded tokio runtime, or one shard per processor on
 //! separate threads. Each client is an endpoint with its own SCTP port, and several share a UDP
 //! socket. Both ends are threads of this process.
 //!
-//! `concurrent_associations [ROUNDS] [--write]`: default 3 rounds. `--write` updates the table in
-//! `bench/README.md`, and the results for two processors in `bench/scoreboard.json`.
+//! Usage: `concurrent_associations [ROUNDS] [--write]`, 3 rounds by default. `--write` updates the
+//! table in `bench/README.md`, and the results for two processors in `bench/scoreboard.json`.
 //! `concurrent_associations one HOME PROCESSORS ASSOCIATIONS MESSAGES` runs a single configuration
 //! with about this many messages, for profiling.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
@@ -31,9 +31,9 @@ use anabranch_net::{
 use bytes::Bytes;
 use cpu_time::ProcessTime;
 
-/// Numbers of concurrent associations.
+/// Numbers of concurrent associations that are measured.
 const CROWDS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-/// Numbers of processors.
+/// Numbers of processors that are measured.
 const PROCESSORS: [usize; 2] = [1, 2];
 /// Message size, bytes.
 const MESSAGE: usize = 100;
@@ -44,17 +44,17 @@ const DURATION: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of UDP sockets in a client thread.
 const SOCKETS: usize = 64;
-/// Maximum number of simultaneous handshakes in a thread.
+/// Maximum number of simultaneous handshakes of a thread.
 const AT_ONCE: usize = 64;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
-/// First client port.
+/// First SCTP port of the clients.
 const CLIENTS: u16 = 10_000;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runtime of an end.
+/// Runtime of the server and of the clients.
 #[derive(Clone, Copy, PartialEq)]
 enum Home {
     /// One endpoint in a tokio runtime with one thread per processor.
@@ -68,7 +68,7 @@ const HOMES: [(Home, &str); 2] = [
     (Home::Shards, "a shard and a thread a processor"),
 ];
 
-/// Number of replies and their cost.
+/// Rate of replies, and their cost.
 #[derive(Clone, Copy)]
 struct Score {
     /// Round trips per second.
@@ -77,7 +77,7 @@ struct Score {
     processor: f64,
 }
 
-/// State shared by all threads.
+/// State that all threads share.
 #[derive(Default)]
 struct Crowd {
     up: AtomicUsize,
@@ -135,8 +135,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Runs `many` associations on `processors` processors for a fixed time, or until `messages`
-/// replies have arrived.
+/// Runs `many` associations on `processors` processors for a fixed time, or until there were
+/// `messages` replies.
 fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Outcome<Score> {
     let threads = match home {
         Home::Tokio => 1,
@@ -148,7 +148,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
     let port = shards[0].local_addresses()[0].port();
     let mut first = CLIENTS;
     for (number, shard) in shards.into_iter().enumerate() {
-        // The remainder is distributed over the first threads.
+        // If the division leaves a remainder, the first threads have one association more.
         let share = (many + threads - 1 - number) / threads;
         let (tell, told) = mpsc::channel();
         let (over, is_over) = tokio::sync::oneshot::channel();
@@ -158,7 +158,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
         told.recv()?;
         let (stop, is_stopped) = tokio::sync::oneshot::channel();
         let of_all = Arc::clone(&crowd);
-        // One port per client, because all use the same address.
+        // Each client needs its own port, because all use the same address.
         let ports = first..first + share as u16;
         first = ports.end;
         let clients = on_a_thread(home, processors, move |spawn| {
@@ -209,7 +209,7 @@ fn race(home: Home, processors: usize, many: usize, messages: Option<u64>) -> Ou
 /// Function that starts a task in the runtime of an end.
 type Spawn = Box<dyn Fn(Task) + Send + Sync>;
 
-/// Starts a thread with a runtime for the future returned by `end`.
+/// Starts a thread with a runtime, which runs the future that `end` returns.
 fn on_a_thread<F>(
     home: Home,
     processors: usize,
@@ -234,7 +234,7 @@ where
     })
 }
 
-/// Settings of an end with its own UDP port.
+/// Settings of an end with a free UDP port.
 fn settings(config: Config) -> Config {
     config.with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -246,7 +246,7 @@ fn settings(config: Config) -> Config {
     })
 }
 
-/// Echo server that runs until the end of the measurement.
+/// Runs an echo server until the end of the measurement.
 async fn serve(
     shard: Shard,
     tell: mpsc::Sender<()>,
@@ -272,7 +272,7 @@ async fn echo(association: Association) {
     }
 }
 
-/// Clients on these ports that send requests until they are stopped.
+/// Runs clients on these ports, which send requests until they are stopped.
 async fn ask(
     port: u16,
     ports: Range<u16>,
@@ -280,7 +280,8 @@ async fn ask(
     is_stopped: tokio::sync::oneshot::Receiver<()>,
     spawn: Spawn,
 ) -> Outcome<()> {
-    // The system distributes clients over shards by their source address and port.
+    // Several sockets, because the system selects the shard of a client by its source address and
+    // port.
     let config = settings(Config::default());
     let sockets = (0..SOCKETS.min(ports.len())).map(|_| SharedSockets::open(&config));
     let sockets: Vec<SharedSockets> = sockets.collect::<Result<_, _>>()?;
@@ -313,7 +314,7 @@ async fn ask(
     Ok(())
 }
 
-/// One round trip of a message; returns whether the reply arrived.
+/// Sends a message and waits for the reply; returns whether it arrived.
 async fn once(association: &Association) -> bool {
     let question = Bytes::from_static(&[0x5a; MESSAGE]);
     let sent = association.send(question, SendOptions::default());

@@ -1,5 +1,5 @@
-//! A large constellation: processor time and memory of 10,000 flows over Starlink's first
-//! generation.
+//! A large constellation: processor time and memory of a simulation of 10,000 flows over Starlink's
+//! first generation.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin constellation [-- ROUNDS SECONDS]
 //!
@@ -46,7 +46,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
     let mut page = Page::open("constellation", write)?;
     page.line("| scenario | processor s | a simulated second | packets and hops | ns a packet and hop | MiB |");
     page.line("|---|---|---|---|---|---|");
-    // The short run shows the cost of the plan and of the first routes.
+    // The short run shows the cost of the plan and of the first routes alone.
     for duration in [1, seconds] {
         let mut all = Vec::new();
         for round in 0..rounds {
@@ -70,7 +70,7 @@ fn bench() -> Result<(), Box<dyn Error>> {
     page.close()
 }
 
-/// Places that are uniform on the sphere between 55 degrees south and north, as CSV.
+/// Random places, uniformly distributed between 55 degrees south and north, as CSV.
 fn places(count: usize, random: &mut Generator) -> String {
     let mut text = String::from("latitude,longitude\n");
     let most = 55.0_f64.to_radians().sin();
@@ -82,7 +82,7 @@ fn places(count: usize, random: &mut Generator) -> String {
     text
 }
 
-/// Random numbers (SplitMix64), the same in each run.
+/// Random number generator (SplitMix64), with the same sequence in each run.
 struct Generator(u64);
 
 impl Generator {

@@ -1,5 +1,5 @@
-//! The GEO dumbbell of alamgir2002 without tracing: anabranch compared with ns-2.35 as whole
-//! processes, alternating within one run.
+//! The GEO dumbbell of alamgir2002 without tracing. Whole processes of anabranch and ns-2.35
+//! alternate in each round.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin geo [-- ROUNDS] [--write]
 //!
@@ -118,8 +118,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per packet on a link, with and without transports. These numbers do not depend on
-/// the load of the machine.
+/// Instructions per packet on a link, with and without transports. They do not depend on the load
+/// of the machine.
 fn instructions(
     directory: &Path,
     page: &mut Page,
@@ -164,7 +164,8 @@ fn instructions(
     Ok(figures)
 }
 
-/// Number of packets that crossed a link in ns-2, from the trace of a run that is not measured.
+/// Number of packets that crossed a link in ns-2, from the trace of a separate run that is not
+/// timed.
 fn hops_of_ns2(directory: &Path, scenario: &Scenario, round: u32) -> Result<u64, Box<dyn Error>> {
     let mut child = ns2(directory, scenario, round)
         .arg("/dev/stdout")

@@ -1,9 +1,9 @@
-//! One TCP flow over 1 Gbit/s: anabranch compared with ns-3.37 as whole processes, alternating
-//! within one run.
+//! One TCP flow over 1 Gbit/s. Whole processes of anabranch and ns-3.37 alternate in each round.
 //!
-//! `gigabit [ROUNDS] [SECONDS] [--write]`: default 1 round of 10 simulated seconds. `--write`
-//! updates the table in `bench/README.md`. Requires `libns3-dev` of Debian, a C++ compiler,
-//! `valgrind`, and `anabranch` built with the same profile in the directory of this program.
+//! Usage: `gigabit [ROUNDS] [SECONDS] [--write]`, 1 round of 10 simulated seconds by default.
+//! `--write` updates the table in `bench/README.md`. Requires `libns3-dev` of Debian, a C++
+//! compiler, `valgrind`, and `anabranch` built with the same profile in the directory of this
+//! program.
 
 use std::error::Error;
 use std::fs;
@@ -15,12 +15,11 @@ use anabranch_bench::{Cost, beside_this_program, callgrind, measure, median};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Congestion controls by their names in a spec and in ns-3.
+/// Congestion controls: the name in a spec, and the name in ns-3.
 const CONTROLS: [(&str, &str); 2] = [("cubic", "TcpCubic"), ("bbr", "TcpBbr")];
-/// Durations of the two runs whose instructions are counted, seconds. The start and slow start are
-/// part of both.
+/// Simulated seconds of the two runs whose instructions are counted. Both contain slow start.
 const COUNTED: [u32; 2] = [1, 2];
-/// User data in a segment with timestamps, bits.
+/// Size of the user data in a segment with timestamps, bits.
 const SEGMENT: f64 = 1448.0 * 8.0;
 
 fn main() -> Outcome<()> {
@@ -100,7 +99,7 @@ fn compiled(scratch: &Path) -> Outcome<PathBuf> {
     }
 }
 
-/// Files of the anabranch runs.
+/// Files of the runs with anabranch.
 struct Ours {
     anabranch: PathBuf,
     control: &'static str,
@@ -128,7 +127,7 @@ impl Ours {
         command
     }
 
-    /// Goodput of the last run, bit/s.
+    /// Goodput in the last run, bit/s.
     fn goodput(&self) -> Outcome<f64> {
         let mut rows = csv::Reader::from_path(self.out.join("measures.csv"))?;
         for row in rows.records() {
@@ -141,7 +140,7 @@ impl Ours {
         Err("no goodput in measures.csv".into())
     }
 
-    /// Instructions per segment at full rate.
+    /// Instructions per segment after slow start.
     fn instructions(&self, goodput: f64) -> Outcome<f64> {
         let mut counts = Vec::new();
         for seconds in COUNTED {

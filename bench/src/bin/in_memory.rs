@@ -1,13 +1,14 @@
 //! SCTP stacks in memory: both ends on one thread, without sockets and loss. In each round, every
-//! stack runs each row once, one after the other, because all should run under the same conditions;
-//! the result is the processor time of the thread. Instructions are counted by valgrind in
-//! addition, because they do not depend on the load of the machine.
+//! stack runs each row once, one after the other, because all should run under the same conditions.
+//! The result is the processor time of the thread. In addition, valgrind counts instructions,
+//! because these do not depend on the load of the machine.
 //!
-//! - `in_memory [ROUNDS] [--write]`: default seven rounds. `--write` updates the tables in
+//! - - `in_memory [ROUNDS] [--write]`: seven rounds by default. `--write` updates the tables in
 //!   `bench/README.md`, and the results in `bench/scoreboard.json`.
-//! - `in_memory [ROUNDS] scaling`: only ours, by window, streams and associations.
-//! - `in_memory instructions [--write]`: instructions of ours per byte for each row; `--write`
-//!   records them in `bench/scoreboard.json`, next to the limits counted last.
+//! - - `in_memory [ROUNDS] scaling`: only this stack, by window, number of streams, and number of
+//!   associations.
+//! - - `in_memory instructions [--write]`: instructions of this stack per byte, for each row.
+//!   `--write` records them in `bench/scoreboard.json`, next to the limits that were counted last.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::error::Error;
@@ -33,12 +34,12 @@ type Work = fn(&Conditions, u64) -> Result<Score, Box<dyn Error>>;
 
 struct Contestant {
     name: &'static str,
-    /// Whether CRC32c is computed. Ratios are relative to ours with the same value.
+    /// Whether CRC32c is computed. Ratios are relative to this stack with the same value.
     checksum: bool,
     race: Race,
     work: Work,
-    /// Bytes of user data in the shorter run when counting instructions, beyond slow start; 0: not
-    /// counted.
+    /// Bytes of user data in the shorter of the runs whose instructions are counted, beyond slow
+    /// start; 0: not counted.
     counted: usize,
 }
 
@@ -60,11 +61,11 @@ const fn contestant(
 
 const OURS: &str = "anabranch";
 const LIMIT: &str = "limit";
-/// Bytes in a count. Stacks that are a hundred times slower are not counted.
+/// Values of `counted`: stacks that are a hundred times slower are not counted.
 const FAST: usize = 4 << 20;
 const SLOW: usize = 0;
 
-/// `limit` is not a stack: see [`limit`].
+/// `limit` is not a stack, but a lower bound: see [`limit`].
 const CONTESTANTS: [Contestant; 8] = [
     contestant(OURS, true, race::<Ours<true>>, work::<Ours<true>>, FAST),
     contestant("rtc-sctp", true, race::<RtcSctp>, work::<RtcSctp>, FAST),
@@ -106,11 +107,12 @@ const CONTESTANTS: [Contestant; 8] = [
     ),
 ];
 
-/// Packet sizes, and numbers of datagrams received at a time.
+/// Packet sizes in bytes, each with the number of datagrams that an end receives before it is
+/// polled.
 const WIRES: [(usize, usize); 3] = [(1200, 1), (1200, 64), (1472, 1)];
 
-/// Instructions of ours per payload byte at commit 3763e40, by message size and datagrams at a
-/// time, with packets of 1200 bytes.
+/// Instructions of this stack per payload byte at commit 3763e40, by message size and number of
+/// datagrams, with packets of 1200 bytes.
 const BEFORE: [(usize, usize, f64); 6] = [
     (100, 1, 27.3),
     (1024, 1, 8.51),
@@ -135,7 +137,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Arguments: stack, message size, packet size, batch, streams, and number of messages.
+/// Runs one stack with a fixed number of messages. Arguments: stack, message size, packet size,
+/// batch, streams, and number of messages.
 fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let [name, numbers @ ..] = arguments else {
         return Err("work: STACK MESSAGE PACKET BATCH STREAMS MESSAGES".into());
@@ -161,7 +164,7 @@ fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions of ours per byte of user data.
+/// Counts instructions of this stack per byte of user data.
 fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
     println!("packet batch streams message instructions-a-byte");
     let known = scoreboard::figures()?;
@@ -198,12 +201,12 @@ fn instructions(write: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Name of the figure for the cost of a byte.
+/// Name in the scoreboard of the cost per byte.
 fn figure_of(message: usize, batch: usize) -> String {
     format!("core, {message} B, {batch} at a time")
 }
 
-/// Instructions per byte of user data at both ends, from the difference of two runs.
+/// Instructions per byte of user data at both ends, from the difference between two runs.
 fn count(
     who: &Contestant,
     message: usize,
@@ -217,7 +220,7 @@ fn count(
         let begin = ["work", who.name].map(str::to_string);
         begin.into_iter().chain(words).collect()
     };
-    // Past slow start, and then twice as much more.
+    // The shorter run ends after slow start; the longer one has three times as many messages.
     let few = (who.counted / message).clamp(16, 20_000);
     let more = callgrind::between_own(&arguments(few), &arguments(3 * few))?;
     Ok(more as f64 / (2 * few * message) as f64)
@@ -310,8 +313,8 @@ fn row(
     Ok(())
 }
 
-/// Only ours, with messages of 100 bytes: the cost of a message should not depend on the window or
-/// the numbers of streams and associations.
+/// Runs only this stack, with messages of 100 bytes. The cost of a message should not depend on the
+/// window or on the numbers of streams and associations.
 fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     let usual = Conditions {
         message: 100,
@@ -337,8 +340,8 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     associations(&usual, rounds)
 }
 
-/// Cost by number of associations, and the cost of accessing their memory alone, which matters once
-/// it exceeds the caches.
+/// Cost of a message by number of associations, compared with the cost of only accessing their
+/// memory, which matters once it exceeds the caches.
 fn associations(usual: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
     const ASSOCIATION_COUNTS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
     let mut scores = vec![Vec::new(); ASSOCIATION_COUNTS.len()];
@@ -413,7 +416,7 @@ fn scaling_rows(
     Ok(())
 }
 
-/// Minimum and maximum.
+/// Minimum and maximum, as text.
 fn span(rates: impl Iterator<Item = f64>) -> String {
     let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(r), m.max(r)));
     format!("{least:.0} - {most:.0}")

@@ -1,11 +1,12 @@
-//! Debian's `iperf3 --sctp` with this stack and with the Linux kernel in one User Mode Linux over
-//! its loopback interface, alternating in each round; and with this stack outside of the guest,
-//! because system calls are more expensive inside.
+//! Debian's `iperf3 --sctp` with this stack and with the Linux kernel, alternating in each round in
+//! a User Mode Linux over its loopback interface. In addition, this stack is measured outside of
+//! the guest, because system calls are more expensive inside.
 //!
-//! `iperf [ROUNDS] [--write]`: default 5 rounds. `--write` updates the table in `bench/README.md`.
-//! Requires root (network namespace), the packages installed by `scripts/setup`, and the command
-//! and the C library in the directory of this program (`cargo build --profile fair -p anabranch-cli
-//! -p anabranch-capi`). The variable `ANABRANCH_FOLDER` can name another directory for them.
+//! Usage: `iperf [ROUNDS] [--write]`, 5 rounds by default. `--write` updates the table in
+//! `bench/README.md`. Requires root (network namespace), the packages installed by `scripts/setup`,
+//! and the command and the C library in the directory of this program (`cargo build --profile fair
+//! -p anabranch-cli -p anabranch-capi`). The variable `ANABRANCH_FOLDER` can name another directory
+//! for them.
 #![allow(clippy::disallowed_methods, reason = "a bench has a clock")]
 
 use std::collections::BTreeMap;
@@ -26,16 +27,16 @@ use anabranch_interop::programs::Programs;
 const SECONDS: u32 = 2;
 /// Message sizes, bytes.
 const SIZES: [u32; 3] = [1024, 16 * 1024, 64 * 1024];
-/// Additional iperf3 options per number of streams. Version 3.12 needs `-b 0` because it otherwise
-/// stops after one message when the number of streams is given.
+/// Additional iperf3 options for each number of streams. Version 3.12 needs `-b 0`, because it
+/// otherwise stops after one message if the number of streams is given.
 const STREAMS: [(&str, &str); 2] = [("1", ""), ("8", "--nstreams 8 -b 0")];
-/// Options by sender.
+/// Options for each direction, by the sender.
 const DIRECTIONS: [(&str, &str); 2] = [("client", ""), ("server", "-R")];
-/// Stacks in the order of the table columns.
+/// Stacks, in the order of the columns of the table.
 const STACKS: [&str; 4] = ["kernel-ip", "kernel-udp", "ours", "outside"];
 
-/// Runs iperf3 at both ends. The client retries until the server listens; the server ends after one
-/// test.
+/// Shell functions that run iperf3 at both ends. The client retries until the server listens; the
+/// server ends after one test.
 const RUNS: &str = r#"
     one() { # STACK ROUND SIZE STREAMS SENDER OPTIONS...
         local stack=$1 name="$1 $2 $3 $4 $5" size=$3 said=; shift 5
@@ -118,7 +119,7 @@ fn folder() -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(folder)?)
 }
 
-/// Commands of a round for these stacks in order.
+/// Shell commands of a round for these stacks, in this order.
 fn script(round: u32, folder: &Path, stacks: &[&str], place: &str) -> String {
     let mut out = format!(
         "FOLDER={}; SECONDS_EACH={SECONDS}; count=0\nexport ANABRANCH_PRELOAD=$FOLDER/libanabranch_preload.so\n{RUNS}\ncalls {place}\n",
@@ -165,7 +166,7 @@ fn inside(
     namespace::inside(run)
 }
 
-/// Runs a round of this stack alone in a separate network.
+/// Runs a round with only this stack, in a separate network namespace.
 fn outside(round: u32, folder: &Path) -> Result<Vec<String>, String> {
     let text = script(round, folder, &STACKS[STACKS.len() - 1..], "outside");
     let run = || {
@@ -178,7 +179,8 @@ fn outside(round: u32, folder: &Path) -> Result<Vec<String>, String> {
     namespace::inside(run)
 }
 
-/// Rates of all runs, and durations of system calls inside and outside, nanoseconds.
+/// Parses the output: rates of all runs, and durations of system calls inside and outside of the
+/// guest, nanoseconds.
 fn read(said: &[String]) -> Result<(Rates, Calls), Box<dyn Error>> {
     let (mut rates, mut calls) = (Rates::new(), Calls::new());
     for line in said {
@@ -207,7 +209,7 @@ fn read(said: &[String]) -> Result<(Rates, Calls), Box<dyn Error>> {
     Ok((rates, calls))
 }
 
-/// Mean, minimum and maximum.
+/// Mean, minimum and maximum, as text.
 fn spread(all: &[f64], unit: f64) -> String {
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
     let least = all.iter().copied().fold(f64::INFINITY, f64::min);

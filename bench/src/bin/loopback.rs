@@ -1,7 +1,7 @@
-//! One association on the loopback interface with data in one direction: this stack, usrsctp and
-//! pion, each at both ends, and UDP alone, alternating in each round.
+//! Throughput of one association over the loopback interface, with data in one direction. This
+//! stack, usrsctp and pion (each at both ends), and UDP without SCTP alternate in each round.
 //!
-//! `loopback [ROUNDS] [--write]`: default 3 rounds. `--write` updates the table in
+//! Usage: `loopback [ROUNDS] [--write]`, 3 rounds by default. `--write` updates the table in
 //! `bench/README.md`, and the ratios in `bench/scoreboard.json`. Requires root (network namespace),
 //! the packages installed by `scripts/setup`, and `anabranch-peer` in the directory of this program
 //! (`cargo build --profile fair -p anabranch-interop --bins`).
@@ -21,7 +21,7 @@ use anabranch_interop::programs::Programs;
 
 /// Message sizes, bytes.
 const SIZES: [u32; 4] = [100, 1024, 16 * 1024, 256 * 1024];
-/// The stacks; ours is first.
+/// The stacks and their encapsulation. Those of this project are first.
 const STACKS: [(Stack, Transport); 5] = [
     (Stack::Anabranch, Transport::Plain),
     (Stack::Anabranch, Transport::Encap),
@@ -29,9 +29,9 @@ const STACKS: [(Stack, Transport); 5] = [
     (Stack::Usrsctp, Transport::Encap),
     (Stack::Pion, Transport::Plain),
 ];
-/// Number of entries of [`STACKS`] with our stack.
+/// Number of entries in [`STACKS`] that are this stack.
 const OURS: usize = 2;
-/// Duration of the UDP test, the same as for the stacks.
+/// Duration of the measurement of UDP, equal to that of the stacks.
 const DURATION: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -71,7 +71,7 @@ fn measure() -> Result<(), String> {
             programs.anabranch.display()
         ));
     }
-    // Built in advance, because nothing can be downloaded in the namespace.
+    // Built before the namespace is entered, because downloads are impossible in it.
     programs.usrsctp()?;
     programs.pion()?;
     let mut page = Page::open("loopback", write).map_err(|error| error.to_string())?;
@@ -95,8 +95,9 @@ fn measure() -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the rows for one message size: the median of each stack over the rounds, and its ratio to
-/// the faster peer of the same round and to UDP alone. Returns both results of ours inside UDP.
+/// Prints the rows for one message size: the median of each stack over the rounds, and its ratios
+/// to the faster other stack of the same round and to UDP alone. Returns both ratios of this stack
+/// inside UDP.
 fn print_size(
     size: u32,
     rounds: usize,
@@ -144,7 +145,8 @@ fn print_size(
     Ok(encapsulated.map_or([f64::NAN; 2], |place| [to_best(place), to_alone(place)]))
 }
 
-/// Messages per second, from the first to the last that arrived, in the network of this thread.
+/// Messages per second between the first and the last that arrived, in the network namespace of
+/// this thread.
 #[allow(clippy::disallowed_methods, reason = "a bench has a clock")]
 fn flood(
     stack: Stack,

@@ -1,8 +1,8 @@
-//! SCTP stacks with packet loss, and in competition with TCP: this stack and others in the
-//! simulator with `bench/loss.toml`, and pion in real time on the same path.
+//! Goodput of SCTP stacks with packet loss, and in competition with TCP: this stack and models of
+//! others in the simulator with `bench/loss.toml`, and pion in real time over the same path.
 //!
-//! `losses [ROUNDS] [--write]`: rounds of the real-time comparison, default 3, 0 for none; twenty
-//! times as many if the stacks are slow and hard to distinguish. `--write` updates the tables in
+//! Usage: `losses [ROUNDS] [--write]`. ROUNDS is the number of rounds in real time: 3 by default, 0
+//! for none, and twenty times as many for high loss rates. `--write` updates the tables in
 //! `bench/README.md`. Requires `anabranch` built with the same profile in the directory of this
 //! program; the real-time comparison also requires root (network namespaces) and Go.
 
@@ -19,28 +19,29 @@ use anabranch_interop::programs::Programs;
 use anabranch_report::statistics::{Summary, paired_difference};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
-/// Goodput of ours and of pion in one round, bit/s.
+/// Goodput of this stack and of pion in one round, bit/s.
 type Pair = (f64, f64);
 
 /// Sender that is the reference for all others.
 const OURS: &str = "anabranch, RACK, PRR, CUBIC, L = 2";
-/// Loss rates of the real-time comparison, as the parameter of the spec and as text.
+/// Loss rates of the real-time comparison: as parameter of the spec, and as text.
 const LOSSES: [(&str, &str); 4] = [
     ("0.001", "0.1 %"),
     ("0.01", "1 %"),
     ("0.05", "5 %"),
     ("0", "by the queue"),
 ];
-/// Loss rates that limit a flow to about 150 packets per second. The variation between runs is
-/// larger than the difference between stacks, and two processors can run many of these in parallel.
+/// Loss rates that limit a flow to about 150 packets per second. More runs are made with them,
+/// because runs vary more than the stacks differ; two processors can execute many such runs in
+/// parallel.
 const SLOW: [&str; 2] = ["0.01", "0.05"];
-/// Number of these runs per normal round, and number of parallel runs.
+/// Number of such runs per round, and number of them in parallel.
 const SLOW_ROUNDS: u64 = 20;
 const AT_ONCE: u64 = 10;
 /// Duration of a run, seconds.
 const SECONDS: u32 = 20;
-/// Size of a message that fills a packet of all stacks, bytes. pion has the longest headers,
-/// because it uses interleaving.
+/// Size of a message that fills a packet of every stack, bytes. The headers of pion are the
+/// longest, because it uses interleaving.
 const MESSAGE: &str = "1440";
 
 fn main() -> Outcome<()> {
@@ -61,17 +62,17 @@ fn main() -> Outcome<()> {
 /// A point of the spec: loss rate and sender.
 type Point = (String, String);
 
-/// Runs of the spec: values of a measure by replication, for each experiment, point and series.
+/// Results of the spec: values of a measure by replication, for each experiment, point and series.
 struct Simulated {
     values: BTreeMap<[String; 5], Vec<(u32, f64)>>,
-    /// Points of each experiment in the order of the spec.
+    /// Points of each experiment, in the order of the spec.
     points: BTreeMap<String, Vec<Point>>,
 }
 
 impl Simulated {
     fn run(anabranch: &Path) -> Outcome<Self> {
-        // The directory is kept, so that an interrupted command can be resumed, and only reads the
-        // results if the code is unchanged.
+        // The directory is kept, so that an interrupted run is continued, and results are only read
+        // if the code has not changed.
         let out = page::folder().join("../target/losses");
         let status = Command::new(anabranch)
             .arg("run")
@@ -115,7 +116,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// Values of one measure at a point, by replication.
+    /// Values of a measure at a point, by replication.
     fn of(&self, experiment: &str, point: &Point, what: [&str; 2]) -> Outcome<&[(u32, f64)]> {
         let key = [experiment, &point.0, &point.1, what[0], what[1]].map(str::to_owned);
         let values = self.values.get(&key);
@@ -128,7 +129,8 @@ impl Simulated {
         Ok(Summary::of(&bare).ok_or("no runs")?)
     }
 
-    /// Each sender alone, and the advantage of ours, by replication.
+    /// Prints the goodput of each sender alone, and the advantage of this stack, paired by
+    /// replication.
     fn alone(&self, page: &mut Page) -> Outcome<()> {
         page.line("Alone:");
         page.line("");
@@ -163,7 +165,7 @@ impl Simulated {
         Ok(())
     }
 
-    /// Each sender in competition with a TCP flow.
+    /// Prints the results of each sender in competition with a TCP flow.
     fn beside(&self, page: &mut Page) -> Outcome<()> {
         page.line("Beside one flow of TCP, which the last word of the sender names:");
         page.line("");
@@ -192,7 +194,7 @@ impl Simulated {
     }
 }
 
-/// Jain's fairness index of two shares.
+/// Jain's fairness index for two goodputs.
 fn jain(one: f64, other: f64) -> f64 {
     (one + other).powi(2) / (2.0 * (one * one + other * other))
 }
@@ -202,13 +204,13 @@ fn megabits(summary: &Summary) -> String {
     format!("{:.2} ± {:.2}", summary.mean / 1e6, half / 1e6)
 }
 
-/// Loss rate as text.
+/// The loss rate as text.
 fn in_words(loss: &str) -> &str {
     let known = LOSSES.iter().find(|(parameter, _)| *parameter == loss);
     known.map_or(loss, |(_, words)| words)
 }
 
-/// This stack and pion alternating, each at both ends, over the link of the spec in real time
+/// This stack and pion, each at both ends, alternate over the link of the spec in real time
 /// (`anabranch shell`).
 fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outcome<()> {
     let programs = Programs::new(&scratch.to_string_lossy(), "", "");
@@ -237,7 +239,7 @@ fn races(anabranch: &Path, scratch: &Path, rounds: u64, page: &mut Page) -> Outc
     Ok(())
 }
 
-/// Runs one round for each seed in parallel.
+/// Runs one round for each seed, several in parallel.
 fn rounds_of(
     seeds: Range<u64>,
     round: &(dyn Fn(u64) -> Outcome<Pair> + Sync),
@@ -252,7 +254,7 @@ fn rounds_of(
     })
 }
 
-/// Remainder of a row: both stacks, and the advantage of ours, by round.
+/// Cells of a row: the goodput of both stacks, and the advantage of this stack, paired by round.
 fn row_of(pairs: &[Pair]) -> Outcome<String> {
     let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let numbered = |rates: &[f64]| (0..).zip(rates.iter().copied()).collect::<Vec<_>>();
@@ -268,7 +270,7 @@ fn row_of(pairs: &[Pair]) -> Outcome<String> {
     ))
 }
 
-/// Interpretation of the confidence interval of a ratio.
+/// Text that interprets the confidence interval of a ratio.
 fn verdict(ratio: f64, half: f64) -> &'static str {
     match (ratio - half > 1.0, ratio + half < 1.0) {
         (true, _) => "ahead",
@@ -277,7 +279,7 @@ fn verdict(ratio: f64, half: f64) -> &'static str {
     }
 }
 
-/// Mean of the rounds with its interval, minimum and maximum.
+/// Mean of the rounds with its confidence interval, minimum and maximum, as text.
 fn of_rounds(rates: &[f64]) -> Outcome<String> {
     let all = || rates.iter().map(|rate| rate / 1e6);
     Ok(format!(
@@ -288,7 +290,7 @@ fn of_rounds(rates: &[f64]) -> Outcome<String> {
     ))
 }
 
-/// Command `anabranch shell` for the path of the spec with one loss seed.
+/// The command `anabranch shell` for the path of the spec, with this loss rate and seed.
 fn shell(anabranch: &Path, loss: &str, seed: u64) -> Command {
     let mut command = Command::new(anabranch);
     command
@@ -299,7 +301,7 @@ fn shell(anabranch: &Path, loss: &str, seed: u64) -> Command {
     command
 }
 
-/// Goodput of this stack with its best switches, bit/s.
+/// Goodput of this stack with its best settings, bit/s.
 fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
     let own = anabranch.display();
     let sink = format!("{own} serve sink --pmtu '1500 B' --set receive_buffer='8 MiB' > /dev/null");
@@ -332,15 +334,14 @@ fn race_of_ours(anabranch: &Path, loss: &str, seed: u64) -> Outcome<f64> {
         .args(["--set", "proportional_rate_reduction=true"])
         .args(["--set", "abc_limit=2"]);
     let output = command.output()?;
-    // If the last packets of the shutdown are lost, `perf` exits with an error after printing its
-    // report.
+    // If the last packets of the shutdown are lost, `perf` fails after it has printed its report.
     let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
     let rate = said.and_then(|it| it["end"]["sum_received"]["bits_per_second"].as_f64());
     let failed = || String::from_utf8_lossy(&output.stderr).into_owned();
     Ok(rate.ok_or_else(failed)?)
 }
 
-/// Goodput of pion, whose program must be stopped.
+/// Goodput of pion, bit/s; its program must be stopped.
 fn race_of_pion(
     anabranch: &Path,
     pion: &Path,
@@ -359,7 +360,7 @@ fn race_of_pion(
          for i in $(seq 1200); do grep -q '^rate\\|^error' {heard} && break; sleep 0.1; done; cat {heard}"
     );
     let mut command = shell(anabranch, loss, seed);
-    // The connecting peer repeats its INIT until the other is started.
+    // The connecting peer may start first, because it repeats its INIT.
     command
         .args(["--at", "there", "--run", &format!("here={connect}"), "--"])
         .args(["sh", "-c", &accept]);
@@ -373,7 +374,7 @@ fn race_of_pion(
     Ok(field("bytes=")? * 8.0 / field("seconds=")?)
 }
 
-/// Standard output of a command.
+/// Runs a command; returns its standard output.
 fn output(command: &mut Command) -> Outcome<Vec<u8>> {
     let output = command.output()?;
     if !output.status.success() {

@@ -1,10 +1,11 @@
-//! Rate of an association that the DTLS chunk protects, compared with that of the cipher alone:
-//! the example `cost` in packets of at most 1220 bytes, and `openssl speed -bytes 1200` for
-//! AES-128-GCM, by processor time in alternating rounds; and instructions a byte by `valgrind
-//! --tool=callgrind`, which has no AVX-512, so that the cipher takes the path of older processors.
+//! Throughput of an association that the DTLS chunk protects, compared with that of the cipher
+//! alone. The example `cost` with packets of at most 1220 bytes and `openssl speed -bytes 1200` for
+//! AES-128-GCM alternate in each round, measured by processor time. In addition,
+//! `valgrind --tool=callgrind` counts instructions per byte; it has no AVX-512, so that the cipher
+//! uses the code for older processors.
 //!
-//! `protected [ROUNDS] [--write]`: `--write` updates the table in `bench/README.md`. The program
-//! requires the binary `cost` of the same profile in its directory.
+//! Usage: `protected [ROUNDS] [--write]`. `--write` updates the table in `bench/README.md`.
+//! Requires the example `cost`, built with the same profile, in the directory of this program.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -19,11 +20,11 @@ use wait4::Wait4;
 
 /// Size of a message, bytes.
 const MESSAGE: u64 = 16_384;
-/// Number of messages in a timed run.
+/// Number of messages in a run whose time is measured.
 const TIMED: u64 = 40_000;
-/// Number of messages in the shorter count.
+/// Number of messages in the shorter of the runs whose instructions are counted.
 const COUNTED: u64 = 1_000;
-/// The part of the cipher's rate that is wanted.
+/// Goal: the rate of the association as a fraction of the cipher's rate.
 const GOAL: f64 = 0.6;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..rounds {
         plain.push(rate(&cost, false)?);
         protected.push(rate(&cost, true)?);
-        // Each byte is sealed and opened.
+        // Halved, because each byte is both sealed and opened.
         cipher.push(openssl()? / 2.0);
         ratios.extend(
             protected
@@ -90,7 +91,7 @@ fn words(messages: u64, protected: bool) -> Vec<String> {
     words
 }
 
-/// MB of user data a second of processor time, both ends together.
+/// User data per second of the processor time of both ends, MB.
 fn rate(cost: &Path, protected: bool) -> Result<f64, Box<dyn Error>> {
     let mut child = Command::new(cost)
         .args(words(TIMED, protected))
@@ -111,7 +112,7 @@ fn instructions(cost: &Path, protected: bool) -> Result<f64, Box<dyn Error>> {
     Ok(count as f64 / (2 * COUNTED * MESSAGE) as f64)
 }
 
-/// MB a second of processor time that OpenSSL encrypts.
+/// Data that OpenSSL encrypts per second of processor time, MB.
 fn openssl() -> Result<f64, Box<dyn Error>> {
     let output = Command::new("openssl")
         .args([

@@ -1,6 +1,7 @@
-//! Table of the last benchmark results compared with the goals of the project and with the limits.
+//! Prints the last benchmark results, compared with the goals of the project and with theoretical
+//! limits.
 //!
-//! `scoreboard [--write]`: `--write` updates `bench/README.md`.
+//! Usage: `scoreboard [--write]`. `--write` updates `bench/README.md`.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::error::Error;

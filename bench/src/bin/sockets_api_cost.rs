@@ -1,13 +1,13 @@
-//! Cost of the sockets API for existing programs: instructions per message in the process of the
-//! program and in the SCTP process, compared with a program that uses `anabranch-net` directly; and
-//! the system calls of each.
+//! Cost of the sockets API for existing programs: instructions and system calls per message in the
+//! process of the program and in the SCTP process, compared with a program that uses
+//! `anabranch-net` directly.
 //!
 //! `sockets_api_cost [--write]`: `--write` updates the tables in `bench/README.md`. Requires
 //! `valgrind`, `strace`, a C compiler, and the command and the C library in the directory of this
 //! program (`cargo build --profile fair -p anabranch-cli -p anabranch-capi`).
 //!
-//! `one-way` (crates/sockets/examples/one_way.rs) is one end with `anabranch-net`. This program is
-//! measured, and is the peer in all other measurements.
+//! `one-way` (crates/sockets/examples/one_way.rs) implements one end with `anabranch-net`. It is
+//! measured itself, and is the peer in all other measurements.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ use std::process::{Child, Command, Stdio};
 use anabranch_bench::median;
 use anabranch_bench::page::{self, Page};
 
-/// Message size, and number of messages in the shorter and the longer run.
+/// Message size in bytes, and number of messages in the shorter and in the longer run.
 const SIZES: [(usize, u64, u64); 3] = [
     (100, 2_000, 12_000),
     (1_024, 2_000, 8_000),
     (64 * 1_024, 100, 500),
 ];
 const DIRECTIONS: [&str; 2] = ["send", "receive"];
-/// Number of runs, of which the median is used, because the clock and the scheduler of the system
+/// Number of runs, whose median is used, because the clock and the scheduler of the system
 /// influence single runs.
 const RUNS: usize = 3;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -46,7 +46,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// The measured process.
+/// The process that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     /// A program with `anabranch-net`.
@@ -59,7 +59,7 @@ enum Who {
 
 const ALL: [Who; 3] = [Who::Net, Who::Stack, Who::Program];
 
-/// Programs to run.
+/// Paths of the programs.
 struct Programs {
     one_way: PathBuf,
     command: PathBuf,
@@ -67,7 +67,7 @@ struct Programs {
     scratch: PathBuf,
 }
 
-/// A run: measured process, number and size of messages.
+/// Parameters of a run: the measured process, number of messages, and message size.
 #[derive(Clone, Copy)]
 struct Measurement {
     who: Who,
@@ -110,7 +110,7 @@ impl Programs {
         })
     }
 
-    /// Starts the other end, a process with `anabranch-net`; returns it and its UDP port.
+    /// Starts the other end, a process with `anabranch-net`; returns the process and its UDP port.
     fn peer(&self, run: Measurement) -> Outcome<(Child, u16)> {
         let what = match run.direction {
             "send" => "serve-receive",
@@ -127,7 +127,8 @@ impl Programs {
         Ok((child, line.trim().parse()?))
     }
 
-    /// Runs the measured end with `tool` before the selected process; returns its standard error.
+    /// Runs the measured end, with `tool` in front of the selected process; returns its standard
+    /// error.
     fn run(&self, run: Measurement, tool: &[String]) -> Outcome<String> {
         let (mut peer, udp) = self.peer(run)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -168,7 +169,7 @@ impl Programs {
         let output = output.map_err(|error| format!("cannot run {}: {error}", line[0]))?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
-            // The peer would otherwise wait for this end.
+            // Killed, because it would wait for this end.
             peer.kill()?;
         }
         peer.wait()?;
@@ -178,7 +179,7 @@ impl Programs {
         }
     }
 
-    /// Instructions of the process.
+    /// Number of instructions of the measured process.
     fn instructions(&self, run: Measurement) -> Outcome<f64> {
         let tool = [
             "valgrind",
@@ -193,10 +194,11 @@ impl Programs {
         collected.ok_or_else(|| format!("valgrind counted nothing: {said}").into())
     }
 
-    /// System calls of the process, by name.
+    /// Number of system calls of the measured process, by name.
     fn calls(&self, run: Measurement) -> Outcome<BTreeMap<String, f64>> {
         let out = self.scratch.join("calls");
-        // Child processes are counted only until they execute another program.
+        // With these options, system calls of child processes are counted only until they execute
+        // another program.
         let tool = [
             "strace",
             "-f",

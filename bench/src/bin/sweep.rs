@@ -1,14 +1,16 @@
-//! A sweep of many short runs: overhead of a run apart from the simulation, growth of memory with
-//! the number of runs, benefit of a second processor, and startup cost of the command.
+//! Sweeps of many short runs. Measured are the overhead of a run apart from the simulation, the
+//! growth of memory with the number of runs, the benefit of a second processor, and the startup
+//! cost of the command.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin sweep [-- ROUNDS] [--write]
 //!
-//! Each run simulates one second. Each number of runs is measured as a whole process with one job:
-//! executing the runs, resuming when all are finished, and executing a sweep with runs of a tenth
-//! of the length, from which the overhead follows. In each of ROUNDS rounds (default 7), the same
-//! sweep is executed with one job and with one job per processor, one after the other; then as many
-//! processes as processors execute one part each in parallel. These processes share nothing and
-//! therefore show the capacity of the processors. Finally, the command is started in several ways.
+//! Each run simulates one second. For each number of runs, whole processes with one job are
+//! measured: one executes the runs, one resumes after all are finished, and one executes a sweep
+//! with runs of a tenth of the length, from which the overhead follows. In each of ROUNDS rounds (7
+//! by default), the same sweep is executed with one job, and then with one job per processor. Then
+//! one process per processor executes a part of the sweep in parallel; these processes share
+//! nothing and therefore show the capacity of the processors. Finally, the command is started in
+//! several ways.
 //!
 //! Requires `anabranch` built with the same profile in the directory of this program, and
 //! `valgrind`.
@@ -31,7 +33,7 @@ const POINTS: u32 = 100;
 const REPLICATIONS: [u32; 3] = [1, 10, 100];
 /// Number of starts of a command in one round.
 const STARTS: u32 = 20;
-/// Goal for the processor time of a start, milliseconds.
+/// Goal for the processor time of starting the command, milliseconds.
 const START: f64 = 2.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -63,7 +65,7 @@ fn bench() -> Outcome<()> {
     Ok(())
 }
 
-/// Cost of a run by the number of runs.
+/// Measures the cost of a run for different numbers of runs.
 fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
     page.line("One job, once each:");
     page.line("");
@@ -81,8 +83,8 @@ fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
         let short = scratch.join("short");
         let shorter = sweep(program, replications, "0.1 s", 1, &short)?;
         fs::remove_dir_all(&short)?;
-        // cpu = overhead + simulated seconds * cost of a second: the overhead follows from two
-        // durations.
+        // From cpu = overhead + simulated seconds * cost of a second, two durations give the
+        // overhead.
         let second = (made.cpu - shorter.cpu) / 0.9;
         let each = 1e6 / f64::from(runs);
         page.line(&format!(
@@ -100,7 +102,7 @@ fn costs(program: &Path, scratch: &Path, page: &mut Page) -> Outcome<()> {
     Ok(())
 }
 
-/// Benefit of all processors for one process, and for independent processes.
+/// Measures the benefit of all processors for one process, and for independent processes.
 fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let processors = u32::try_from(std::thread::available_parallelism()?.get())?;
     let [.., most] = REPLICATIONS;
@@ -137,7 +139,7 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     let apart = format!("1 in each of {processors} processes, a part of the runs each");
     let limit = row(&apart, 2);
     page.line("");
-    // Goal: 1.94 on two processors.
+    // The goal is a speedup of 1.94 on two processors.
     let goal = 0.97 * f64::from(processors);
     let figure = Figure {
         limit: Some(limit),
@@ -146,8 +148,8 @@ fn scaling(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outc
     Ok(vec![(format!("a sweep, {processors} jobs by one"), figure)])
 }
 
-/// The same runs in `parts` parallel processes with one job each: their total cost, as if all runs
-/// could be distributed evenly.
+/// Executes the same runs in `parts` parallel processes with one job each. Returns their total
+/// cost, which is that of a perfect distribution.
 #[allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 fn apart(program: &Path, replications: u32, parts: u32, scratch: &Path) -> Outcome<Cost> {
     let each = (replications / parts).max(1);
@@ -184,11 +186,11 @@ struct Start<'a> {
     words: Vec<&'a str>,
     /// Working directory.
     folder: &'a Path,
-    /// Whether the goal applies, because the command does nothing except start.
+    /// Whether the goal applies, because the command only starts and ends.
     is_bare: bool,
 }
 
-/// Cost of starting the command, which then does nothing or almost nothing.
+/// Measures the cost of starting the command when it does little or no work.
 fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outcome<Figures> {
     let spec = spec();
     let spec = spec.to_string_lossy();
@@ -224,7 +226,7 @@ fn starts(program: &Path, scratch: &Path, rounds: u32, page: &mut Page) -> Outco
     page.line("|---|---|---|---|");
     let mut figures = Vec::new();
     for way in ways {
-        // Called before each start.
+        // Called before each start to remove the results of the previous one.
         let fresh = || match fs::remove_dir_all(&out) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -276,7 +278,7 @@ fn sweep(
     measure(&mut command)
 }
 
-/// Size of all files below a directory, bytes.
+/// Total size of all files in a directory, bytes.
 fn size(directory: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {

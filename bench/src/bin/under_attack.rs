@@ -1,12 +1,12 @@
 //! Throughput of a normal client while a server is attacked, and memory of the server.
 //!
-//! `under_attack [ROUNDS] [PROGRAM] [ATTACK...]`: default 3 rounds, with the `anabranch` in the
-//! directory of this program unless another is named (such as another version), and all attacks
-//! unless some are selected by words of their names. Each round starts a server for every attack,
-//! and `perf` sends to it for 3 s: before the attack, and again 6 s after its start. An attack at
-//! full speed occupies a processor, which the server and its client lack on a small machine
-//! regardless of the server. Therefore `perf` also sends while the same packets go to a socket
-//! without a reader: `beside`. Only the loopback interface is used.
+//! Usage: `under_attack [ROUNDS] [PROGRAM] [ATTACK...]`. By default there are 3 rounds with all
+//! attacks, and PROGRAM is the `anabranch` in the directory of this program; an attack is selected
+//! by words of its name. Each round starts a server for every attack, and `perf` sends to it for 3
+//! s: before the attack, and again 6 s after the start of the attack. An attack at full speed
+//! occupies a processor, which on a small machine slows down any server. Therefore `perf` also
+//! sends while the same packets go to a socket without a reader. Only the loopback interface is
+//! used.
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::error::Error;
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 /// SCTP port of the server.
 const PORT: u16 = 5_911;
-/// Duration of an attack before the other client starts.
+/// Duration of an attack before the second transfer of the normal client starts.
 const UNFOLDING: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -89,17 +89,18 @@ fn measure() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Results of one round, bit/s and MiB.
+/// Results of one round: rates in bit/s, and memory in MiB.
 struct Round {
     attacker: f64,
     before: f64,
-    /// Rate while the attack occupies a processor.
+    /// Rate while an attacker sends at full speed to a socket without a reader; `None` for other
+    /// attacks.
     beside: Option<f64>,
     under: f64,
     peak_mib: f64,
 }
 
-/// A server process, which ends when this is dropped.
+/// A server process, which is killed when this is dropped.
 struct Server {
     child: Child,
     udp_port: u16,
@@ -116,7 +117,7 @@ impl Server {
         let mut output = BufReader::new(output);
         let mut first = String::new();
         output.read_line(&mut first)?;
-        // The output must be read, because the server would block otherwise.
+        // The output is read by a thread, because the server would block when the pipe is full.
         thread::spawn(move || output.lines().count());
         let digits = first.split("UDP port ").nth(1).unwrap_or_default();
         let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
@@ -130,7 +131,7 @@ impl Server {
         SocketAddr::from(([127, 0, 0, 1], self.udp_port))
     }
 
-    /// Peak resident memory, MiB.
+    /// Maximum resident memory of the server, MiB.
     fn peak_mib(&self) -> Result<f64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -141,7 +142,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // Fails if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -166,7 +167,7 @@ fn round(program: &Path, attack: Attack) -> Result<Round, Box<dyn Error>> {
     })
 }
 
-/// Rates of the client and the attacker while the attack is directed at `aim`.
+/// Rates of the client and of the attacker while the attack is directed at `aim`.
 fn under(
     program: &Path,
     server: &Server,
@@ -188,9 +189,10 @@ fn under(
     })
 }
 
-/// Acknowledged user data of a normal client during 3 s, bit/s; 0 if it cannot connect.
+/// User data of a normal client that was acknowledged during 3 s, as a rate in bit/s; 0 if it
+/// cannot connect.
 fn client(program: &Path, udp_port: u16) -> Result<f64, Box<dyn Error>> {
-    // Limits the wait for versions that hang if the server is stopped.
+    // The timeout is for versions that hang if the server is stopped.
     let output = Command::new("timeout")
         .arg("30")
         .arg(program)

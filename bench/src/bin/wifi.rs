@@ -1,5 +1,5 @@
-//! The 100 s scenarios of rafiq2007 without tracing, with 0.1 % loss: anabranch compared with
-//! ns-2.35 as whole processes, alternating within one run.
+//! The 100 s scenarios of rafiq2007 with 0.1 % loss and without tracing. Whole processes of
+//! anabranch and ns-2.35 alternate in each round.
 //!
 //!     cargo run --profile fair -p anabranch-bench --bin wifi [-- ROUNDS] [--write]
 //!
@@ -51,7 +51,8 @@ fn bench() -> Result<(), Box<dyn Error>> {
                 all.push(Round {
                     theirs,
                     ours: measure(command)?,
-                    // The trace of ns-2 has one line per layer that a packet passes.
+                    // Not counted, because the trace of ns-2 has one line for each layer that a
+                    // packet passes.
                     their_hops: None,
                     our_hops: packet_hops(&out)?,
                 });

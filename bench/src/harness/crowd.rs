@@ -1,5 +1,5 @@
-//! Many associations of this stack between a server and clients, of which only a few are active at
-//! a time.
+//! Many associations of this stack between a server and clients, of which only a few transfer data
+//! at a time.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -17,14 +17,15 @@ use super::many::resident;
 use super::ours::config;
 use super::{Conditions, Score};
 
-/// Number of messages per turn of an association, independent of the number of associations.
+/// Number of messages that an association transfers in one turn, which does not depend on the
+/// number of associations.
 pub const EACH: usize = 40;
-/// Maximum number of associations that are active at a time.
+/// Maximum number of associations that transfer data at the same time.
 const AT_WORK: usize = 50;
-/// Number of cache lines that the two ends of an association touch in a turn, measured as misses in
-/// a cache of 2 MiB by `callgrind --cache-sim=yes`.
+/// Number of cache lines of the two ends of an association that are accessed in a turn, measured as
+/// misses in a cache of 2 MiB by `callgrind --cache-sim=yes`.
 const LINES: usize = 76;
-/// Memory range of these cache lines, bytes.
+/// Range of memory in which these cache lines are, bytes.
 const SPREAD: usize = 16 * 1024;
 const LINE: usize = 64;
 const PORT: u16 = 5000;
@@ -41,12 +42,13 @@ struct Crowd {
     score: Score,
 }
 
-/// Sends messages from a server to `many` clients. Each client gets the same number per turn, so a
-/// turn is the same work for any number of associations. `warm_up` and `long` are processor time;
-/// each phase lasts until all clients had one or two turns.
+/// Sends messages from a server to `many` clients. A turn is the same work for any number of
+/// associations, because each client gets the same number of messages. `warm_up` and `long` are
+/// processor time; the warm-up lasts until every client had at least two turns, and the measurement
+/// until every client had at least one.
 ///
 /// # Errors
-/// An association is not established, or a message is lost.
+/// An association was not established, or a message was lost.
 pub fn race(
     conditions: &Conditions,
     many: usize,
@@ -55,28 +57,28 @@ pub fn race(
 ) -> Result<Score, Box<dyn Error>> {
     let mut crowd = Crowd::new(conditions, many)?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
-    // After its second turn, an association has allocated all memory that it needs.
+    // After its second turn, an association has allocated all the memory that it needs.
     crowd.run(&payload, warm_up, 2 * many)?;
     crowd.score = Score::default();
     crowd.run(&payload, long, many)?;
     Ok(crowd.score)
 }
 
-/// Like [`race`], with a number of turns instead of a duration, for counting instructions.
+/// Like [`race`], for a number of turns instead of a duration, for counting instructions.
 ///
 /// # Errors
-/// See [`race`].
+/// The errors of [`race`].
 pub fn work(conditions: &Conditions, many: usize, turns: usize) -> Result<(), Box<dyn Error>> {
     let mut crowd = Crowd::new(conditions, many)?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
     crowd.run(&payload, Duration::ZERO, turns)
 }
 
-/// Memory per idle association out of `many` of one endpoint, bytes, including the client's end and
-/// endpoint.
+/// Memory per idle association, bytes, if an endpoint has `many` of them. Includes the client's end
+/// and endpoint.
 ///
 /// # Errors
-/// See [`race`].
+/// The errors of [`race`].
 pub fn idle(conditions: &Conditions, many: usize) -> Result<f64, Box<dyn Error>> {
     let before = resident()?;
     let crowd = Crowd::new(conditions, many)?;
@@ -84,11 +86,11 @@ pub fn idle(conditions: &Conditions, many: usize) -> Result<f64, Box<dyn Error>>
     Ok((after - before) as f64 / crowd.accepted.len() as f64)
 }
 
-/// Cost of memory access alone per message, seconds of processor time: a loop that only changes a
-/// number in each cache line of an association, association by association, for `long`.
+/// Processor time per message for accessing memory alone, seconds: a loop that changes a number in
+/// each cache line of an association, association by association, for `long`.
 pub fn floor(many: usize, long: Duration) -> f64 {
     let mut memory = vec![0_u8; many * SPREAD];
-    // A first pass allocates the pages and fills the caches as a round would.
+    // A first pass allocates the pages and fills the caches, as a round would.
     touch(&mut memory);
     let rounds = 1_000_usize.div_ceil(many);
     let begin = ThreadTime::now();
@@ -103,7 +105,7 @@ pub fn floor(many: usize, long: Duration) -> f64 {
 fn touch(memory: &mut [u8]) {
     for state in memory.chunks_exact_mut(SPREAD) {
         for line in 0..LINES {
-            // An order that a prefetcher cannot predict.
+            // The order cannot be predicted by a prefetcher.
             let place = (line * 29 % LINES) * (SPREAD / LINE / LINES) * LINE;
             state[place] = state[place].wrapping_add(1);
         }
@@ -118,7 +120,8 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        // Each client uses the address of its packets, so that all can share the same settings.
+        // Each client uses the destination address of its packets, so that all clients can share
+        // the same settings.
         let settings = config(conditions, true).checked()?;
         let mut server = Endpoint::with_shared_config(settings.clone(), PORT, [1; 32]);
         server.listen(true);
@@ -152,8 +155,8 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Transfers packets between the server and these clients until there are none; returns the
-    /// number of messages read.
+    /// Transfers packets between the server and these clients until no more are sent; returns the
+    /// number of messages that were read.
     fn settle(&mut self, clients: std::ops::Range<usize>) -> u64 {
         let mut messages = 0;
         let mut wire: VecDeque<(usize, Bytes)> = VecDeque::new();
@@ -195,14 +198,14 @@ impl Crowd {
         }
     }
 
-    /// Runs turns of the next few associations until the processor time is used and at least
-    /// `least` turns were made.
+    /// Runs turns of associations, one group after the other, until the processor time is used and
+    /// at least `least` turns were made.
     fn run(&mut self, payload: &Bytes, long: Duration, least: usize) -> Result<(), Box<dyn Error>> {
         let many = self.clients.len();
         let at_work = many.min(AT_WORK);
         let begin = ThreadTime::now();
         let (mut first, mut turns) = (0, 0);
-        // The clock is read once per fixed number of turns, so that its cost is the same in each
+        // The clock is read after a fixed number of turns, so that its cost is the same in each
         // row.
         while turns % AT_WORK > 0 || turns < least || begin.elapsed() < long {
             let turn = first..(first + at_work).min(many);

@@ -1,4 +1,4 @@
-//! The published crate `dcsctp`.
+//! Adapter for the crate `dcsctp` as published.
 
 use ::dcsctp as stack;
 

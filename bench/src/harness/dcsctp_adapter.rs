@@ -14,14 +14,14 @@ use super::stack::api::{
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
-/// One end, with or without CRC32c.
+/// One end of an association, with or without CRC32c.
 pub struct DcSctp<const CHECKSUM: bool> {
     socket: Box<dyn DcSctpSocket>,
     up: bool,
     send_buffer: usize,
     message: usize,
     options: SendOptions,
-    /// Time of the last update.
+    /// Time of the last call of the stack's `advance`.
     now: Nanos,
 }
 
@@ -46,7 +46,7 @@ pub fn options<const CHECKSUM: bool>(conditions: &Conditions) -> Options {
 }
 
 impl<const CHECKSUM: bool> DcSctp<CHECKSUM> {
-    /// Updates the time if it has advanced.
+    /// Passes the time to the stack, if it has advanced.
     fn advance(&mut self, now: Nanos) {
         if self.now != now {
             self.now = now;
@@ -87,7 +87,7 @@ impl<const CHECKSUM: bool> End for DcSctp<CHECKSUM> {
         _: Nanos,
         source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
     ) -> Result<(), Box<dyn Error>> {
-        // The stack reports the buffered amount per stream; all messages use one stream here.
+        // The stack reports the buffered bytes per stream; here all messages use one stream.
         let buffered = self.socket.buffered_amount(StreamId(0));
         let mut room = self.send_buffer.saturating_sub(buffered);
         let mut messages = Vec::new();
@@ -97,7 +97,7 @@ impl<const CHECKSUM: bool> End for DcSctp<CHECKSUM> {
             messages.push(Message::new(StreamId(stream), PpId(0), payload.to_vec()));
             room -= self.message;
         }
-        // Unlike `send`, this bundles several messages in a packet.
+        // Unlike `send`, `send_many` bundles several messages in a packet.
         let sent = self.socket.send_many(messages, &self.options);
         sent.map_err(|error| format!("{error:?}"))?;
         Ok(())

@@ -1,6 +1,6 @@
 //! Many concurrent associations of one program with the crate `dcsctp` without its packet log. A
-//! socket of the crate is a single association without addresses, so the endpoint is represented by
-//! a table of sockets by source address.
+//! socket of the crate is a single association without addresses, so a table of sockets by source
+//! address serves as the endpoint.
 #![allow(
     clippy::disallowed_types,
     reason = "what a user of the stack would take; its order is not looked at"
@@ -23,8 +23,8 @@ const MAX_PACKETS: usize = 4;
 /// IPv4 address and port of a peer.
 type From = u64;
 
-/// Hash function of one multiplication, which makes the table very cheap. A table whose keys an
-/// attacker can choose should use a better one.
+/// A hash function of one multiplication, so that the table costs very little. If an attacker could
+/// choose the keys, a better one would be needed.
 #[derive(Default)]
 struct Cheap(u64);
 
@@ -45,7 +45,7 @@ impl Hasher for Cheap {
 }
 
 /// A client program with its sockets in the order of their creation, and a server that finds its
-/// sockets by the source of a packet.
+/// sockets by the source of packets.
 pub struct DcSctpGathered {
     options: Options,
     calling: Vec<Box<dyn DcSctpSocket>>,

@@ -1,4 +1,4 @@
-//! The crate `dcsctp` without its packet log.
+//! Adapter for the crate `dcsctp` without its packet log.
 
 use anabranch_dcsctp_silent as stack;
 

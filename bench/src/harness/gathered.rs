@@ -1,5 +1,5 @@
 //! Associations between a connecting and a listening endpoint that are established one after the
-//! other and all stay up, as on a server. The peer of each has its own address.
+//! other, and stay established, as on a server. Each client has its own address.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -12,34 +12,34 @@ use super::Conditions;
 use super::ours::config;
 
 pub(super) const PORT: u16 = 5000;
-/// Maximum number of packets per direction until an association is established.
+/// Maximum number of packets in each direction until an association is established.
 const MAX_PACKETS: usize = 4;
 
-/// Two endpoints and their associations.
+/// Two endpoints with their associations.
 pub trait Gathered: Sized {
-    /// State before the first association.
+    /// Creates the endpoints, without associations.
     ///
     /// # Errors
     /// The stack rejects the conditions.
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>>;
 
-    /// Establishes one more association; `number` is the number of existing ones.
+    /// Establishes another association; `number` is the number of existing ones.
     ///
     /// # Errors
-    /// The association is not established.
+    /// The association was not established.
     fn one_more(&mut self, number: u32) -> Result<(), Box<dyn Error>>;
 }
 
-/// Establishes `many` associations between two endpoints one after the other.
+/// Establishes `many` associations between two endpoints, one after the other.
 ///
 /// # Errors
-/// One is not established.
+/// An association was not established.
 pub fn gathered<G: Gathered>(conditions: &Conditions, many: u64) -> Result<(), Box<dyn Error>> {
     let mut both = G::begin(conditions)?;
     (0..u32::try_from(many)?).try_for_each(|number| both.one_more(number))
 }
 
-/// Addresses of an association: client and server.
+/// Addresses of the client and the server of an association.
 pub(super) fn addresses(number: u32) -> [IpAddr; 2] {
     let [_, high, middle, low] = number.to_be_bytes();
     [[10, high, middle, low], [11, high, middle, low]].map(IpAddr::from)
@@ -75,7 +75,8 @@ impl OursGathered {
 
 impl Gathered for OursGathered {
     fn begin(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
-        // Neither end lists addresses; the source addresses of packets are used.
+        // Neither end lists addresses in its handshake, so the source addresses of packets are
+        // used.
         let settings = config(conditions, true).checked()?;
         let end = |seed| Endpoint::with_shared_config(settings.clone(), PORT, [seed; 32]);
         let mut ends = [end(1), end(2)];

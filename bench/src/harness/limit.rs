@@ -1,5 +1,5 @@
 //! Lower bound for any stack: the payload is copied into packets once, and CRC32c is computed at
-//! both ends.
+//! both ends, without any protocol.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -14,10 +14,10 @@ use super::{CLOCK_INTERVAL, Conditions, Score};
 /// Length of the common header and of the DATA chunk header, bytes.
 const HEADERS: [usize; 2] = [12, 16];
 
-/// Runs for the given processor time.
+/// Does the work for the given processor time.
 ///
 /// # Errors
-/// None; the signature is that of a stack.
+/// None; the signature is the same as for stacks.
 pub fn race(
     conditions: &Conditions,
     warm_up: Duration,
@@ -41,17 +41,17 @@ pub fn race(
     Ok(Score::default())
 }
 
-/// Runs for the given number of messages.
+/// Does the work for the given number of messages.
 ///
 /// # Errors
-/// None; the signature is that of a stack.
+/// None; the signature is the same as for stacks.
 pub fn work(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
     let mut score = Score::default();
     carry(conditions, &mut score, |score| score.messages < messages);
     Ok(score)
 }
 
-/// Fills packets with chunks of whole messages or with fragments of one.
+/// Fills packets with chunks of whole messages, or with fragments of one message.
 fn carry(conditions: &Conditions, score: &mut Score, mut more: impl FnMut(&Score) -> bool) {
     let payload = Bytes::from(vec![0x5a; conditions.message]);
     let [common, chunk] = HEADERS;

@@ -1,5 +1,5 @@
-//! Cost of an association apart from bulk data: memory while idle, handshake, and round trips of
-//! small messages.
+//! Cost of an association apart from bulk data: idle memory, handshakes, and round trips of small
+//! messages.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ use super::{Conditions, End, Transfer};
 /// Size of a memory page, bytes.
 const PAGE: usize = 4096;
 
-/// Establishes associations between `pairs` pairs of ends one after the other.
+/// Establishes associations between `pairs` pairs of endpoints, one after the other.
 ///
 /// # Errors
 /// A handshake fails.
@@ -25,7 +25,7 @@ pub fn handshakes<E: End>(conditions: &Conditions, pairs: u64) -> Result<(), Box
 /// Makes `times` round trips of a message over one association.
 ///
 /// # Errors
-/// A reply is missing.
+/// A reply did not arrive.
 pub fn pings<E: End>(conditions: &Conditions, times: u64) -> Result<(), Box<dyn Error>> {
     let mut course = Transfer::<E>::new(conditions)?;
     course.connect()?;
@@ -38,7 +38,8 @@ pub fn pings<E: End>(conditions: &Conditions, times: u64) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Memory per idle pair out of `pairs`, bytes, from the growth of the resident memory.
+/// Memory per idle pair of endpoints, bytes, from the growth of the resident memory with `pairs`
+/// pairs.
 ///
 /// # Errors
 /// A handshake fails, or the system does not report the memory.
@@ -69,7 +70,8 @@ impl<E: End> Transfer<E> {
         self.ends[from].fill(self.now, &mut || left.take())?;
         self.ends[from].give(self.now, &mut self.wire[to]);
         let mut came = false;
-        // The message may wait for an acknowledgement, which may be delayed.
+        // The message may wait for an acknowledgement, which may be delayed, so the time is
+        // advanced.
         for _ in 0..100 {
             self.now += super::DELAY;
             for end in [to, from] {

@@ -16,18 +16,18 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Conditions, End};
 
-/// Size of a packet buffer allocation, bytes.
+/// Size of an allocation for packets, bytes.
 const BUFFER: usize = 64 * 1024;
-/// Length of the IPv4 header, which the MTU of the stack includes.
+/// Size of the IPv4 header, which the MTU of the stack includes, bytes.
 const IP_HEADER: usize = 20;
 const PORT: u16 = 5000;
 
 thread_local! {
-    /// Buffers that no end uses at the moment. A driver likewise shares one among its endpoints.
+    /// Buffers that no end uses at present. A driver also shares one buffer among its endpoints.
     static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One end, with or without CRC32c.
+/// One end of an association, with or without CRC32c.
 pub struct Ours<const CHECKSUM: bool> {
     endpoint: Endpoint,
     association: Option<AssociationId>,
@@ -50,7 +50,7 @@ pub fn config(conditions: &Conditions, checksum: bool) -> Config {
     })
 }
 
-/// Addresses of the two ends, as seen by each.
+/// Paths of the two ends: local and remote address.
 pub fn paths() -> [Path; 2] {
     let [a, z]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
     [Path::new(a, z), Path::new(z, a)]
@@ -87,7 +87,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     #[inline(always)]
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
-        // Both ends share the same settings, which are checked and stored only once. The source
+        // The settings are checked and stored once, because both ends share them. The source
         // addresses of packets are used.
         let config = config(conditions, CHECKSUM).checked()?;
         let [a, z] = paths();

@@ -1,5 +1,5 @@
-//! Adapter for `sctp-proto` and `rtc-sctp`, which is derived from it, with one stream. The
-//! including file defines the differences in a module `differ`.
+//! Adapter for `sctp-proto`, and for `rtc-sctp`, which is derived from it; with one stream. The
+//! file that includes this one defines the differences in a module `differ`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"
@@ -26,7 +26,7 @@ const HEADERS: usize = 28;
 const STREAM: u16 = 0;
 const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
 
-/// One end.
+/// One end of an association.
 pub struct Adapter {
     endpoint: Endpoint,
     association: Option<(AssociationHandle, Association)>,
@@ -38,7 +38,7 @@ pub struct Adapter {
     message: usize,
 }
 
-/// Settings of an endpoint, which can be shared by any number of endpoints.
+/// Settings of an endpoint, which any number of endpoints can share.
 pub fn settings(conditions: &Conditions) -> Arc<EndpointConfig> {
     let mut settings = EndpointConfig::new();
     settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
@@ -97,7 +97,7 @@ impl End for Adapter {
         let now = self.at(now);
         let (_, association) = self.association.as_mut().ok_or("not connected")?;
         let mut stream = association.stream(STREAM)?;
-        // The stack has no limit, and would accept more than this.
+        // Limited here, because the stack has no limit and would accept more than the send buffer.
         let mut room = self.send_buffer.saturating_sub(stream.buffered_amount()?);
         while room >= self.message
             && let Some((_, payload)) = source()
@@ -131,7 +131,7 @@ impl End for Adapter {
             if let Event::Connected = event {
                 self.up = true;
                 if self.connects {
-                    // This fails only if the stream was already opened by an earlier event.
+                    // Fails if the stream was opened by an earlier event.
                     let _ = association.open_stream(STREAM, PPID);
                 }
             }
@@ -148,7 +148,7 @@ impl End for Adapter {
         &mut self,
         accept: &mut impl FnMut(Chunks) -> Result<(), Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
-        // The receiver creates the stream with the first message.
+        // At the receiver, the stream exists after the first message.
         let association = self.association.as_mut();
         let Some(mut stream) = association.and_then(|(_, it)| it.stream(STREAM).ok()) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Concurrent associations of two endpoints of the crate `rtc-sctp`, which finds associations by
-//! their verification tags.
+//! Concurrent associations between two endpoints of the crate `rtc-sctp`, which finds associations
+//! by their verification tags.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"
@@ -24,13 +24,13 @@ use super::rtc_sctp::{differ, settings};
 
 const MAX_PACKETS: usize = 4;
 
-/// An endpoint and its associations, which the user of the crate must store.
+/// An endpoint with its associations, which users of the crate have to store.
 struct Side {
     endpoint: Endpoint,
     associations: HashMap<AssociationHandle, Association>,
 }
 
-/// Two endpoints and their associations.
+/// Two endpoints with their associations.
 pub struct RtcGathered {
     ends: [Side; 2],
     client: ClientConfig,
@@ -45,7 +45,7 @@ impl Side {
         }
     }
 
-    /// Processes a packet; returns its association.
+    /// Processes a packet; returns the association to which it belongs.
     fn take(&mut self, now: Instant, from: SocketAddr, packet: Bytes) -> Option<AssociationHandle> {
         match differ::handle(&mut self.endpoint, now, from, packet)? {
             (handle, DatagramEvent::NewAssociation(association)) => {
@@ -60,7 +60,7 @@ impl Side {
         }
     }
 
-    /// Outgoing packets of an association, and whether it is established.
+    /// Returns whether an association is established, and its outgoing packets.
     fn give(&mut self, now: Instant, handle: AssociationHandle) -> (bool, Vec<Bytes>) {
         let (mut up, mut packets) = (false, Vec::new());
         let Some(association) = self.associations.get_mut(&handle) else {

@@ -1,4 +1,4 @@
-//! The crate `rtc-sctp`.
+//! Adapter for the crate `rtc-sctp`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"

@@ -1,4 +1,4 @@
-//! The crate `sctp-proto`.
+//! Adapter for the crate `sctp-proto`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"

@@ -1,5 +1,4 @@
-//! Minimal drivers for a sans-IO stack: a plain loop with one socket, or one tokio task with one
-//! socket.
+//! Minimal drivers for sans-IO stacks: a plain loop, or one tokio task, each with one socket.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -19,24 +18,24 @@ use nix::sys::socket::{MsgFlags, recv};
 
 use super::{BUSY, Outcome, Score, WARM_UP, Watch, between, runtime};
 
-/// Interval at which an end of a plain loop checks its timers while waiting, and time after which
-/// the responder ends without requests.
+/// Interval at which a plain loop checks its timers while it waits. The responder ends after this
+/// time without requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time without a packet after which an end has failed.
+/// Time without a packet after which an end fails.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Receive buffer size, more than the longest packet.
+/// Size of the receive buffer, more than the longest packet, bytes.
 const ROOM: usize = 2048;
 
-/// An end and its work: number 0 connects and sends requests, number 1 replies.
+/// An end of an association and its work. End 0 connects and sends requests; end 1 replies.
 struct Turns<E: End> {
     end: E,
     begin: Instant,
-    /// Packets to send.
+    /// Packets that should be sent.
     wire: VecDeque<E::Packet>,
     payload: Bytes,
-    /// Number of messages to send next.
+    /// Number of messages that should be sent next.
     due: u32,
-    /// Number of messages received, and the total number.
+    /// Number of messages that were received, and total number of messages.
     came: u32,
     all: u32,
     watch: Option<Watch>,
@@ -51,7 +50,7 @@ impl<E: End<Packet: From<Vec<u8>>>> Turns<E> {
             begin: Instant::now(),
             wire: VecDeque::new(),
             payload: Bytes::from(vec![0x5a; Conditions::PINGS.message]),
-            // The requester starts with one request.
+            // End 0 starts with one request.
             due: 1 - which as u32,
             came: 0,
             all: WARM_UP + pings,
@@ -114,12 +113,12 @@ fn text(error: Box<dyn Error>) -> String {
     error.to_string()
 }
 
-/// Both ends with a plain loop.
+/// Runs both ends with a plain loop.
 pub fn by_a_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
     by_loops::<E>(pings, Duration::ZERO)
 }
 
-/// Both ends with a plain loop that polls for a while before it blocks.
+/// Runs both ends with a plain loop that polls the socket for some time before it blocks.
 pub fn by_a_busy_loop<E: End<Packet: From<Vec<u8>>>>(pings: u32) -> Outcome<Score> {
     by_loops::<E>(pings, BUSY)
 }
@@ -148,8 +147,8 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8], busy: Duration) -> std::io::Re
     socket.recv(buffer)
 }
 
-/// Loop of receiving, processing, reading and sending. Returns the score of the requester; the
-/// responder ends when there are no more requests.
+/// Loop of receiving, processing, reading and sending. Returns the score of end 0; end 1 ends when
+/// there are no more requests.
 fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     mut turns: Turns<E>,
     socket: &UdpSocket,
@@ -181,8 +180,8 @@ fn turn_by_turn<E: End<Packet: From<Vec<u8>>>>(
     Ok(turns.score)
 }
 
-/// Each end in a tokio task, like a program that has other work on the same thread: the task waits
-/// for the socket and for the next timer.
+/// Runs each end in a tokio task, as in a program that has other work on the same thread. The task
+/// waits for the socket and for the next timer.
 pub fn by_a_task<E: End<Packet: From<Vec<u8>>> + 'static>(pings: u32) -> Outcome<Score> {
     let run = move |which, socket: UdpSocket, to| {
         socket.set_nonblocking(true)?;
@@ -197,7 +196,7 @@ pub fn by_a_task<E: End<Packet: From<Vec<u8>>> + 'static>(pings: u32) -> Outcome
     )
 }
 
-/// The same loop as a future. The timer is updated only if it would otherwise expire too late,
+/// Like [`turn_by_turn`], as a future. The timer is changed only if it would expire too late,
 /// because an early expiry does no harm.
 async fn waiting<E: End<Packet: From<Vec<u8>>>>(
     mut turns: Turns<E>,

@@ -1,14 +1,15 @@
 //! Round-trip latency of a message of 100 bytes over UDP on the loopback interface, one message at
 //! a time. The program compares this stack under its driver (`anabranch-net`) with sans-IO stacks,
-//! including this one, in a plain loop or in one tokio task. With the driver, each end has a tokio
-//! runtime, in which the program is a task or the future that it blocks on, or a thread without an
-//! async runtime. Both ends are threads of this process on one processor. With two processors, the
-//! result would be the time to wake an idle processor, which varies over minutes by more than the
-//! differences between stacks.
+//! including this one, in a plain loop or in one tokio task. With the driver, each end has either a
+//! tokio runtime, in which the program is a task or the future of `block_on`, or a thread without
+//! an async runtime. Both ends are threads of this process on one processor. With two processors,
+//! the result would be the time to wake an idle processor, which varies over minutes by more than
+//! the differences between stacks.
 //!
-//! `latency [ROUNDS] [--write]`: default 5 rounds. `--write` updates the table in
-//! `bench/README.md`, and the ratio to dcsctp in `bench/scoreboard.json`. `latency one NUMBER
-//! PINGS` runs a single contestant for profiling; this is how valgrind counts its instructions.
+//! Usage: `latency [ROUNDS] [--write]`, 5 rounds by default. `--write` updates the table in
+//! `bench/README.md`, and the ratio to dcsctp in `bench/scoreboard.json`.
+//! `latency one NUMBER PINGS` runs a single contestant for profiling; this is how valgrind counts
+//! its instructions.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -39,10 +40,10 @@ use rustix::thread::CpuSet;
 use self::loops::{by_a_loop, by_a_task};
 use self::udp::{Calls, udp_alone};
 
-/// Number of messages in the warm-up and in the measurement.
+/// Number of round trips in the warm-up and in the measurement.
 const WARM_UP: u32 = 500;
 const MEASURED: u32 = 5_000;
-/// Number of messages in the shorter run when counting instructions.
+/// Number of round trips in the shorter of the runs whose instructions are counted.
 const COUNTED: u32 = 1_000;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_001;
@@ -99,23 +100,24 @@ const CONTESTANTS: [(&str, Race); 15] = [
     ),
 ];
 
-/// Indices of contestants: this stack on a separate thread, with the plain loop and in a plain
-/// task; dcsctp with the loop and in the task; and the system calls of the driver without a stack.
+/// Indices of contestants: this stack with its driver on a separate thread, with the plain loop,
+/// and in the plain task; dcsctp with the loop and in the task; and the system calls of the driver
+/// without a stack.
 const THREAD: usize = 2;
 const LOOP: usize = 3;
 const DCSCTP: usize = 4;
 const TASK: usize = 6;
 const DCSCTP_TASK: usize = 7;
 const CALLS: usize = 11;
-/// First of the contestants that poll before they block.
+/// Index of the first contestant that polls before it blocks.
 const BUSIES: usize = 12;
-/// Contestants with one processor per end.
+/// Indices of contestants that are also measured with one processor per end.
 const APART: [usize; 7] = [THREAD, LOOP, DCSCTP, 9, BUSIES, BUSIES + 1, BUSIES + 2];
 
-/// Duration of polling.
+/// Duration of polling before blocking.
 const BUSY: Duration = Duration::from_micros(50);
 
-/// The allowed processors, and whether each end has its own.
+/// The processors that may be used, and whether each end should have its own.
 static PROCESSORS: OnceLock<CpuSet> = OnceLock::new();
 static ARE_APART: AtomicBool = AtomicBool::new(false);
 
@@ -169,7 +171,7 @@ fn main() -> Outcome<()> {
 
 /// Writes the ratios to dcsctp to `bench/scoreboard.json`.
 fn note(scores: &[Vec<Score>]) -> Outcome<()> {
-    // Comparable pairs: our driver and a tokio task, and the plain loops.
+    // Comparable pairs: this stack's driver with dcsctp in a tokio task, and the two plain loops.
     let by_dcsctp = |place: usize, dcsctp: usize, of: fn(&Score) -> f64| {
         let pairs = scores[place].iter().zip(&scores[dcsctp]);
         median(pairs.map(|(it, dcsctp)| of(dcsctp) / of(it)))
@@ -195,7 +197,7 @@ fn note(scores: &[Vec<Score>]) -> Outcome<()> {
     let ways = [("", wall), (", processor", processor)];
     let figures = ways.into_iter().flat_map(|(way, of)| {
         pairs.map(|(what, ours, theirs)| {
-            // Limit given by the system calls of the driver alone.
+            // The limit is the time for the system calls of the driver alone.
             let limit = [0, THREAD]
                 .contains(&ours)
                 .then(|| by_dcsctp(CALLS, theirs, of));
@@ -208,7 +210,7 @@ fn note(scores: &[Vec<Score>]) -> Outcome<()> {
     Ok(())
 }
 
-/// Scores of these contestants, alternating in each round.
+/// Scores of these contestants, which alternate in each round.
 fn race_all(rounds: u32, those: &[usize]) -> Outcome<Vec<Vec<Score>>> {
     let mut scores: Vec<Vec<Score>> = those.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds.max(1) {
@@ -220,7 +222,7 @@ fn race_all(rounds: u32, those: &[usize]) -> Outcome<Vec<Vec<Score>>> {
     Ok(scores)
 }
 
-/// Rates and processor time of a contestant as table cells.
+/// Rates and processor time of a contestant, as cells of a table.
 fn in_cells(scores: &[Score]) -> String {
     let rates = || scores.iter().map(|it| 1.0 / it.wall);
     format!(
@@ -232,7 +234,7 @@ fn in_cells(scores: &[Score]) -> String {
     )
 }
 
-/// Instructions of the process per round trip of a contestant, without those in the kernel.
+/// Instructions of the process per round trip of a contestant. Those in the kernel are not counted.
 fn instructions(number: usize) -> Outcome<f64> {
     let words = |pings: u32| ["one".to_string(), number.to_string(), pings.to_string()];
     let more = callgrind::between_own(&words(COUNTED), &words(3 * COUNTED));
@@ -256,7 +258,7 @@ impl Watch {
         }
     }
 
-    /// Counts a reply. Returns the score after the last.
+    /// Counts a reply. After the last one, returns the score.
     fn answered(&mut self) -> Option<Score> {
         self.answered += 1;
         if self.answered == WARM_UP {
@@ -272,11 +274,11 @@ impl Watch {
     }
 }
 
-/// Starts a thread for the responding end.
+/// Starts the thread of the responding end.
 fn other_end<T: Send + 'static>(
     end: impl FnOnce() -> Outcome<T> + Send + 'static,
 ) -> JoinHandle<Outcome<T>> {
-    // The processors allowed for this thread are only part of all.
+    // The processors that the calling thread may use are only a part of these.
     let all = PROCESSORS
         .get()
         .filter(|_| ARE_APART.load(Ordering::Relaxed));
@@ -286,8 +288,8 @@ fn other_end<T: Send + 'static>(
     })
 }
 
-/// Runs two ends, `caller` here and `called` on a separate thread. Each end receives its socket and
-/// the address of the other end.
+/// Runs two ends: `caller` on this thread and `called` on another. Each gets its socket and the
+/// address of the other end.
 fn between(
     caller: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<Score>,
     called: impl FnOnce(UdpSocket, SocketAddr) -> Outcome<()> + Send + 'static,
@@ -300,7 +302,7 @@ fn between(
     Ok(score)
 }
 
-/// An endpoint of our stack with its own UDP port.
+/// An endpoint of this stack with a free UDP port.
 fn endpoint(config: Config) -> Outcome<Endpoint> {
     let config = config.with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -322,11 +324,11 @@ fn runtime() -> Outcome<tokio::runtime::Runtime> {
 enum Home {
     /// A tokio task.
     Task,
-    /// The future that a tokio runtime blocks on.
+    /// The future of `block_on` of a tokio runtime.
     BlockOn,
     /// A thread without an async runtime.
     Thread,
-    /// A thread that polls for a while before it blocks.
+    /// A thread without an async runtime that polls for some time before it blocks.
     BusyThread,
 }
 

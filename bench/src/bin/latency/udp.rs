@@ -1,4 +1,4 @@
-//! Packets without a stack: the cost of the system calls.
+//! Round trips of UDP packets without a stack, which show the cost of the system calls.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -18,12 +18,12 @@ pub enum Calls {
     Plain,
     /// Wait with `epoll` before each receive, as required for more than one socket.
     Epoll,
-    /// The calls of this project's driver on a separate thread: they receive several packets in one
-    /// call if available, with the ECN field of each.
+    /// The calls that this project's driver makes on a separate thread: they receive several
+    /// packets at once if available, with the ECN field of each.
     Driver,
 }
 
-/// Round trips of packets without a stack.
+/// Measures round trips of packets without a stack.
 pub fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
     between(
         move |socket, to| {
@@ -49,17 +49,17 @@ pub fn udp_alone(pings: u32, calls: Calls) -> Outcome<Score> {
     )
 }
 
-/// A socket and its destination.
+/// A UDP socket with its destination.
 struct RawPort {
     socket: UdpSocket,
     to: SocketAddr,
     epoll: Option<OwnedFd>,
-    /// State of `quinn_udp` for the system's options; only with the calls of the driver.
+    /// State of `quinn_udp`; only with the calls of the driver.
     state: Option<UdpSocketState>,
     buffers: Vec<Vec<u8>>,
 }
 
-/// Number of buffers in a call of the driver while few packets arrive.
+/// Number of buffers with which the driver calls receive while few packets arrive.
 const BUFFERS: usize = 4;
 
 impl RawPort {
