@@ -16,9 +16,9 @@ pub const PORT: u16 = 5001;
 /// Encapsulation of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CarrierKind {
-    /// Inside UDP (RFC 6951); the peer's UDP port is taken from its packets.
+    /// Inside UDP (RFC 6951); the UDP port of the peer is learnt from its packets.
     Encapsulated,
-    /// In UDP between two fixed ports; packets from other ports are dropped.
+    /// In UDP between two fixed ports.
     Udp,
     /// Directly over IP, protocol 132; needs root or CAP_NET_RAW.
     Ip,
