@@ -1,9 +1,10 @@
-//! Dependencies between the modules of a crate: the text of its files, searched for `crate::`,
-//! `super::`, `self::` and `use`. Tests are excluded.
+//! Dependencies between the modules of a crate. They are found by searching the text of its files
+//! for `crate::`, `super::`, `self::` and `use`. Tests are excluded.
 //!
-//! Modules are compared with their siblings, at the top of the crate and below each module: `world`
-//! is `world.rs` with all files below `world/`. A name that a parent imports or re-exports
-//! (`pub use spec::Spec`) counts as the module that it comes from. Glob imports are not detected.
+//! Modules are compared with their siblings, at the top of the crate and below each module. For
+//! example, `world` is `world.rs` with all files below `world/`. A name that the parent module
+//! imports or re-exports (`pub use spec::Spec`) counts as the module that defines it. Glob imports
+//! are not detected.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +12,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Sibling modules, each with those of its siblings that it names.
+/// Sibling modules, and for each of them the siblings that it uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
-    /// The module that they are the children of, such as `tx::send_queue`; empty for the crate's
-    /// root.
+    /// Path of the parent module, such as `tx::send_queue`; empty for the crate's root.
     pub parent: String,
-    /// By name.
+    /// For each module, the sibling modules that its code names.
     pub names: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -25,8 +25,9 @@ pub struct Modules {
 type Source = (Vec<String>, String);
 
 impl Modules {
-    /// Reads the sources below a crate's `src`, or below the folder of a program: the modules at
-    /// the top, then the children of each module. Programs in `bin` are separate crates.
+    /// Reads the source files below a crate's `src` or below the folder of a program. Returns the
+    /// modules at the top, then the children of each module. Programs in `bin` are separate crates
+    /// and therefore skipped.
     ///
     /// # Errors
     /// The error of the file system.
@@ -43,7 +44,7 @@ impl Modules {
         Ok(Self::of(&files))
     }
 
-    /// The modules of some files, by parent.
+    /// Groups the modules of these files by their parent.
     pub fn of(files: &[Source]) -> Vec<Self> {
         let parents: BTreeSet<&[String]> = files
             .iter()
@@ -53,7 +54,7 @@ impl Modules {
         parents.into_iter().map(below).collect()
     }
 
-    /// The children of one module.
+    /// The child modules of `parent`, with the siblings that each of them names.
     fn below(parent: &[String], files: &[Source]) -> Self {
         let child = |path: &[String]| path.strip_prefix(parent)?.first().cloned();
         let children: BTreeSet<String> = files.iter().filter_map(|(path, _)| child(path)).collect();
@@ -81,7 +82,7 @@ impl Modules {
         }
     }
 
-    /// All modules that one names, directly or through others.
+    /// All modules that the module `from` names, directly or through other modules.
     fn reached<'a>(&'a self, from: &'a str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut open = vec![from];
@@ -95,7 +96,7 @@ impl Modules {
         found
     }
 
-    /// The cycles: sets of modules that all reach each other.
+    /// The cycles: sets of modules that all depend on each other.
     pub fn circles(&self) -> Vec<Vec<&str>> {
         let reached: BTreeMap<&str, BTreeSet<&str>> = self
             .names
@@ -117,7 +118,7 @@ impl Modules {
     }
 }
 
-/// The Rust files below a directory, without tests.
+/// Lists the Rust files below a directory, without tests.
 ///
 /// # Errors
 /// The error of the file system.
@@ -139,7 +140,7 @@ pub fn sources(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The module path of a file below `src`; empty for the crate's root.
+/// The module path of a file, whose path is relative to `src`; empty for the crate's root.
 fn module_of(file: &Path) -> Vec<String> {
     let parts = file.with_extension("");
     let mut parts: Vec<String> = parts
@@ -154,7 +155,7 @@ fn module_of(file: &Path) -> Vec<String> {
     parts
 }
 
-/// A text without comments and without the contents of strings and characters.
+/// Removes comments, and the contents of string and character literals.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -180,7 +181,7 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// The length of a string that starts here.
+/// Length in bytes of the string literal at the start of `text`.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -194,7 +195,8 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a character literal, if one starts here; a lifetime is none.
+/// Length in bytes of the character literal at the start of `text`; `None` if it does not start
+/// with one. A lifetime is not a literal.
 fn character(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('\'')?;
     if let Some(escaped) = inner.strip_prefix('\\') {
@@ -205,7 +207,8 @@ fn character(text: &str) -> Option<usize> {
     inner[length..].starts_with('\'').then_some(length + 2)
 }
 
-/// The length of a raw string, if one starts here.
+/// Length in bytes of the raw string literal at the start of `text`; `None` if it does not start
+/// with one.
 fn raw_string(text: &str) -> Option<usize> {
     let inner = text.strip_prefix('r')?;
     let hashes = inner.len() - inner.trim_start_matches('#').len();
@@ -219,7 +222,7 @@ fn raw_string(text: &str) -> Option<usize> {
     )
 }
 
-/// A plain text without its modules of tests.
+/// Removes test modules from a text that has no comments and strings.
 fn without_tests(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -240,14 +243,14 @@ fn without_tests(text: &str) -> String {
     out + rest
 }
 
-/// Returns true if an item is a module.
+/// Returns true if the item is a module declaration.
 fn is_module(item: &str) -> bool {
     item.trim_start()
         .trim_start_matches("pub ")
         .starts_with("mod ")
 }
 
-/// The length of a block in braces at the start of a text, including the braces.
+/// Length in bytes of the block at the start of `text`, including its braces.
 fn braced(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -261,7 +264,7 @@ fn braced(text: &str) -> usize {
     text.len()
 }
 
-/// The ranges of inline modules of a text: `mod inner { ... }`.
+/// Byte ranges of the inline modules in a text: the braces of `mod inner { ... }`.
 fn inner_modules(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for at in words(text, "mod") {
@@ -275,7 +278,7 @@ fn inner_modules(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The positions of a word.
+/// Byte positions of a word in a text; parts of longer identifiers do not count.
 fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word)
@@ -286,7 +289,8 @@ fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         })
 }
 
-/// All paths in a module at `path`, from the crate's root.
+/// Paths from the crate's root of all items that the text of the module at `path` names with
+/// `crate`, `super` or `self`.
 fn named(text: &str, path: &[String]) -> Vec<Vec<String>> {
     let inner = inner_modules(text);
     let mut found = Vec::new();
@@ -300,7 +304,8 @@ fn named(text: &str, path: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Resolves a path that is written in the module at `path`, inside of `inner` inline modules.
+/// Resolves a path to one from the crate's root. The path is written in the module at `path`,
+/// inside `inner` nested inline modules.
 fn from_root(branch: &[String], path: &[String], mut inner: usize) -> Vec<String> {
     let mut at = path.to_vec();
     for name in branch {
@@ -316,14 +321,15 @@ fn from_root(branch: &[String], path: &[String], mut inner: usize) -> Vec<String
     at
 }
 
-/// The paths of a use tree, and its length: of `a::{b, c::{d, self} as e}` a::b, a::c::d and a::c.
-/// The new name of a renamed item is last, after `as`.
+/// Parses a use tree. Returns its paths and its length in bytes: `a::{b, c::{d, self} as e}` has
+/// the paths a::b, a::c::d and a::c. The new name of a renamed item comes last in its path, after
+/// `as`.
 fn tree(text: &str) -> (Vec<Vec<String>>, usize) {
     let mut at = text.len() - text.trim_start().len();
     if text[at..].starts_with('{') {
         let mut all = Vec::new();
         loop {
-            // The brace, or a comma.
+            // Skips the opening brace, or a comma.
             at += 1;
             let (branches, length) = tree(&text[at..]);
             all.extend(branches);
@@ -357,7 +363,7 @@ fn tree(text: &str) -> (Vec<Vec<String>>, usize) {
     (vec![vec![first]], at)
 }
 
-/// The name at the start of a text.
+/// The identifier at the start of a text, if there is one.
 fn name(text: &str) -> Option<String> {
     let text = text.trim_start();
     let end = text
@@ -366,7 +372,8 @@ fn name(text: &str) -> Option<String> {
     (end > 0).then(|| text[..end].to_owned())
 }
 
-/// Imports and re-exports of a crate's root, each with its module: `pub use spec::{Spec, Sweep};`.
+/// Names that a module imports or re-exports, each with the child module that it comes from:
+/// `pub use spec::{Spec, Sweep};`.
 fn passed_on(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for at in words(text, "use") {
@@ -392,7 +399,7 @@ mod tests {
         top.expect("modules at the top")
     }
 
-    /// The modules that the module `of` names.
+    /// The sibling modules that the module `of` names.
     fn of<'a>(found: &'a Modules, of: &str) -> Vec<&'a str> {
         found.names[of].iter().map(String::as_str).collect()
     }
@@ -503,7 +510,7 @@ mod tests {
             ("b.rs", ""),
         ]);
         assert!(quoted.names["a"].contains("b"));
-        // Tests need not be last.
+        // A test module is removed even if other items follow it.
         let early =
             "#[cfg(test)]\nmod tests;\n#[cfg(test)]\npub mod more { use crate::c; }\nuse crate::b;";
         let early = modules(&[("a.rs", early), ("b.rs", ""), ("c.rs", "")]);

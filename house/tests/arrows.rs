@@ -7,8 +7,8 @@ use std::process::Command;
 use anabranch_house::{Modules, plain, sources};
 use serde_json::Value;
 
-/// Workspace crates that a crate may be built with, except for tests. A crate that is not listed
-/// may use all.
+/// Workspace crates that each crate may depend on, except for its tests. A crate that is not listed
+/// may depend on all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("transport", &[]),
@@ -141,7 +141,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates whose code names no file, thread, clock or socket.
+/// Crates whose code must not use files, threads, clocks or sockets.
 const NO_IO: &[&str] = &[
     "wire",
     "transport",
@@ -167,8 +167,8 @@ const IO: &[&str] = &[
     "File::create",
 ];
 
-/// Crates of state machines, each driven by one thread at a time, because sharing between threads
-/// is the driver's task.
+/// Crates of state machines, which must not contain locks: one thread at a time drives each state
+/// machine, and sharing between threads is the driver's task.
 const NO_LOCKS: &[&str] = &[
     "wire",
     "transport",
@@ -189,11 +189,11 @@ const LOCKS: &[&str] = &[
     "std::sync::mpsc",
 ];
 
-/// A crate of the workspace.
+/// A crate of the workspace, its source folders and its dependencies.
 struct Room {
     name: String,
     folder: String,
-    /// Paths of its library and of its programs with modules.
+    /// Source folders of the library and of those programs that have modules.
     roots: BTreeSet<PathBuf>,
     uses: Vec<String>,
 }
@@ -234,7 +234,8 @@ fn rooms() -> Vec<Room> {
         .collect()
 }
 
-/// The folders of targets: modules are next to a `lib.rs` or `main.rs`.
+/// Source folders of the targets: the folder of each `lib.rs` or `main.rs`, which also contains its
+/// modules.
 fn roots(targets: &Value) -> BTreeSet<PathBuf> {
     let targets = targets.as_array().expect("targets").iter();
     let files = targets.filter_map(|target| Some(Path::new(target["src_path"].as_str()?)));
@@ -244,7 +245,7 @@ fn roots(targets: &Value) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// All crates that a crate is built with, directly or through others.
+/// All workspace crates that the crate `name` depends on, directly or through others.
 fn below<'a>(rooms: &'a [Room], name: &'a str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open = vec![name];
@@ -281,7 +282,7 @@ fn arrows_between_crates_point_downward() {
     }
 }
 
-/// Circles of nested modules that are still to be broken. None may be added.
+/// Cycles of modules that are known and still have to be removed. None may be added.
 const KNOWN_CIRCLES: &[&str] = &[];
 
 #[test]
@@ -316,7 +317,7 @@ fn state_machines_have_no_locks() {
     nothing_names(NO_LOCKS, LOCKS);
 }
 
-/// Checks that no source of these crates, except tests, contains one of the words.
+/// Checks that no source file of these crates, except tests, contains one of the words.
 fn nothing_names(crates: &[&str], words: &[&str]) {
     let mut wrong = Vec::new();
     for room in rooms()

@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Pages outside of `docs/` that are read separately.
+/// Markdown pages outside `docs/`, which are not part of the book but are checked as well.
 const BESIDE: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
@@ -25,14 +25,14 @@ const BESIDE: &[&str] = &[
 /// Pages that `bench/README.md` links to.
 const NOTES: &str = "bench/notes";
 
-/// A page: its anchors, and its links with the line of each.
+/// A page: its anchors, and its links with their line numbers.
 #[derive(Default)]
 struct Page {
     anchors: BTreeSet<String>,
     links: Vec<(usize, String)>,
 }
 
-/// The anchor of a heading, by the rules of mdBook and code forges.
+/// The anchor of a heading, by the rules of mdBook and of code forges.
 fn anchor(heading: &str) -> String {
     let keep = |letter: char| match letter {
         '-' | '_' => Some(letter),
@@ -74,7 +74,7 @@ fn read(text: &str) -> Page {
     page
 }
 
-/// A path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -89,7 +89,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Markdown files below a folder, by their paths from the root.
+/// Collects the Markdown files below a folder, by their paths relative to the repository.
 fn below(folder: &str, found: &mut BTreeMap<PathBuf, Page>) {
     for entry in fs::read_dir(root().join(folder)).expect(folder) {
         let entry = entry.expect("an entry");
@@ -103,7 +103,7 @@ fn below(folder: &str, found: &mut BTreeMap<PathBuf, Page>) {
     }
 }
 
-/// The error of a link of the page at `from`.
+/// Checks a link of the page at `from`; returns the error if its target does not exist.
 fn wrong(pages: &BTreeMap<PathBuf, Page>, from: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -205,8 +205,8 @@ fn a_link_to_nowhere_is_found() {
     assert_eq!(wrong, [false, true, true, true, true]);
 }
 
-/// Each block of the page of chunk extensions is a part of the file that is named before it, and
-/// there are eight files at most.
+/// Each code block of the page on chunk extensions must be a part of the file whose link precedes
+/// it. The page may name eight files at most.
 #[test]
 fn the_page_of_chunk_extensions_has_the_code() {
     let folder = root().join("docs/extending");

@@ -1,39 +1,42 @@
-//! `docs/FINDINGS.md` is generated from `docs/findings/text.md` and the tables next to it, so that
-//! no number of a table is typed by hand.
+//! Checks that `docs/FINDINGS.md` is generated from `docs/findings/text.md` and the tables in
+//! `docs/findings/`, so that no number of a table is typed by hand.
 //!
-//! Tables are stored as `anabranch reproduce PAPER` writes them, in `docs/findings/PAPER/`.
-//! `docs/findings/keep` runs a paper and stores them. In the text, below a heading `## PAPER: ...`,
-//! a number of one of its tables is
+//! `docs/findings/PAPER/` contains the tables that `anabranch reproduce PAPER` writes;
+//! `docs/findings/keep` runs a paper and stores them. Below a heading `## PAPER: ...` of the text,
+//! the following placeholders are replaced by numbers from the tables of that paper:
 //!
-//! - `{table|series|metric|x}`: the value and half of its 95 % interval, `21.4 ± 4.1`;
+//! - - `{table|series|metric|x}`: the value and half of its 95 % interval, such as `21.4 ± 4.1`;
 //! - `{table|series|metric|x|mean}`: the value alone;
-//! - `{table|series|metric|x|ns2}`: the same of ns-2.35, from `table-ns2.csv`;
-//! - `{overlap|tables}`, `{overlap|table|series|metric}`: the number of means that overlap with
-//!   those of ns-2.35, `141 of 144`; `tables` are one or several, with commas between;
-//! - `{farthest|table|series|metric}`: the greatest relative difference from ns-2.35, in percent;
-//! - `{count|tables|verdict}`: the number of printed values of one or several tables with a
-//!   verdict;
-//! - `{tally|printed values}`, `{tally|claims|reproduced}`: their number, and the number with that
-//!   verdict;
-//! - `{claims|id}`, `{claims|id|x}`, `{claims|id|x|1000}`: the verdict on a claim; the value found
-//!   at an x, with half of its interval; the same divided by a number.
+//! - - `{table|series|metric|x|ns2}`: the value of ns-2.35, from `table-ns2.csv`, with half of its
+//!   interval;
+//! - - `{overlap|tables}`, `{overlap|table|series|metric}`: the number of means whose intervals
+//!   overlap with those of ns-2.35, such as `141 of 144`; `tables` are one or several, separated by
+//!   commas;
+//! - - `{farthest|table|series|metric}`: the largest relative difference from ns-2.35, in percent;
+//! - - `{count|tables|verdict}`: the number of printed values in one or several tables that have
+//!   this verdict;
+//! - - `{tally|printed values}`, `{tally|claims|reproduced}`: the number of printed values or
+//!   claims; with a third part, the number of those that have this verdict;
+//! - - `{claims|id}`: the verdict on a claim; `{claims|id|x}`: the value found at this x, with half
+//!   of its interval; `{claims|id|x|1000}`: the same divided by 1000.
 //!
-//! `{PAPER/...}` takes another paper than the heading's.
+//! `{PAPER/...}` uses the tables of another paper than the heading's.
 //!
-//! After a change: `FINDINGS=write cargo test -p anabranch-house --test findings`.
+//! To write the page after a change:
+//! `FINDINGS=write cargo test -p anabranch-house --test findings`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A table: its rows, each with its cells by column.
+/// A table: its rows, each of which maps a column to its cell.
 type Table = Vec<BTreeMap<String, String>>;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
 }
 
-/// The cells of a line of CSV.
+/// The cells of one line of CSV.
 fn cells(line: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut quoted = false;
@@ -59,8 +62,8 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> Option<f64> {
     row.get(column)?.parse().ok()
 }
 
-/// A value with as many decimals as the half width with two digits has, and no more than the six
-/// digits of a table; without a half width, with five digits.
+/// Formats a value with the decimals that show two significant digits of the half width, but no
+/// more than six significant digits. Without a half width, the value has five significant digits.
 fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     let digits = |value: f64, significant: i32| {
         let power = value.abs().log10().floor() as i32;
@@ -85,7 +88,8 @@ fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     }
 }
 
-/// The text for a placeholder, with the tables of `paper` unless it names another.
+/// The text for the placeholder `asked`, from the tables of `paper` unless the placeholder names
+/// another paper.
 fn value(
     paper: &str,
     asked: &str,
@@ -147,7 +151,8 @@ fn value(
                 false => (number(row, "value"), number(row, "ci95")),
             };
             let mean = mean.ok_or_else(|| format!("no value in {file}"))?;
-            // A value of one run is shown with all of its six digits.
+            // ns-2's value of a single run has no interval, and is shown with all digits of the
+            // table.
             match half {
                 None if beside => Ok(mean.to_string()),
                 half => Ok(shown(mean, half, how.contains(&"mean"))),
@@ -157,8 +162,8 @@ fn value(
     }
 }
 
-/// A count of a tally as a run writes it: `60 printed values: 49 reproduced, 9 compatible, 2
-/// differ, 0 not attempted`.
+/// A count from a tally in the format of a run: `60 printed values: 49 reproduced, 9 compatible, 2
+/// differ, 0 not attempted`. With a verdict, the count of that verdict; without, the count of all.
 fn tallied(text: &str, of: &str, verdict: Option<&&str>) -> Result<String, String> {
     let missing = || format!("no {of:?} {} in the tally", verdict.unwrap_or(&""));
     let line = |line: &str| {
@@ -183,7 +188,7 @@ fn tallied(text: &str, of: &str, verdict: Option<&&str>) -> Result<String, Strin
         .ok_or_else(missing)
 }
 
-/// The verdict on a claim, or the value found at an x.
+/// The verdict on the claim `id`, or the value found at an x.
 fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
     let mut of = rows.iter().filter(|row| row["claim"] == id).peekable();
     let first = of.peek().ok_or_else(|| format!("no claim {id:?}"))?;
@@ -207,7 +212,7 @@ fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
     ))
 }
 
-/// The rows of a series and a metric if these are named.
+/// The rows of this series and metric; all rows if `of` names none.
 fn chosen<'a>(
     rows: &'a Table,
     of: &'a [&'a str],
@@ -219,7 +224,8 @@ fn chosen<'a>(
     rows.iter().filter(is)
 }
 
-/// The number of means that overlap; `None` if there are none to compare.
+/// The number of means whose intervals overlap, of all that are compared (`141 of 144`); `None` if
+/// no row is compared.
 fn overlapping(rows: &Table, of: &[&str]) -> Option<String> {
     let judged = chosen(rows, of).filter(|row| !row["overlap"].is_empty());
     let judged: Vec<bool> = judged.map(|row| row["overlap"] == "yes").collect();
@@ -227,7 +233,7 @@ fn overlapping(rows: &Table, of: &[&str]) -> Option<String> {
     (!judged.is_empty()).then(|| format!("{held} of {}", judged.len()))
 }
 
-/// The text with its numbers inserted; or an error with its line.
+/// Replaces all placeholders of the text. An error contains the number of the line.
 fn rendered(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<String, String> {
     let mut paper = String::new();
     let mut lines = Vec::new();
@@ -275,7 +281,7 @@ fn the_findings_say_what_the_tables_say() {
     );
 }
 
-/// The tables of a missing run.
+/// The tables of an invented run.
 fn read(name: &str) -> Result<String, String> {
     match name {
         "some2001/table-1.csv" => Ok("series,x,metric,value,ci95\n\

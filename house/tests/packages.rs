@@ -1,12 +1,12 @@
-//! Requirements of a published package in addition to its code: licence files, a README, metadata
-//! for the registry, and versions of its dependencies.
+//! Checks the requirements of published packages in addition to their code: licence files, a
+//! README, metadata for the registry, and versions of their dependencies.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The packages of the workspace that are published, as `cargo metadata` describes them.
+/// The published packages of the workspace, as described by `cargo metadata`.
 fn published() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--offline", "--no-deps"])
@@ -21,7 +21,7 @@ fn published() -> Vec<Value> {
     all.iter().filter(is_published).cloned().collect()
 }
 
-/// The missing parts of a package.
+/// The parts that a package lacks.
 fn lacks(package: &Value) -> Vec<String> {
     let mut lacks = Vec::new();
     let manifest = package["manifest_path"].as_str().expect("a path");
@@ -41,8 +41,8 @@ fn lacks(package: &Value) -> Vec<String> {
             lacks.push(key.to_owned());
         }
     }
-    // A path has no meaning for users of packages. Dependencies of tests may have one, because
-    // tests are not packaged.
+    // Dependencies need a version, because a path has no meaning for users of the package.
+    // Dependencies of tests may have only a path, because tests are not packaged.
     let dependencies = package["dependencies"].as_array().expect("dependencies");
     for it in dependencies.iter().filter(|it| it["kind"] != "dev") {
         if it["req"] == "*" {

@@ -1,5 +1,6 @@
-//! Checks that no test file is left out: if a crate names its test programs itself, each file is
-//! one of them or a module of one; and a target that is built without its tests has none.
+//! Checks that no test file is left out. If the manifest of a crate lists its test programs, each
+//! test file must be one of these programs or a module of one. A target that is built without its
+//! unit tests must not contain any.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,8 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The files below `tests/` of one crate that are not named by a `path` of its manifest or a `mod`
-/// of `tests/all.rs`.
+/// Files below `tests/` of one crate that neither a `path` of its manifest nor a `mod` of
+/// `tests/all.rs` names.
 fn left_out(manifest: &str, all: &str, files: &[&str]) -> Vec<String> {
     let named: BTreeSet<String> = manifest
         .lines()
@@ -64,7 +65,7 @@ fn a_file_that_nothing_names_is_found() {
     assert_eq!(left_out(manifest, "mod one;\n", &files), ["two"]);
 }
 
-/// Source paths of the programs and libraries of the workspace whose unit tests are not built
+/// Source paths of those programs and libraries of the workspace whose unit tests are not built
 /// (`test = false`).
 fn untested() -> Vec<PathBuf> {
     let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
@@ -85,7 +86,8 @@ fn untested() -> Vec<PathBuf> {
         .collect()
 }
 
-/// All Rust at a path: of the file, or of its folder if it is the `main.rs` or `lib.rs` of one.
+/// Adds the Rust text of the file at `path`; for a `main.rs` or `lib.rs`, the text of all files in
+/// its folder.
 fn texts(path: &Path, into: &mut Vec<String>) {
     if path.ends_with("main.rs") || path.ends_with("lib.rs") {
         return texts(path.parent().expect("a folder"), into);

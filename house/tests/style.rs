@@ -1,6 +1,6 @@
-//! Style of the sources: length of files, width of comments, and words that comments should avoid.
-//! Counts may only fall: `house/words.csv` has those of each crate, and `WORDS=write` in the
-//! environment writes it.
+//! Checks the style of the sources: length of files, width of comments, and words that comments
+//! should avoid. `house/words.csv` has the permitted counts of each crate, which may only fall.
+//! `WORDS=write` in the environment updates the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use anabranch_house::sources;
 const MAX_LINES: usize = 600;
 /// Maximum number of columns of a comment line.
 const MAX_COLUMNS: usize = 100;
-/// Files that are still longer, with their number of lines, which may only fall.
+/// Files that are still longer, with their number of lines, which may only decrease.
 const KNOWN_LONG: &[(&str, usize)] = &[];
-/// Words that CONTRIBUTING.md asks to avoid in comments; `tell|told` are forms of one word.
+/// Words that comments should avoid by CONTRIBUTING.md; `tell|told` are two forms of one word.
 const WORDS: &[&str] = &[
     "what",
     "where",
@@ -26,14 +26,14 @@ const WORDS: &[&str] = &[
     "beside",
     "of its own",
 ];
-/// Name of the count of comment lines that are wider than `MAX_COLUMNS`.
+/// Name under which comment lines wider than `MAX_COLUMNS` are counted.
 const WIDE: &str = "wide lines";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Source folders of the crates, by name.
+/// Source folders of all crates, by crate name.
 fn crates() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(root().join("crates")).expect("crates/") {
@@ -62,7 +62,7 @@ fn occurrences(text: &str, word: &str) -> usize {
         .count()
 }
 
-/// Counts of the comment lines of a text, by name of the count.
+/// Number of occurrences of each avoided word, and of wide lines, in the comment lines of a text.
 fn counts(text: &str) -> BTreeMap<&'static str, usize> {
     let mut found = BTreeMap::new();
     for line in text
@@ -79,7 +79,7 @@ fn counts(text: &str) -> BTreeMap<&'static str, usize> {
     found
 }
 
-/// The table of counts: `crate,word,count`, without zeros.
+/// Formats all counts as a table: `crate,word,count`, without zeros.
 fn table() -> String {
     let mut out = String::from("crate,word,count\n");
     for (name, src) in crates() {
@@ -96,7 +96,7 @@ fn table() -> String {
     out
 }
 
-/// Counts of `now` that are larger than in `known`; a count that is not listed is 0.
+/// The counts in `now` that are larger than in `known`; a count that is not listed in `known` is 0.
 fn grown(known: &str, now: &str) -> Vec<String> {
     let read = |table: &str| -> BTreeMap<String, usize> {
         let rows = table.lines().skip(1).filter_map(|row| row.rsplit_once(','));

@@ -10,24 +10,24 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Number of checks, 20 ms apart, without growth of the file after which a capture counts as
-/// written.
+/// A capture counts as completely written after this number of checks, 20 ms apart, in which the
+/// file did not grow.
 const UNCHANGED: u32 = 25;
 
-/// A running capture, until it is finished or dropped.
+/// A running packet capture (dumpcap), until [`judge`](Self::judge) finishes it or it is dropped.
 #[derive(Debug)]
 pub struct Capture {
     dumpcap: Child,
     file: PathBuf,
 }
 
-/// Identifies the sender of packets in a capture: by its addresses and, if addresses are not
-/// sufficient, by its UDP port.
+/// Identifies the sender of packets in a capture by its IP addresses and, if several senders share
+/// an address, by its UDP port.
 #[derive(Clone, Debug)]
 pub struct Sender {
-    /// Any of these addresses.
+    /// IP addresses of the sender; a packet from any of them is the sender's.
     pub addresses: Vec<IpAddr>,
-    /// This UDP port, if given.
+    /// UDP port of the sender; `None`: any port.
     pub udp_port: Option<u16>,
 }
 
@@ -42,17 +42,17 @@ impl Sender {
     }
 }
 
-/// Known defects in packets of other stacks, which this project cannot fix: chunk types of the
-/// packet, message of tshark, and behaviour of the peer. These defects are not accepted in packets
-/// of this project.
+/// Known defects in packets of other stacks, which this project cannot fix. Each entry has the
+/// chunk types of the packet, the message of tshark, and the behaviour of the peer. The same
+/// defects in packets of this project are failures.
 const OF_PEERS: [(&str, &str, &str); 1] = [(
     "4",
     "Malformed Packet",
     "pion on a busy machine sends a HEARTBEAT without Heartbeat Info (RFC 9260 §3.3.5)",
 )];
 
-/// Messages of tshark that a correct transfer causes, with the reason. Any other message is a
-/// failure.
+/// Messages of tshark that a correct transfer can cause, each with the reason. Any other message of
+/// tshark is a failure.
 const EXPECTED: [(&str, &str); 3] = [
     (
         "Retransmitted TSN",
@@ -90,7 +90,7 @@ impl Capture {
             .map_err(|error| format!("dumpcap: {error}"))?;
         let said = dumpcap.stderr.take().ok_or("dumpcap: no standard error")?;
         let mut lines = BufReader::new(said).lines().map_while(Result::ok);
-        // The program prints the file name when the capture has started.
+        // dumpcap prints the file name when the capture has started.
         match lines.any(|line| line.starts_with("File:")) {
             true => {
                 std::thread::spawn(move || lines.for_each(drop));
@@ -103,12 +103,14 @@ impl Capture {
         }
     }
 
-    /// Stops the capture and analyses it with tshark. Returns the expected messages with their
-    /// counts. `ours` are the senders whose packets must not have any defect.
+    /// Stops the capture and analyses the file with tshark. Returns the number of occurrences of
+    /// each expected message. `ours` are the senders of this project, whose packets must not have
+    /// any defect.
     ///
     /// # Errors
     ///
-    /// Any other message of tshark, or no complete SCTP association in the capture.
+    /// tshark prints a message that is not expected, or the capture contains no complete SCTP
+    /// association.
     pub fn judge(mut self, ours: &[Sender]) -> Result<BTreeMap<String, usize>, String> {
         self.wait_for_the_end();
         let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
@@ -164,8 +166,8 @@ impl Capture {
 impl Capture {
     /// Waits until the SHUTDOWN COMPLETE is in the file, because dumpcap writes at intervals and
     /// discards pending packets when it is stopped. If there is none, the wait times out, and the
-    /// analysis reports it. The four bytes of SHUTDOWN COMPLETE may also occur in a SACK (the end
-    /// of the cumulative TSN and a small window), so the file must have stopped growing as well.
+    /// analysis reports that. A SACK may contain the same four bytes (end of the cumulative TSN and
+    /// a small window), so this function also waits until the file has stopped growing.
     fn wait_for_the_end(&self) {
         let (mut size, mut unchanged) = (0, 0);
         for _ in 0..3_000 {
@@ -188,14 +190,14 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Pending packets may show why a case failed.
+        // The case may have failed: its last packets, which dumpcap has yet to write, may show why.
         std::thread::sleep(Duration::from_millis(300));
         let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
         let _ = self.dumpcap.wait();
     }
 }
 
-/// Parses the fields printed by tshark, one line per packet.
+/// Parses the fields printed by tshark, one line per packet, and counts its messages.
 fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, String> {
     let mut found = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -205,7 +207,8 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
         let mut field = || fields.next().unwrap_or_default();
         let (_number, v4, v6, port) = (field(), field(), field(), field());
         let (chunks, checksum, malformed, expert) = (field(), field(), field(), field());
-        // An ICMP message contains a quoted packet; the first value is that of the sender.
+        // The line of an ICMP message also has the fields of the quoted packet; the first value
+        // belongs to the outer packet.
         let outer = |all: &str| all.split(';').next().unwrap_or_default().to_owned();
         let source = if v4.is_empty() { outer(v6) } else { outer(v4) };
         let is_ours = ours.iter().any(|it| it.sent(&source, &outer(port)));
@@ -218,7 +221,7 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
                 .split([';', ','])
                 .filter_map(|kind| kind.parse::<u8>().ok()),
         );
-        // 1 means correct.
+        // tshark prints 1 for a correct checksum.
         let checked = checksum
             .split([';', ','])
             .all(|status| status == "1" || status == "Good");
@@ -237,8 +240,8 @@ fn remarks(text: &str, ours: &[Sender]) -> Result<BTreeMap<String, usize>, Strin
     if !complaints.is_empty() {
         return Err(format!("tshark complains: {complaints:#?}"));
     }
-    // DATA, INIT, INIT ACK, SACK, SHUTDOWN, SHUTDOWN ACK, COOKIE ECHO, COOKIE ACK and SHUTDOWN
-    // COMPLETE
+    // Chunk types of a complete association: DATA, INIT, INIT ACK, SACK, SHUTDOWN, SHUTDOWN ACK,
+    // COOKIE ECHO, COOKIE ACK and SHUTDOWN COMPLETE.
     let whole = [0, 1, 2, 3, 7, 8, 10, 11, 14];
     match whole.iter().find(|kind| !kinds.contains(kind)) {
         None => Ok(found),
@@ -273,7 +276,7 @@ mod tests {
             assert_eq!(found["Malformed Packet (Exception occurred)"], 1);
             remarks(&line(9899), &ours).expect_err("ours");
         }
-        // Distinguished by addresses.
+        // Senders with the same UDP port are distinguished by their addresses.
         let line = format!("{WHOLE}2|127.0.0.1||9900|4|1|{MALFORMED}\n");
         remarks(&line, &[ours(None)]).expect_err("ours");
     }
@@ -282,7 +285,8 @@ mod tests {
     fn nothing_else_of_the_peers_passes() {
         let ours = [ours(Some(9899))];
         for wrong in [
-            // A different chunk, an additional chunk, a wrong checksum, and a different message.
+            // Not accepted: a different chunk, an additional chunk, a wrong checksum, a different
+            // message.
             format!("2|127.0.0.1||9900|5|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4;0|1|{MALFORMED}"),
             format!("2|127.0.0.1||9900|4|0|{MALFORMED}"),

@@ -1,4 +1,4 @@
-//! One test case: two peers in an isolated network.
+//! One test case: two peers in an isolated network namespace.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,15 +14,15 @@ use crate::programs::Programs;
 use crate::relay::{Relay, RelayAddresses};
 use crate::workload::Plan;
 
-/// Network between the peers.
+/// Condition of the network between the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// No impairment.
     Clean,
-    /// 2 % loss and reordering in both directions, by the emulator of this project.
+    /// 2 % loss and reordering in both directions, produced by the emulator of this project.
     Impaired,
-    /// Loss and reordering by netem of Linux in the guest, on the first of two paths; on both if
-    /// peers change addresses.
+    /// Loss and reordering by Linux's netem in the guest. The first of two paths is impaired; both
+    /// paths are if peers change addresses.
     Netem,
     /// The first of two paths fails when a quarter of the messages has arrived.
     PathDown,
@@ -42,20 +42,20 @@ impl fmt::Display for Condition {
     }
 }
 
-/// Two peers and the network between them.
+/// Two peers, and the encapsulation, network and extension with which they are tested.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// Stack that sends the INIT and finally the SHUTDOWN.
+    /// Stack of the connecting peer, which sends the INIT.
     pub connecting: Stack,
-    /// Stack that answers.
+    /// Stack of the accepting peer, which answers the INIT.
     pub accepting: Stack,
-    /// Encapsulation of the packets.
+    /// Encapsulation of the SCTP packets.
     pub transport: Transport,
-    /// IP version.
+    /// IP version of all addresses.
     pub family: Family,
-    /// Network between the peers.
+    /// Condition of the network between the peers.
     pub condition: Condition,
-    /// Extension offered by both.
+    /// SCTP extension that both peers offer.
     pub extension: Extension,
 }
 
@@ -80,15 +80,15 @@ impl fmt::Display for Case {
     }
 }
 
-/// Result of a case.
+/// Result of a successful case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Seconds from the time at which the association is established at the connecting peer to the
-    /// end of both peers.
+    /// Seconds from the establishment of the association at the connecting peer until both peers
+    /// have closed it.
     pub seconds: f64,
-    /// Bytes of messages in both directions together.
+    /// Bytes of messages received by both peers together.
     pub bytes: u64,
-    /// Additional information.
+    /// Additional information, for example the number of lost datagrams; may be empty.
     pub remark: String,
 }
 
@@ -104,7 +104,7 @@ impl Case {
         self.connecting == Stack::Linux || self.accepting == Stack::Linux
     }
 
-    /// Whether the peers have several addresses each. A relay supports only one.
+    /// Whether the peers have several addresses each. The relay supports only one address per peer.
     fn multihomed(&self) -> bool {
         let able = |stack| matches!(stack, Stack::Anabranch | Stack::Linux);
         let shown = self.condition != Condition::Impaired;
@@ -117,14 +117,14 @@ impl Case {
         match (self.condition, self.family) {
             (Condition::Captured, _) => 250,
             (..) if self.extension != Extension::None => 2_500,
-            // Only the IP version differs from other cases. Every length occurs among the first 402
-            // messages.
+            // Fewer messages suffice for IPv6, because only the IP version differs from the IPv4
+            // cases. The first 402 messages already have all lengths close to the packet size.
             (_, Family::V6) => 2_500,
             (_, Family::V4) => 10_000,
         }
     }
 
-    /// Checks the requirements of the case.
+    /// Checks that the programs of both peers are available.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// Description of the failure with the seeds.
+    /// Description of the failure, with the seeds of the messages.
     pub fn run(&self, programs: &Programs) -> Result<Outcome, String> {
         namespace::inside(|| self.run_here(programs))
             .map_err(|error| format!("{error} (seeds {SEEDS:?})"))
@@ -164,7 +164,7 @@ impl Case {
         };
         let capture = match self.condition {
             Condition::Captured => Some(self.capture(programs)?),
-            // Allows a developer to inspect the packets.
+            // With this environment variable, a developer can inspect the packets of any case.
             _ if std::env::var_os("INTEROP_CAPTURE").is_some() => Some(self.capture(programs)?),
             _ => None,
         };
@@ -210,8 +210,8 @@ impl Case {
         })
     }
 
-    /// Waits until both have received everything and have closed gracefully. Returns the bytes
-    /// received by both, and additional information.
+    /// Waits until both peers have received all messages and closed the association gracefully.
+    /// Returns the number of bytes received by both, and additional information.
     fn attend(
         &self,
         connecting: &mut Peer,
@@ -244,8 +244,8 @@ impl Case {
             } else {
                 &mut *accepting
             };
-            // The sender holds its last message back until it has noticed the failure, so the
-            // transfer is not complete before.
+            // The sender withholds its last message until it has noticed the path failure, so the
+            // transfer cannot complete earlier.
             let first = namespace::address(self.family, 0, namespace::GUEST);
             let failed =
                 format!("event: PathChanged {{ path: PathId(0), address: {first}, state: Inactive");
@@ -274,8 +274,8 @@ impl Case {
         Ok((bytes, String::new()))
     }
 
-    /// Checks that this stack has changed its address, and that both peers noticed the change of
-    /// the other, if they report it.
+    /// Checks that this stack has changed its address, and that each peer has noticed the change of
+    /// the other, if its program reports such changes.
     fn attend_moves(
         &self,
         connecting: &mut Peer,
@@ -299,9 +299,10 @@ impl Case {
         Ok(())
     }
 
-    /// Checks a transfer with partial reliability. All reliable messages must arrive. Each other
-    /// message must arrive or be reported as abandoned, if its sender reports this and its receiver
-    /// drops no further messages. With packet loss, some must be abandoned.
+    /// Checks a transfer with partial reliability. All reliable messages must arrive. Each
+    /// expendable message must arrive or be reported as abandoned, provided that the sender reports
+    /// this and the receiver drops no complete messages. With packet loss, some messages must be
+    /// abandoned.
     fn attend_partial(
         &self,
         connecting: &mut Peer,
@@ -350,7 +351,7 @@ impl Case {
         Ok((bytes, remarks.join(" and ")))
     }
 
-    /// Number of messages of a seed that are never abandoned.
+    /// Number of messages of this seed that are never abandoned.
     fn reliable(&self, seed: u64) -> u32 {
         let plan = Plan::new(seed, self.messages());
         plan.filter(|it| !it.is_expendable()).count() as u32
@@ -373,13 +374,14 @@ impl Case {
         Relay::start(place, SEEDS[0])
     }
 
-    /// Whether peers are distinguished by their addresses, because there are no UDP ports or one
+    /// Whether peers are distinguished by their IP addresses: packets have no UDP ports, or one
     /// peer is a guest.
     fn apart(&self) -> bool {
         self.linux() || self.transport == Transport::Raw
     }
 
-    /// Addresses of the relay that the connecting and the accepting peer use.
+    /// The relay's addresses: the first is used by the connecting peer, the second by the accepting
+    /// peer.
     fn relay_addresses(&self) -> [IpAddr; 2] {
         match self.apart() {
             true => namespace::RELAY.map(|host| namespace::address(self.family, 0, host)),
@@ -395,7 +397,7 @@ impl Case {
         }
     }
 
-    /// Last part of a peer's addresses, if peers are distinguished by addresses.
+    /// Host part of a peer's addresses, if peers are distinguished by addresses.
     fn host(&self, connects: bool) -> u8 {
         let (own, other) = self.stacks(connects);
         let guest = own == Stack::Linux || (other != Stack::Linux && !connects);
@@ -406,7 +408,7 @@ impl Case {
         }
     }
 
-    /// Stack of a peer and stack of the other.
+    /// The stack of one peer, and the stack of the other peer.
     fn stacks(&self, connects: bool) -> (Stack, Stack) {
         match connects {
             true => (self.connecting, self.accepting),
@@ -425,7 +427,7 @@ impl Case {
         Capture::start(interfaces, &file)
     }
 
-    /// Peers of this project, as senders in a capture.
+    /// The peers that run this stack, as senders in a capture.
     fn ours(&self) -> Vec<Sender> {
         let ours = |&connects: &bool| self.stacks(connects).0 == Stack::Anabranch;
         let sides = [true, false].into_iter().filter(ours);
@@ -469,7 +471,8 @@ impl Case {
             flood: 0,
             // pion does not answer an INIT that contains an unknown parameter.
             minimal_init: self.accepting == Stack::Pion,
-            // pion interprets a request without streams as one that resets none.
+            // pion interprets a reset request without stream numbers as a reset of no stream; RFC
+            // 6525 defines it as a reset of all streams.
             names_streams: other == Stack::Pion,
             hold: match self.extension {
                 Extension::Addresses => other.changes_addresses(),
@@ -482,9 +485,11 @@ impl Case {
                 _ => 0,
             },
             moves_to: self.moves_to(connects),
-            // Only Linux finds the association of an unknown address.
+            // The whole change in one chunk is sent from the new address. Of the other stacks, only
+            // Linux finds the association of a packet from an unknown address.
             at_once: connects && self.linux(),
-            // Linux may wait forever for data in flight to an address that is removed.
+            // Linux may wait forever for the acknowledgement of data in flight to an address that
+            // is removed.
             leaves_late: self.condition == Condition::Netem,
             extension: self.extension,
             expects: self.reliable(SEEDS[usize::from(connects)]),
@@ -498,12 +503,12 @@ impl Case {
         let host = self.host(connects);
         moves.then(|| match self.apart() {
             true => namespace::address(self.family, 1, host),
-            // All of 127.0.0.0/8 exists.
+            // All addresses of 127.0.0.0/8 exist on the loopback interface.
             false => Ipv4Addr::new(127, 0, 0, 1 + host).into(),
         })
     }
 
-    /// Addresses of a peer, and addresses of the other peer that this peer uses.
+    /// Addresses of a peer, and the destination addresses that it uses for the other peer.
     fn addresses(&self, connects: bool) -> (Vec<IpAddr>, Vec<IpAddr>) {
         if self.condition == Condition::Impaired {
             let seen = self.relay_addresses()[usize::from(!connects)];

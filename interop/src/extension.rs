@@ -1,8 +1,8 @@
-//! Extensions beyond RFC 9260 in test cases.
+//! SCTP extensions beyond RFC 9260 that the test cases use.
 
 use std::fmt;
 
-/// An extension that both peers offer.
+/// SCTP extension that both peers of a case offer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extension {
     /// No extensions, except those that the stacks use by default.
@@ -34,7 +34,7 @@ impl Extension {
         Self::Addresses,
     ];
 
-    /// The extension with this name.
+    /// Returns the extension with this name, as [`Display`](fmt::Display) prints it.
     ///
     /// # Errors
     ///

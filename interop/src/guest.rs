@@ -1,4 +1,4 @@
-//! Command line of a User Mode Linux whose first process is a peer.
+//! Command line of a User Mode Linux (the guest) whose first process is a peer.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -6,9 +6,10 @@ use std::process::Command;
 
 use crate::programs::Linux;
 
-/// Completes the command that starts `linux.kernel`: root file system over hostfs (read only),
-/// console on standard output, one TAP interface `tapN` for each `ethN` of the guest. The first
-/// `impaired` interfaces lose and reorder packets. The arguments of the peer follow.
+/// Completes the command that starts `linux.kernel`. The guest has a root file system over hostfs
+/// (read only), its console on standard output, and for each `ethN` a TAP interface `tapN` on the
+/// host. The first `impaired` interfaces lose and reorder packets. The arguments of the peer
+/// follow.
 pub fn prepare(
     command: &mut Command,
     linux: &Linux,
@@ -40,8 +41,8 @@ pub fn prepare(
     }
 }
 
-/// Adds the arguments of a guest that runs a bash script without workload: its address, and the UDP
-/// ports of the guest's SCTP and of its peers (`None`: directly over IP).
+/// Adds the arguments of a guest that runs a bash script instead of a peer: the guest's address,
+/// and the UDP ports of the guest's SCTP and of its peers (`None`: SCTP directly over IP).
 pub fn script(command: &mut Command, script: &Path, local: IpAddr, udp: Option<[u16; 2]>) {
     let transport = if udp.is_some() { "encap" } else { "raw" };
     let [own, peers] = udp.unwrap_or_default();

@@ -1,10 +1,10 @@
 //! Interoperability tests of this stack with other SCTP stacks over real sockets.
 //!
-//! Every peer is a program with the same command line and output protocol ([`peer`]). Each peer
-//! sends and checks the same messages ([`workload`]) in both directions at once, and prints its
-//! progress on standard output. A [`case`] starts two peers in a separate network namespace,
-//! optionally with a [`relay`] between them that loses and reorders packets, or with a [`guest`]
-//! behind two TAP interfaces, and waits until both have received everything and closed gracefully.
+//! All peer programs have the same command line and output protocol ([`peer`]). Each peer sends and
+//! checks the same messages ([`workload`]) in both directions at once, and prints its progress on
+//! standard output. A [`case`] starts two peers in a separate network namespace. Between them there
+//! may be a [`relay`] that loses and reorders packets; one peer may be a [`guest`] behind two TAP
+//! interfaces. The case waits until both peers have received all messages and closed gracefully.
 
 pub mod capture;
 pub mod case;

@@ -1,4 +1,4 @@
-//! Isolated network of a test: a Linux network namespace that ends with its last process.
+//! Isolated network of a test: a Linux network namespace, which exists until its last process ends.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use nix::sched::{CloneFlags, unshare};
 
-/// Whether this process may create a namespace.
+/// Checks that this process may create a network namespace.
 ///
 /// # Errors
 ///
-/// The reason why it may not.
+/// The reason why this process may not create one.
 pub fn allowed() -> Result<(), String> {
     match nix::unistd::geteuid().is_root() {
         true => inside(|| Ok(())),
@@ -19,15 +19,16 @@ pub fn allowed() -> Result<(), String> {
 }
 
 /// Runs `body` on a thread in a new network namespace in which only the loopback interface is up.
-/// Processes started and sockets opened by `body` are in it as well.
+/// Processes started and sockets opened by `body` belong to this namespace as well.
 ///
 /// # Errors
 ///
-/// Any error of `body`; the namespace cannot be created; `body` panics.
+/// The error of `body`; also if the namespace cannot be created or `body` panics.
 pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
     let enter = || {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("network namespace: {error}"))?;
-        // MTU of Ethernet, which every stack expects.
+        // The peers expect the MTU of Ethernet, and the default of the loopback interface is
+        // larger.
         ip(&["link", "set", "lo", "up", "mtu", "1500"])?;
         body()
     };
@@ -42,16 +43,16 @@ pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Resul
 ///
 /// # Errors
 ///
-/// Output of `ip` if it fails.
+/// Output of `ip` if the command fails.
 pub fn no_segmentation() -> Result<(), String> {
     ip(&["link", "set", "lo", "gso_max_segs", "1"])
 }
 
-/// Runs `ip` with these arguments in the namespace of this thread.
+/// Runs `ip` with these arguments in the network namespace of this thread.
 ///
 /// # Errors
 ///
-/// Output of `ip` if it fails.
+/// Output of `ip` if the command fails.
 pub fn ip(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("ip")
         .args(arguments)
@@ -95,16 +96,16 @@ impl fmt::Display for Family {
     }
 }
 
-/// Host part for this side of a TAP interface.
+/// Host part of the addresses on the host's side of a TAP interface.
 pub const HOST: u8 = 1;
-/// Host part for the guest side.
+/// Host part of the addresses on the guest's side of a TAP interface.
 pub const GUEST: u8 = 2;
-/// Host parts of the relay's addresses that the connecting and the accepting peer use, on the side
-/// of the host.
+/// Host parts of the relay's two addresses on the host's side: the first is used by the connecting
+/// peer, the second by the accepting peer.
 pub const RELAY: [u8; 2] = [3, 4];
 
-/// Address on TAP interface `number`: 10.9.(number + 1).`host` with a prefix of 24 bits,
-/// fd09:(number + 1)::`host` with 64.
+/// Address on TAP interface `number`: 10.9.(number + 1).`host` with a 24-bit prefix, or
+/// fd09:(number + 1)::`host` with a 64-bit prefix.
 pub fn address(family: Family, number: usize, host: u8) -> IpAddr {
     let network = number as u8 + 1;
     match family {
@@ -113,11 +114,11 @@ pub fn address(family: Family, number: usize, host: u8) -> IpAddr {
     }
 }
 
-/// Creates TAP interface `number` with the addresses of this side.
+/// Creates TAP interface `number` with the addresses of the host's side.
 ///
 /// # Errors
 ///
-/// Output of `ip` if it fails.
+/// Output of `ip` if the command fails.
 pub fn tap(number: usize, family: Family) -> Result<(), String> {
     let name = format!("tap{number}");
     ip(&["tuntap", "add", &name, "mode", "tap"])?;
@@ -127,11 +128,12 @@ pub fn tap(number: usize, family: Family) -> Result<(), String> {
     ip(&["link", "set", &name, "up"])
 }
 
-/// Adds the addresses of interface 0, of both sides, to the loopback interface.
+/// Adds the addresses of TAP interface 0, those of the host and of the guest, to the loopback
+/// interface.
 ///
 /// # Errors
 ///
-/// Output of `ip` if it fails.
+/// Output of `ip` if the command fails.
 pub fn more_loopback(family: Family) -> Result<(), String> {
     let hosts = [HOST, GUEST, RELAY[0], RELAY[1]];
     hosts
@@ -142,7 +144,8 @@ pub fn more_loopback(family: Family) -> Result<(), String> {
 fn assign(interface: &str, address: IpAddr) -> Result<(), String> {
     match address {
         IpAddr::V4(_) => ip(&["address", "add", &format!("{address}/24"), "dev", interface]),
-        // Duplicate address detection is not needed, so the address is available immediately.
+        // The address is available immediately without duplicate address detection, which a
+        // loopback interface does not need.
         IpAddr::V6(_) => {
             let address = format!("{address}/64");
             ip(&["address", "add", &address, "dev", interface, "nodad"])

@@ -1,6 +1,6 @@
-//! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages
-//! received), `sent messages=N`, `received messages=N bytes=B` and `closed`, or `error: ...`, and
-//! runs until it is stopped.
+//! A running peer program. It prints `ready`, `established`, `quarter` (of its messages received),
+//! `sent messages=N`, `received messages=N bytes=B` and `closed`, or `error: ...`, and then runs
+//! until it is stopped.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -21,37 +21,38 @@ use crate::programs::Programs;
 /// SCTP stack of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stack {
-    /// This stack.
+    /// This project's stack.
     Anabranch,
     /// Linux kernel, in a User Mode Linux.
     Linux,
-    /// FreeBSD stack as a library.
+    /// usrsctp: the FreeBSD stack as a library.
     Usrsctp,
-    /// pion/sctp, in Go.
+    /// pion/sctp, written in Go.
     Pion,
-    /// dcsctp, in Rust.
+    /// dcsctp, written in Rust.
     Dcsctp,
 }
 
 impl Stack {
-    /// Whether the stack can change addresses during an association.
+    /// Whether the stack can change addresses during an association (ASCONF).
     pub fn changes_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether the program of the stack reports addresses that the peer adds and removes.
+    /// Whether the peer program with this stack reports the addresses that the other peer adds and
+    /// removes.
     pub fn tells_of_addresses(self) -> bool {
         matches!(self, Self::Anabranch | Self::Linux)
     }
 
-    /// Whether the stack delivers complete messages that wait for an abandoned message (RFC 3758
-    /// §3.6). Other stacks drop these messages.
+    /// Whether the stack delivers complete messages that were waiting for an abandoned message (RFC
+    /// 3758 §3.6). The other stacks drop these messages.
     pub fn delivers_stranded_messages(self) -> bool {
         self != Self::Usrsctp
     }
 
-    /// Whether the stack responds for an association that it has already shut down. Otherwise the
-    /// peer must wait for its timers if the last packet is lost.
+    /// Whether the stack still responds to packets of an association that it has already shut down.
+    /// If it does not and the last packet is lost, the other peer must wait for its timers.
     pub fn answers_when_closed(self) -> bool {
         !matches!(self, Self::Pion | Self::Dcsctp)
     }
@@ -76,7 +77,7 @@ pub enum Transport {
     Encap,
     /// SCTP packets in UDP datagrams between two fixed ports.
     Plain,
-    /// IP protocol 132.
+    /// SCTP directly over IP, protocol 132.
     Raw,
 }
 
@@ -93,26 +94,26 @@ impl fmt::Display for Transport {
 /// Parameters of a peer.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// SCTP stack.
+    /// SCTP stack of the peer.
     pub stack: Stack,
     /// Whether this peer sends the INIT.
     pub connects: bool,
     /// Encapsulation of the packets.
     pub transport: Transport,
-    /// Addresses of the peer.
+    /// IP addresses of the peer.
     pub local: Vec<IpAddr>,
-    /// The address to which it changes, in cases with ASCONF.
+    /// Address to which this peer changes, in cases with ASCONF; `None`: it keeps its address.
     pub moves_to: Option<IpAddr>,
-    /// Whether this stack requests the whole change in one chunk from the new address; otherwise it
-    /// sends one request after the other.
+    /// Whether this stack requests the whole address change in one chunk sent from the new address;
+    /// if false, it sends one request after the other.
     pub at_once: bool,
-    /// Addresses of the other peer that this peer uses.
+    /// Destination addresses that this peer uses for the other peer.
     pub remote: Vec<IpAddr>,
-    /// UDP port of the peer.
+    /// UDP port of this peer.
     pub local_udp: u16,
-    /// UDP port to which it sends.
+    /// UDP port to which this peer sends.
     pub remote_udp: u16,
-    /// Seed of the messages that it sends.
+    /// Seed of the messages that this peer sends.
     pub seed: u64,
     /// Number of messages in each direction.
     pub messages: u32,
@@ -120,26 +121,26 @@ pub struct Setup {
     pub rto_min: u32,
     /// Path.Max.Retrans; 0 for the default of the stack.
     pub max_retrans: u32,
-    /// If not 0, nothing is checked; the connecting peer sends messages of this size for 3 seconds,
-    /// and the accepting peer counts them.
+    /// If not 0, the peer measures throughput and checks no messages: the connecting peer sends
+    /// messages of this size in bytes for 3 seconds, and the accepting peer counts them.
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub minimal_init: bool,
-    /// Whether this stack should remove its first address only after all data of the other peer has
+    /// Whether this stack should keep its first address until all data of the other peer has
     /// arrived.
     pub leaves_late: bool,
-    /// Whether this stack names the streams to reset, which are all except one; otherwise it names
-    /// none, which resets all.
+    /// Whether this stack names the streams to reset, which are all except stream 0; if false, it
+    /// names none, which requests a reset of all streams.
     pub names_streams: bool,
-    /// Whether this stack should hold its last message back until one of its paths is down, or the
-    /// other peer has removed its first address or reset its streams, because the association might
-    /// end earlier otherwise.
+    /// Whether this stack should withhold its last message until a path is down, or the other peer
+    /// has removed its first address or reset its streams. Without this, the association might end
+    /// before the event.
     pub hold: bool,
-    /// Number of interfaces of a guest that lose and reorder packets.
+    /// Number of interfaces of the guest that lose and reorder packets.
     pub impaired: usize,
-    /// Extension offered by both peers.
+    /// SCTP extension offered by both peers.
     pub extension: Extension,
-    /// Number of messages that the other peer must not abandon, in cases with partial reliability.
+    /// Number of the other peer's messages that must arrive, in cases with partial reliability.
     pub expects: u32,
 }
 
@@ -209,7 +210,8 @@ impl Setup {
     }
 }
 
-/// A program that is terminated when the thread that started it ends for any reason.
+/// Returns a command whose process is terminated when the thread that started it ends for any
+/// reason.
 fn ends_with_us(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
@@ -221,7 +223,7 @@ fn list(addresses: &[IpAddr]) -> String {
     all.join(",")
 }
 
-/// A peer that runs until it is dropped.
+/// A running peer, which is stopped when it is dropped.
 #[derive(Debug)]
 pub struct Peer {
     name: String,
@@ -232,7 +234,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts a peer in the network of this thread.
+    /// Starts a peer in the network namespace of this thread.
     ///
     /// # Errors
     ///
@@ -248,8 +250,9 @@ impl Peer {
         Self::run(format!("{} ({side})", setup.stack), command, scratch)
     }
 
-    /// Starts a User Mode Linux with one interface in the network of this thread. It runs a script
-    /// with kernel SCTP ([`guest::script`]), and prints `ended` and its status at the end.
+    /// Starts a User Mode Linux with one interface in the network namespace of this thread. The
+    /// guest runs a script with kernel SCTP ([`guest::script`]), and at its end prints `ended` and
+    /// the exit status.
     ///
     /// # Errors
     ///
@@ -296,11 +299,12 @@ impl Peer {
         })
     }
 
-    /// Waits for a line with the given start and returns it. Lines already read are searched first.
+    /// Waits for a line that begins with `begin`, and returns it. Lines already read are searched
+    /// first.
     ///
     /// # Errors
     ///
-    /// The peer reports an error or has ended, or the wait times out.
+    /// The peer reports an error or ends, or the wait times out.
     pub fn wait(&mut self, begin: &str, until: Instant) -> Result<String, String> {
         if let Some(line) = self.said.iter().find(|line| line.starts_with(begin)) {
             return Ok(line.clone());
@@ -328,7 +332,7 @@ impl Peer {
         }
     }
 
-    /// The lines read so far.
+    /// The lines that the peer has printed so far.
     pub fn said(&self) -> &[String] {
         &self.said
     }
@@ -339,7 +343,7 @@ impl Peer {
 }
 
 impl fmt::Display for Peer {
-    /// Prints the lines read so far.
+    /// Formats the lines that the peer has printed so far.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} said:", self.name)?;
         let rest: Vec<_> = self.lines.try_iter().collect();
@@ -348,7 +352,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Remaining time until the deadline.
+/// Remaining time until the deadline `until`.
 #[allow(clippy::disallowed_methods)] // real peers take real time
 fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
@@ -356,10 +360,11 @@ fn left(until: Instant) -> Duration {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // A User Mode Linux consists of many processes, all in the process group of the peer.
+        // A User Mode Linux consists of many processes, which are all in the process group of the
+        // peer.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
-        // Most peers do not create it.
+        // The directory exists only if the peer has created it; most peers do not.
         let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }

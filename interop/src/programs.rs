@@ -1,4 +1,4 @@
-//! Programs of the peers: this module builds the programs in C and Go, and locates those of Debian.
+//! Programs of the peers. This module builds the programs in C and Go, and locates those of Debian.
 
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -13,46 +13,46 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Requests a receive buffer of 4 MiB for datagrams, or less if the system does not allow this
-/// size.
+/// Requests a receive buffer of 4 MiB for a UDP socket; the system may grant a smaller one.
 pub fn receive_room(socket: &UdpSocket) {
     const ROOM: usize = 4 << 20;
     if setsockopt(socket, sockopt::RcvBufForce, &ROOM).is_err() {
-        // The limit of the system applies to unprivileged processes. A peer with a smaller buffer
+        // The kernel limits the buffer of unprivileged processes. A peer with a smaller buffer
         // loses more packets, but works correctly.
         let _ = setsockopt(socket, sockopt::RcvBuf, &ROOM);
     }
 }
 
-/// The peer programs. Programs that cargo does not build are built at most once per process; errors
-/// describe the missing requirement.
+/// The peer programs. Programs that cargo does not build are built at most once per process. The
+/// errors describe the missing requirement.
 #[derive(Debug)]
 pub struct Programs {
     directory: PathBuf,
-    /// Program with this stack.
+    /// Peer program with this stack.
     pub anabranch: PathBuf,
-    /// Program with dcsctp.
+    /// Peer program with dcsctp.
     pub dcsctp: PathBuf,
     usrsctp: OnceLock<Result<PathBuf, String>>,
     linux: OnceLock<Result<Linux, String>>,
     pion: OnceLock<Result<PathBuf, String>>,
 }
 
-/// Files for starting a User Mode Linux.
+/// Files with which a User Mode Linux is started.
 #[derive(Clone, Debug)]
 pub struct Linux {
-    /// The kernel, `linux.uml` of Debian.
+    /// The kernel: `linux.uml` of Debian.
     pub kernel: PathBuf,
-    /// Library preloaded into it: see `peers/linux/xstate.c`.
+    /// Library that is preloaded into the kernel program: see `peers/linux/xstate.c`.
     pub preload: PathBuf,
-    /// First process of the guest, which is the peer.
+    /// First process of the guest: the peer program.
     pub init: PathBuf,
-    /// Kernel modules in the order of loading.
+    /// Kernel modules, in the order in which they must be loaded.
     pub modules: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// Two programs built by cargo, and an existing `directory` for others to be built.
+    /// Creates the set from the paths of two programs built by cargo. Other programs are built in
+    /// `directory`, which must exist.
     pub fn new(directory: &str, anabranch: &str, dcsctp: &str) -> Self {
         Self {
             directory: directory.into(),
@@ -64,19 +64,19 @@ impl Programs {
         }
     }
 
-    /// Directory for files.
+    /// Directory for built programs and captures.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Path of a new directory for a process, which is not yet created.
+    /// Path of a new directory for one process. The process must create the directory.
     pub fn new_scratch(&self) -> PathBuf {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         self.directory.join(format!("{process}-{number}"))
     }
 
-    /// The usrsctp peer.
+    /// Path of the usrsctp peer program.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Programs {
         built.as_deref().map_err(Clone::clone)
     }
 
-    /// The pion peer.
+    /// Path of the pion peer program.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Programs {
         built.as_deref().map_err(Clone::clone)
     }
 
-    /// SCTP of Linux.
+    /// Files of User Mode Linux with SCTP.
     ///
     /// # Errors
     ///
@@ -139,8 +139,7 @@ impl Programs {
     }
 }
 
-/// Location used by the official Go distribution. This location is preferred because its Go is
-/// newer than that of Debian.
+/// Path of Go in the official distribution, which is preferred because it is newer than Debian's.
 const GO: &str = "/usr/local/go/bin/go";
 
 fn run(command: &mut Command) -> Result<(), String> {
@@ -157,7 +156,8 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Debian modules for User Mode Linux: SCTP with its dependencies, and link impairments.
+/// Kernel modules of Debian's User Mode Linux: SCTP with its dependencies, and link impairments
+/// (netem).
 fn modules() -> Result<Vec<PathBuf>, String> {
     const NEEDED: [&str; 11] = [
         "lib/crc-ccitt",
@@ -177,7 +177,7 @@ fn modules() -> Result<Vec<PathBuf>, String> {
         std::fs::read_dir(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let version = versions.flatten().map(|entry| entry.path()).max();
     let version = version.ok_or_else(|| format!("{} is empty", place.display()))?;
-    // Modules that are built into a later kernel have no file.
+    // Later kernels contain some modules as built-in code, so that they have no file.
     let builtin = std::fs::read_to_string(version.join("modules.builtin")).unwrap_or_default();
     let mut found = Vec::new();
     for name in NEEDED {

@@ -1,5 +1,5 @@
-//! Impaired link between two UDP ports or two addresses: loss and reordering of the simulator in
-//! real time, by the emulator.
+//! Relay: an impaired link between two UDP ports or two addresses. The emulator loses and reorders
+//! packets like the simulator, but in real time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,16 +10,16 @@ use anabranch_sim::{
     PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
 };
 
-/// Share of packets that are lost.
+/// Share of packets that are lost, from 0 to 1.
 const LOST: f64 = 0.02;
-/// Share of packets that are delayed and therefore reordered.
+/// Share of packets that are delayed and therefore reordered, from 0 to 1.
 const LATE: f64 = 0.02;
-/// Maximum additional delay of such a packet, nanoseconds.
+/// Maximum additional delay of a reordered packet, nanoseconds.
 const HELD_BACK: u64 = 2_000_000;
 /// Delay of every packet, nanoseconds.
 const DELAY: u64 = 100_000;
 
-/// A relay that runs until it is dropped.
+/// A running relay, which is stopped when it is dropped.
 #[derive(Debug)]
 pub struct Relay {
     emulator: Emulator,
@@ -28,7 +28,7 @@ pub struct Relay {
 /// Loss model that can exclude the last packet of an association.
 struct Losses {
     losses: Bernoulli,
-    /// Offset of the first chunk.
+    /// Offset of the first chunk in a packet, bytes.
     header: usize,
     /// Whether SHUTDOWN COMPLETE, the last packet, is never lost.
     spares_the_last: bool,
@@ -38,7 +38,7 @@ struct Losses {
 const UDP_HEADER: usize = 8;
 /// Length of the SCTP common header, bytes.
 const COMMON_HEADER: usize = 12;
-/// SHUTDOWN COMPLETE, which is sent without other chunks (RFC 9260 §6.10).
+/// Chunk type of SHUTDOWN COMPLETE, which is sent without other chunks (RFC 9260 §6.10).
 const SHUTDOWN_COMPLETE: u8 = 14;
 
 impl Loss for Losses {
@@ -48,10 +48,10 @@ impl Loss for Losses {
     }
 }
 
-/// Addresses of a relay.
+/// Addresses of a relay and of the accepting peer.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayAddresses {
-    /// UDP, or SCTP directly over IP.
+    /// Encapsulation of relayed packets: UDP, or SCTP directly over IP.
     pub carrier: Carrier,
     /// Address to which the connecting peer sends.
     pub listen: SocketAddr,
@@ -64,7 +64,7 @@ pub struct RelayAddresses {
 }
 
 impl Relay {
-    /// Starts a relay in the network of this thread.
+    /// Starts a relay in the network namespace of this thread.
     ///
     /// # Errors
     ///
@@ -79,12 +79,12 @@ impl Relay {
         Ok(Self { emulator })
     }
 
-    /// UDP port of the relay that the peer at `to` uses; 0 over IP.
+    /// UDP port to which the peer at `to` must send; 0 for SCTP directly over IP.
     pub fn far_port(&self) -> u16 {
         self.emulator.far_port()
     }
 
-    /// Number of received datagrams, and number of those that were lost.
+    /// Number of datagrams received by the relay, and number of datagrams that it dropped.
     pub fn counts(&self) -> (u64, u64) {
         let report = self.emulator.report();
         (

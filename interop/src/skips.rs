@@ -1,5 +1,5 @@
-//! Cases that are known to fail, each with a reason (`skips.toml`). These cases are run anyway: if
-//! a skipped case passes, its entry is stale, which is reported as a failure.
+//! Cases that are known to fail, each with a reason (`skips.toml`). These cases are still run: if
+//! such a case passes, its entry is stale, and the test fails.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ struct Skip {
     reason: String,
 }
 
-/// Reasons by name of the case.
+/// Map from the name of a case to the reason why it fails.
 #[derive(Debug, Default)]
 pub struct Skips(BTreeMap<String, String>);
 
 impl Skips {
-    /// Parses the text of `skips.toml`. Every case must be in `known`.
+    /// Parses the text of `skips.toml`. Every case in it must be in `known`.
     ///
     /// # Errors
     ///
@@ -46,17 +46,17 @@ impl Skips {
         Ok(Self(skips))
     }
 
-    /// Reason why a case is skipped, if it is.
+    /// The reason why this case is expected to fail; `None`: it should pass.
     pub fn reason(&self, case: &str) -> Option<&str> {
         self.0.get(case).map(String::as_str)
     }
 
-    /// Evaluates the outcome of a case: an expected failure passes, and an unexpected success
-    /// fails.
+    /// Evaluates the outcome of a case. If the case is listed, its failure is accepted, and its
+    /// success is an error.
     ///
     /// # Errors
     ///
-    /// The failure, or a message that the entry is stale.
+    /// The failure of a case that is not listed, or a message that the entry is stale.
     pub fn judge<T>(&self, case: &str, outcome: Result<T, String>) -> Result<Option<T>, String> {
         match (self.reason(case), outcome) {
             (None, outcome) => outcome.map(Some),

@@ -1,6 +1,6 @@
-//! Messages that every peer sends and checks. Message `index` of a seed has the same bytes in every
-//! language (`peers/common/workload.h`, `peers/pion/main.go`). Sizes have a heavy-tailed
-//! distribution. The header of a message is sufficient to verify it:
+//! Messages that every peer sends and checks. A message with a given seed and `index` has the same
+//! bytes in every language (`peers/common/workload.h`, `peers/pion/main.go`). Sizes have a
+//! heavy-tailed distribution. The header of a message is sufficient to verify it:
 //!
 //! | offset | |
 //! |---|---|
@@ -25,10 +25,10 @@ pub const MAX_MESSAGE: u32 = 256 * 1024;
 /// always sends messages with some of those identifiers in order.
 const PPID: u32 = 0x1_0000;
 
-/// One message: its stream and its parameters.
+/// A message of the workload: its stream and parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// Position in sending order, from 0.
+    /// Position in sending order among all messages of the seed, from 0.
     pub index: u32,
     /// Position among the ordered messages of its stream, from 0; 0 if unordered.
     pub ordinal: u32,
@@ -54,7 +54,7 @@ fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
     let (low, span) = match (index, kind % 100) {
         (0, _) => return MAX_MESSAGE,
         (1, _) => return HEADER,
-        // All lengths close to the size of a packet.
+        // Messages 2 to 401 have all lengths close to the size of a packet.
         (2..402, _) => return 1100 + index,
         (_, ..60) => (HEADER, 177),
         (_, ..90) => (200, 1801),
@@ -64,7 +64,7 @@ fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
     low + (r % span) as u32
 }
 
-/// Messages of a seed in sending order.
+/// The messages of a seed, in sending order.
 #[derive(Clone, Debug)]
 pub struct Plan {
     seed: u64,
@@ -74,7 +74,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The first `count` messages of `seed`.
+    /// Creates the plan of the first `count` messages of `seed`.
     pub fn new(seed: u64, count: u32) -> Self {
         Self {
             seed,
@@ -119,18 +119,18 @@ fn hash(body: &[u8]) -> u64 {
 }
 
 impl Message {
-    /// Payload protocol identifier.
+    /// Payload protocol identifier: the index plus a constant.
     pub fn ppid(&self) -> u32 {
         self.index + PPID
     }
 
-    /// Whether the message is never retransmitted in cases with partial reliability, as in streams
-    /// with odd numbers.
+    /// Whether the message may be abandoned in cases with partial reliability, because it is never
+    /// retransmitted. Those are the messages of streams with odd numbers.
     pub fn is_expendable(&self) -> bool {
         self.stream % 2 == 1
     }
 
-    /// The bytes to send.
+    /// Builds the message: header, hash and payload.
     pub fn compose(mut self) -> Vec<u8> {
         let mut out = vec![0; self.length as usize];
         let (header, body) = out.split_at_mut(HEADER as usize);
@@ -147,14 +147,14 @@ impl Message {
     }
 }
 
-/// Checks received messages.
+/// Checks received messages: each must arrive once, unchanged and in the order of its stream.
 #[derive(Debug)]
 pub struct Checker {
     seen: Vec<bool>,
     next: [u32; STREAMS as usize],
     count: u32,
     bytes: u64,
-    /// Number of messages that must not be abandoned, and how many of them have arrived; only with
+    /// Number of messages that must arrive, and number of those that have arrived; used only with
     /// partial reliability.
     reliable: Option<u32>,
     reliable_count: u32,
@@ -163,7 +163,7 @@ pub struct Checker {
 /// A complete message as delivered by a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// Stream on which it arrived.
+    /// Stream on which the message arrived.
     pub stream: u16,
     /// Payload protocol identifier.
     pub ppid: u32,
@@ -174,7 +174,7 @@ pub struct Received<'a> {
 }
 
 impl Checker {
-    /// Expects `count` messages.
+    /// Creates a checker that expects `count` messages.
     pub fn new(count: u32) -> Self {
         Self {
             seen: vec![false; count as usize],
@@ -186,8 +186,8 @@ impl Checker {
         }
     }
 
-    /// Expects the `reliable` messages that are not [expendable](Message::is_expendable), out of
-    /// `count`, and possibly others.
+    /// Creates a checker for partial reliability. Of `count` messages, the `reliable` messages that
+    /// are not [expendable](Message::is_expendable) must arrive; others may.
     pub fn partial(count: u32, reliable: u32) -> Self {
         Self {
             reliable: Some(reliable),
@@ -195,7 +195,7 @@ impl Checker {
         }
     }
 
-    /// Checker for the command line arguments.
+    /// Creates the checker that the command line arguments describe.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl Checker {
         }
     }
 
-    /// Number of received messages and bytes.
+    /// Number of received messages, and number of bytes in them.
     pub fn total(&self) -> (u32, u64) {
         (self.count, self.bytes)
     }
@@ -229,11 +229,12 @@ impl Checker {
         }
     }
 
-    /// Checks one message. Prints the progress at a quarter and at the end.
+    /// Checks one message. Prints a line when a quarter of the messages, and when all of them, have
+    /// arrived.
     ///
     /// # Errors
     ///
-    /// Description of the defect.
+    /// Description of the defect in the message.
     pub fn check(&mut self, message: Received<'_>) -> Result<(), String> {
         let data = message.data;
         if data.len() < HEADER as usize {
@@ -293,7 +294,7 @@ impl Checker {
     }
 }
 
-/// Command line arguments of a peer: `connect` or `accept`, and `key=value`.
+/// Parsed command line of a peer: `connect` or `accept`, then `key=value` pairs.
 #[derive(Clone, Debug)]
 pub struct Arguments {
     /// Whether this peer sends the INIT.
@@ -302,8 +303,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Keys of all peers with their defaults. `minimal-init`, `hold` and `at-once` are used only by
-    /// this stack.
+    /// Keys of all peers with their default values. Only the peer with this stack uses
+    /// `minimal-init`, `hold` and `at-once`.
     const DEFAULTS: [(&str, &str); 20] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
@@ -349,7 +350,7 @@ impl Arguments {
         Ok(Self { connects, values })
     }
 
-    /// Extension offered by both peers.
+    /// The SCTP extension that both peers offer.
     ///
     /// # Errors
     ///
@@ -358,16 +359,16 @@ impl Arguments {
         Extension::by_name(self.text("speaks"))
     }
 
-    /// Text value of a key.
+    /// Value of this key as text.
     pub fn text(&self, key: &str) -> &str {
         &self.values[key]
     }
 
-    /// Numeric value of a key.
+    /// Value of this key as a number.
     ///
     /// # Errors
     ///
-    /// The value is not a number, or too large.
+    /// The value is not a number, or too large for the type.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T, String> {
         self.text(key)
             .parse()
@@ -379,8 +380,8 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    /// The peers in C and Go produce the same numbers. A case between two languages should fail if
-    /// they do not.
+    /// The peers in C and Go contain the same generator. A case between two languages fails if they
+    /// produce other numbers.
     #[test]
     fn a_seed_is_always_the_same_messages() {
         let bytes = |seed| {

@@ -1,8 +1,9 @@
-//! Test matrix: this stack with other stacks in both roles, with each encapsulation, on good and
-//! impaired links.
+//! Matrix of interoperability tests: this stack with other stacks, in both roles, with each
+//! encapsulation, on good and impaired links.
 //!
-//! `cargo test -p anabranch-interop --test interop -- PART-OF-A-NAME` runs part of it. If the
-//! environment variable `INTEROP_REPORT=FILE` is set, a table of the results is written there.
+//! `cargo test -p anabranch-interop --test interop --
+//! PART-OF-A-NAME` runs part of it. If the environment variable `INTEROP_REPORT=FILE` is set, a
+//! table of the results is written to that file.
 
 use std::sync::Mutex;
 
@@ -58,7 +59,7 @@ fn cases() -> Vec<Case> {
             }
         }
     }
-    // Peers with each other: failures that also occur here are not caused by this stack.
+    // Cases between two other stacks. A failure that also occurs here is not caused by this stack.
     for (connecting, accepting, transport) in [
         (Usrsctp, Linux, Encap),
         (Pion, Dcsctp, Plain),
@@ -87,7 +88,8 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// Extensions with the peers that support them, except those excluded in `docs/INTEROP.md`.
+/// Cases with extensions, for each peer that supports the extension, except those excluded in
+/// `docs/INTEROP.md`.
 fn extended() -> Vec<Case> {
     use Extension::{Addresses, Authentication, Interleaving, Partial, Resets};
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
@@ -162,17 +164,17 @@ fn extended() -> Vec<Case> {
     all
 }
 
-/// Maximum number of retries of cases with this stack in a run of the whole matrix, because peers
-/// have rare faults (one in a hundred runs). A fault of this stack that affects many cases still
-/// fails the test; a rare one is only printed.
+/// Maximum number of retries for cases with this stack in a run of the whole matrix. Retries are
+/// needed because the peers have rare faults (one in a hundred runs). A fault of this stack that
+/// affects many cases still fails the test; a rare one is only printed.
 const MAX_RETRIES: usize = 2;
 
-/// Result of every case, by its index in the matrix.
+/// Results of all cases, by their index in the matrix.
 type Results = Mutex<Vec<Option<Result<Outcome, String>>>>;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Tests with impaired links mostly wait.
+    // Three tests run at once, because tests with impaired links mostly wait.
     arguments.test_threads.get_or_insert(3);
     let programs: &Programs = Box::leak(Box::new(Programs::new(
         env!("CARGO_TARGET_TMPDIR"),
@@ -197,10 +199,10 @@ fn main() {
             }
             Ok(()) => Trial::test(name.clone(), move || {
                 let mut outcome = case.run(programs);
-                // Peers with each other: a crash of one is not a fault of this stack, and says
-                // nothing about the case.
+                // Cases between two other stacks may be retried, because a crash of one of them is
+                // not a fault of this stack.
                 let foreign = ![case.connecting, case.accepting].contains(&Stack::Anabranch);
-                // A retry would overwrite the capture of the first attempt.
+                // A retry would overwrite the packet capture of the first attempt.
                 let tries = match (std::env::var_os("INTEROP_CAPTURE"), foreign) {
                     (Some(_), _) => 0,
                     (None, true) => 2,
@@ -248,8 +250,8 @@ fn main() {
     conclusion.exit();
 }
 
-/// The matrix as Markdown tables, one per extension, with a line per pair of peers and
-/// encapsulation.
+/// Formats the matrix as Markdown tables: one table per extension, with a line for each pair of
+/// peers and encapsulation.
 fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
     const COLUMNS: [Condition; 5] = [
         Condition::Clean,

@@ -49,9 +49,10 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         it.max_message_size = MAX_MESSAGE as usize;
     });
     config.sctp.outbound_streams = STREAMS;
-    // Like the other peers, except that the largest messages exceed the buffer of the accepting
-    // side and are delivered in parts. Not if a few messages are sent for a capture, because tshark
-    // would report the closed window.
+    // The buffers have the sizes of the other peers, with one exception: the accepting side's
+    // receive buffer is smaller than the largest messages, which are therefore delivered in parts.
+    // A capture of few messages has the usual buffer, because tshark would report the closed
+    // window.
     let bulk = arguments.number::<usize>("size")? > 0;
     let many = arguments.number::<u32>("messages")? > 250;
     let small = !arguments.connects && !bulk && many;
@@ -90,7 +91,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
     Ok(config)
 }
 
-/// Whether the last message is held back until [`watch`] has seen the event of the case.
+/// Whether the last message is withheld until [`watch`] has seen the event of the case.
 fn holds(arguments: &Arguments) -> Result<bool, String> {
     Ok(arguments.number::<u8>("hold")? == 1)
 }
@@ -128,23 +129,25 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
     Ok(association)
 }
 
-/// Changes the address after half of the messages.
+/// The address change of this peer, which happens after half of the messages.
 struct Move {
     from: IpAddr,
     to: IpAddr,
-    /// In a single request; otherwise one after the other.
+    /// All changes are in a single request; if false, each change is requested after the previous
+    /// one is accepted.
     at_once: bool,
-    /// The first address is removed only after all data of the peer has arrived, and before the
-    /// last message.
+    /// The first address is kept until all data of the peer has arrived; it is removed before the
+    /// last message is sent.
     leaves_late: bool,
-    /// Number of changes accepted by the peer.
+    /// Number of address changes that the peer has accepted.
     settled: Receiver<usize>,
-    /// Number of requested changes.
+    /// Number of address changes requested so far.
     asked_for: usize,
 }
 
 impl Move {
-    /// Address change from the command line; `settled` counts the accepted changes.
+    /// Reads the address change from the command line; `settled` counts the changes that the peer
+    /// has accepted.
     fn of(arguments: &Arguments, settled: Receiver<usize>) -> Result<Option<Self>, String> {
         let to = match arguments.text("moves-to") {
             "" => return Ok(None),
@@ -160,7 +163,8 @@ impl Move {
         }))
     }
 
-    /// Changes the address after half of the messages.
+    /// Requests the address changes; called after half of the messages. With `leaves_late`, removal
+    /// is left to [`leave`](Self::leave).
     async fn make(&mut self, association: &Association) -> Result<(), String> {
         let changes = [
             AddressChange::Add(self.to),
@@ -175,7 +179,7 @@ impl Move {
         Ok(())
     }
 
-    /// Removes the first address before the last message.
+    /// Removes the first address with `leaves_late`; called before the last message is sent.
     async fn leave(&mut self, association: &Association) -> Result<(), String> {
         if self.leaves_late {
             let leaves = [AddressChange::Remove(self.from)];
@@ -200,17 +204,17 @@ impl Move {
     }
 }
 
-/// Condition for sending the last message.
+/// Conditions for sending the last message.
 struct Hold {
-    /// Notification of the event: a path has failed, or the peer has removed its first address or
-    /// reset its streams.
+    /// Notified by the event of the case: a path has failed, or the peer has removed its first
+    /// address or reset its streams.
     done: Option<Arc<Notify>>,
-    /// Whether all messages of the peer have arrived, if this is a condition.
+    /// Becomes true when all messages of the peer have arrived; `None`: this is not a condition.
     all_came: Option<Receiver<bool>>,
 }
 
-/// Time after which the peer knows that all its data has arrived, even if a SACK is lost: many
-/// times its minimum RTO.
+/// Delay after which the peer has certainly received the SACK of all its data, even if one SACK is
+/// lost: many times its minimum RTO.
 const UNTIL_ALL_IS_ACKNOWLEDGED: Duration = Duration::from_secs(2);
 
 impl Hold {
@@ -227,7 +231,7 @@ impl Hold {
     }
 }
 
-/// Sends all messages; the last one when `hold` permits it.
+/// Sends all messages. The last one is sent when `hold` permits it.
 async fn send(
     association: Arc<Association>,
     seed: u64,
@@ -265,9 +269,9 @@ async fn send(
     Ok(())
 }
 
-/// Prints events other than messages, and counts abandoned messages; any other loss is an error.
-/// Notifies `done` when a path fails, the peer removes an address, or the peer resets streams; and
-/// reports to `told` the number of address changes accepted by the peer.
+/// Prints events other than messages. Returns the number of abandoned messages; any other loss is
+/// an error. Notifies `done` when a path fails, or the peer removes an address or resets streams.
+/// Sends the number of address changes that the peer has accepted through `told`.
 async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<usize>) -> u32 {
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {
@@ -324,10 +328,11 @@ async fn watch(association: Arc<Association>, done: Arc<Notify>, told: Sender<us
     given_up
 }
 
-/// Number of messages passed to or taken from the stack in one call during a throughput test.
+/// Number of messages that one call passes to the stack or takes from it in a throughput test.
 const TOGETHER: usize = 64;
 
-/// Sends messages of one size for a fixed time, or counts them, until the association ends.
+/// Throughput test until the association ends: sends messages of one size for a fixed time, or
+/// counts the received messages.
 #[allow(clippy::disallowed_methods)] // a throughput test needs a clock
 async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Result<(), String> {
     let association = associate(arguments, endpoint).await?;
@@ -376,7 +381,8 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
         done: holds(arguments)?.then_some(done),
         all_came: late.then_some(all_came),
     };
-    // An empty list and a complete list both stand for all streams.
+    // If streams are named, stream 0 is left out, because a complete list means the same as an
+    // empty one.
     let names = arguments.number::<u8>("names-streams")? == 1;
     let named = (1..STREAMS).filter(|_| names).collect();
     let sender = send(
@@ -428,8 +434,8 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     }
 }
 
-/// Runs the case. Does not return on success, because the stack may have to respond for the closed
-/// association.
+/// Runs the case. Does not return on success, because the stack may still have to respond to
+/// packets for the closed association.
 async fn whole() -> Result<(), String> {
     let arguments = Arguments::from_command_line()?;
     let endpoint = Endpoint::bind(config(&arguments)?).map_err(|error| error.to_string())?;
@@ -443,8 +449,8 @@ async fn whole() -> Result<(), String> {
 
 #[tokio::main]
 async fn main() {
-    // Runs as a task on the thread of the driver. The future that `main` awaits runs on another
-    // thread, and each message would switch threads.
+    // The case runs as a task, on the thread of the driver. `main` itself is awaited on another
+    // thread, so that each message would switch threads.
     let ended = match tokio::spawn(whole()).await {
         Ok(ended) => ended,
         Err(panic) => Err(panic.to_string()),

@@ -1,4 +1,4 @@
-//! Peer program with dcsctp, with plain UDP datagrams between two fixed ports.
+//! Peer program with dcsctp. It sends plain UDP datagrams between two fixed ports.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,7 +12,7 @@ use dcsctp::api::{
     SocketEvent, SocketTime, StreamId,
 };
 
-/// Maximum waiting time, so that an empty queue is refilled.
+/// Maximum time to wait for a datagram, after which the send queue is refilled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 struct Peer {
@@ -21,7 +21,7 @@ struct Peer {
     remote: SocketAddr,
     sctp: Box<dyn DcSctpSocket>,
     begin: Instant,
-    /// Messages not yet accepted by the stack; `waiting` was already taken from the plan.
+    /// Messages that the stack has not accepted yet; `waiting` has already been taken from `plan`.
     plan: Plan,
     waiting: Option<Message>,
     waiting_options: SendOptions,
@@ -33,7 +33,7 @@ struct Peer {
     /// A reset of all streams is in progress.
     resetting: bool,
     has_reset: bool,
-    /// Number of messages that the stack reports as received or abandoned.
+    /// Number of messages that the stack has reported as delivered or abandoned.
     delivered: u64,
 }
 
@@ -100,8 +100,8 @@ impl Peer {
             if self.established && !self.sent && !self.resetting {
                 self.send()?;
             }
-            // The stack sends SHUTDOWN when nothing is in flight, even if messages must still be
-            // sent or retransmitted.
+            // The stack sends SHUTDOWN as soon as nothing is in flight, even if it must still send
+            // or retransmit messages. Therefore all messages must be delivered before the shutdown.
             let delivered =
                 self.sent && self.delivered == self.arguments.number::<u64>("messages")?;
             if self.arguments.connects && delivered && self.checker.complete() && !shut {
@@ -119,7 +119,7 @@ impl Peer {
         }
     }
 
-    /// Passes as many messages as the stack accepts.
+    /// Passes messages to the stack until it accepts no more.
     fn send(&mut self) -> Result<(), String> {
         loop {
             let Some(message) = self.waiting.take().or_else(|| self.next()) else {
@@ -175,7 +175,7 @@ impl Peer {
         while let Some(event) = self.sctp.poll_event() {
             match event {
                 SocketEvent::SendPacket(packet) => match self.udp.send_to(&packet, self.remote) {
-                    // The peer may not be running yet, or no longer.
+                    // The peer may not have started yet, or may have ended.
                     Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                         return Err(error.to_string());
                     }
@@ -196,10 +196,10 @@ impl Peer {
                 SocketEvent::OnAborted(kind, text) => {
                     return Err(format!("aborted: {kind:?}: {text}"));
                 }
-                // Reported in addition to the result of `send`.
+                // The result of `send` reports the same error.
                 SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => (),
-                // A stack without RFC 3758 may report that in an ERROR (RFC 9260 §3.2.1), and
-                // continues.
+                // A peer without RFC 3758 may report the unknown parameter in an ERROR (RFC 9260
+                // §3.2.1); the association continues.
                 SocketEvent::OnError(ErrorKind::PeerReported, text) => println!("event: {text}"),
                 SocketEvent::OnError(kind, text) => return Err(format!("{kind:?}: {text}")),
                 SocketEvent::OnConnectionRestarted() => return Err("restarted".into()),
@@ -221,7 +221,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Waits for a datagram or a timer.
+    /// Waits for a datagram, or until a timer expires.
     fn receive(&mut self) -> Result<(), String> {
         let mut datagram = [0; 65536];
         let until = self.sctp.poll_timeout() - SocketTime::zero();
