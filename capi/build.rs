@@ -1,6 +1,6 @@
-//! Builds the C library `libsctp.so.1`. It is written in C because symbol versions need a linker
-//! script, and Rust generates its own for every library. It is placed next to the library of this
-//! crate, where `anabranch wrap` looks for both.
+//! Builds the C library `libsctp.so.1`. The library is written in C because symbol versions need a
+//! linker script, and Rust generates its own script for every library. It is placed next to the
+//! library of this crate, in the directory that `anabranch wrap` searches for both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = out.join(NAME);
-    // Rust links with the same program.
+    // Rust uses the same program as its linker.
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let status = Command::new(&compiler)
         .args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror"])
@@ -31,14 +31,14 @@ fn main() {
         Ok(status) => panic!("{}: {status}", compiler.display()),
         Err(error) => panic!("{}: {error}; it builds {NAME}", compiler.display()),
     }
-    // target/PROFILE/build/anabranch-capi-HASH/out
+    // The output directory is target/PROFILE/build/anabranch-capi-HASH/out.
     let Some(profile) = out.ancestors().nth(3) else {
         return;
     };
     put(&library, profile);
 }
 
-/// Replaces the file atomically, because a program may be loading it.
+/// Replaces the file atomically, because a program may be loading it at the same time.
 fn put(library: &Path, folder: &Path) {
     let new = folder.join(format!("{NAME}.{}", std::process::id()));
     let done = fs::copy(library, &new).and_then(|_| fs::rename(&new, folder.join(NAME)));

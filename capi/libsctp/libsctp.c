@@ -1,7 +1,8 @@
-/* Functions of RFC 6458 §9 with the names, types and symbol versions of Linux's libsctp.so.1. They
- * use only libc calls: options, and messages with ancillary data. With libanabranch_preload.so
- * these calls reach this stack, without it the kernel. The same code therefore serves programs that
- * link libsctp, open it with dlopen, or contain their own copy. */
+/* Functions of RFC 6458 §9 with the names, types and symbol versions of Linux's libsctp.so.1.
+ * They make only calls of libc: socket options, and messages with ancillary data. With
+ * libanabranch_preload.so these calls reach this stack; without it they reach the kernel. The
+ * same code therefore serves programs that link libsctp, open it with dlopen, or contain their
+ * own copy. */
 #include "sctp.h"
 
 #include <errno.h>
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arguments that Linux's libsctp passes in addition to the options of linux/sctp.h. */
+/* Arguments of socket options that only Linux's libsctp uses; linux/sctp.h does not have these
+ * structs. */
 struct taken_off {
     sctp_assoc_t association;
     int descriptor;
@@ -47,7 +49,8 @@ int sctp_getaddrlen(sa_family_t family)
     }
 }
 
-/* Size of `count` packed addresses, bytes; -1: one of them has another family. */
+/* Size in bytes of `count` addresses that are stored one after the other; -1 if one of them has
+ * an unknown family. */
 static long bytes_of(const struct sockaddr *all, int count)
 {
     const unsigned char *at = (const unsigned char *)all;
@@ -77,15 +80,15 @@ int sctp_bindx(int s, struct sockaddr *all, int count, int flags)
     }
 }
 
-/* Without the association's number: for programs that were linked before it became the fourth
- * argument. */
+/* Oldest version, without the association number, for programs that were linked before it became
+ * the fourth argument. */
 int sctp_connectx_1(int s, struct sockaddr *all, int count)
 {
     long bytes = bytes_of(all, count);
     return bytes < 0 ? -1 : setsockopt(s, SOL_SCTP, SCTP_SOCKOPT_CONNECTX_OLD, all, (socklen_t)bytes);
 }
 
-/* The option returns the association's number as its result. */
+/* Second version: the option returns the association number as its result. */
 int sctp_connectx_2(int s, struct sockaddr *all, int count, sctp_assoc_t *association)
 {
     long bytes = bytes_of(all, count);
@@ -99,8 +102,8 @@ int sctp_connectx_2(int s, struct sockaddr *all, int count, sctp_assoc_t *associ
     return result > 0 ? 0 : result;
 }
 
-/* The number is also returned with EINPROGRESS. A kernel without this option has the previous
- * one. */
+/* Current version: the association number is returned also with EINPROGRESS. A kernel without
+ * this option has the option of the second version. */
 int sctp_connectx_3(int s, struct sockaddr *all, int count, sctp_assoc_t *association)
 {
     long bytes = bytes_of(all, count);
@@ -123,7 +126,8 @@ __asm__(".symver sctp_connectx_1, sctp_connectx@VERS_1");
 __asm__(".symver sctp_connectx_2, sctp_connectx@VERS_2");
 __asm__(".symver sctp_connectx_3, sctp_connectx@@VERS_3");
 
-/* Addresses of one end, after a header that the program does not see. */
+/* Returns the addresses of one end. The allocated memory begins with a header that the program
+ * does not see. */
 static int addresses(int s, sctp_assoc_t association, int option, struct sockaddr **out)
 {
     enum { FIRST = 4096, MOST = 1 << 20 };
@@ -174,7 +178,7 @@ int sctp_freeladdrs(struct sockaddr *all)
 
 int sctp_opt_info(int s, sctp_assoc_t association, int option, void *value, socklen_t *length)
 {
-    /* Every struct that is read this way begins with the association. */
+    /* Every struct that this function reads begins with the association number. */
     if (value)
         memcpy(value, &association, sizeof association);
     return getsockopt(s, SOL_SCTP, option, value, length);
@@ -196,7 +200,8 @@ int sctp_peeloff_flags(int s, sctp_assoc_t association, unsigned flags)
     return getsockopt(s, SOL_SCTP, SCTP_SOCKOPT_PEELOFF_FLAGS, &taken, &length) < 0 ? -1 : taken.taken.descriptor;
 }
 
-/* Ancillary data of a sent message: at most the three structs of SCTP_SENDV_SPA, and addresses. */
+/* Space for the ancillary data of a sent message: at most the three structs of SCTP_SENDV_SPA,
+ * and additional addresses. */
 struct ancillary {
     struct msghdr *message;
     size_t room;
@@ -246,7 +251,7 @@ int sctp_sendmsg(int s, const void *data, size_t bytes, struct sockaddr *to, soc
     return (int)send_with(s, data, bytes, to, to_length, &info, 0);
 }
 
-/* Converts `info` to ancillary data. */
+/* Converts the argument `info` of sctp_sendv to ancillary data. */
 static int describe(struct ancillary *to, const void *info, socklen_t length, unsigned kind)
 {
     const struct sctp_sendv_spa *all = info;
@@ -308,8 +313,8 @@ int sctp_sendv(int s, const struct iovec *parts, int count, struct sockaddr *to,
     return result;
 }
 
-/* Calls recvmsg with the given flags, and replaces these and the address length by the
- * message's. */
+/* Calls recvmsg with the given flags; then replaces the flags and the address length by those of
+ * the message. */
 static ssize_t receive(int s, struct msghdr *message, socklen_t *from_length, int *flags)
 {
     ssize_t length = recvmsg(s, message, flags ? *flags : 0);
@@ -326,7 +331,8 @@ int sctp_recvmsg(int s, void *data, size_t room, struct sockaddr *from, socklen_
 {
     union {
         struct cmsghdr aligned;
-        /* The program may request the other two structs as well, which come first. */
+        /* There must also be space for the other two structs, which come first if the program
+         * has requested them. */
         unsigned char bytes[CMSG_SPACE(sizeof *info) + CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + CMSG_SPACE(sizeof(struct sctp_nxtinfo))];
     } control;
     struct iovec part = { .iov_base = data, .iov_len = room };
@@ -370,7 +376,8 @@ int sctp_recvv(int s, const struct iovec *parts, int count, struct sockaddr *fro
             found |= SCTP_RECVV_NXTINFO;
         }
     }
-    /* If there is no space for both, returns that of the next message, like Linux's library. */
+    /* If the buffer cannot hold both structs, returns only that of the next message, like
+     * Linux's library. */
     if (found == SCTP_RECVV_RN && info_length && *info_length < sizeof both)
         found = SCTP_RECVV_NXTINFO;
     const void *value = found == SCTP_RECVV_NXTINFO ? (void *)&both.recvv_nxtinfo : (void *)&both;

@@ -1,5 +1,5 @@
-/* Functions of RFC 6458 §9, for programs that link libsctp. Options, structs and notifications are
- * those of linux/sctp.h. */
+/* Functions of RFC 6458 §9 for programs that link libsctp. Options, structs and notifications
+ * are those of linux/sctp.h. */
 #ifndef ANABRANCH_SCTP_H
 #define ANABRANCH_SCTP_H
 
@@ -8,7 +8,8 @@
 #include <sys/types.h>
 
 #include <sys/socket.h>
-/* Both headers define the same structs: a program that includes the kernel's keeps those. */
+/* linux/in.h and netinet/in.h define the same structs; a program that includes the former keeps
+ * its definitions. */
 #ifndef _LINUX_IN_H
 #include <netinet/in.h>
 #endif
@@ -20,7 +21,7 @@
 #define SOL_SCTP 132
 #endif
 
-/* Supported parts of the interface, with the names of Linux's header. */
+/* Feature macros for the supported parts of the interface, with the names of Linux's header. */
 #define HAVE_SCTP
 #define HAVE_KERNEL_SCTP
 #define HAVE_SCTP_MULTIBUF
@@ -42,10 +43,10 @@
 extern "C" {
 #endif
 
-/* Information that is passed to sctp_sendv with the message. */
+/* Values of `kind` for sctp_sendv: the information that is passed with the message. */
 enum { SCTP_SENDV_NOINFO, SCTP_SENDV_SNDINFO, SCTP_SENDV_PRINFO, SCTP_SENDV_AUTHINFO, SCTP_SENDV_SPA };
 
-/* Valid parts of struct sctp_sendv_spa. */
+/* Bits of sendv_flags: the valid members of struct sctp_sendv_spa. */
 #define SCTP_SEND_SNDINFO_VALID 0x1
 #define SCTP_SEND_PRINFO_VALID 0x2
 #define SCTP_SEND_AUTHINFO_VALID 0x4
@@ -57,8 +58,8 @@ struct sctp_sendv_spa {
     struct sctp_authinfo sendv_authinfo;
 };
 
-/* Information that sctp_recvv returns with the message: none, struct sctp_rcvinfo, struct
- * sctp_nxtinfo, struct sctp_recvv_rn. */
+/* Values of `*kind` from sctp_recvv: the information returned with the message, which is none,
+ * struct sctp_rcvinfo, struct sctp_nxtinfo, or struct sctp_recvv_rn. */
 enum { SCTP_RECVV_NOINFO, SCTP_RECVV_RCVINFO, SCTP_RECVV_NXTINFO, SCTP_RECVV_RN };
 
 struct sctp_recvv_rn {

@@ -1,14 +1,14 @@
-//! C socket addresses.
+//! Conversion of C socket addresses (struct sockaddr).
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use crate::memory;
 
-/// Maximum size of an address, bytes: struct sockaddr_storage.
+/// Maximum size of an address in bytes: the size of struct sockaddr_storage.
 const MAX_LENGTH: usize = size_of::<libc::sockaddr_storage>();
 
-/// The address argument of a call that sends a request to the host.
+/// Reads the address argument of a call that sends a request to the host.
 ///
 /// # Safety
 /// Same as [`memory::read`].
@@ -23,10 +23,10 @@ pub unsafe fn given(at: *const c_void, length: libc::socklen_t) -> Result<Socket
     unsafe { read(bytes.as_ptr().cast(), room) }.map(|(address, _)| address)
 }
 
-/// The address at `at`, and its length.
+/// Reads the address at `at`, and returns it with its length in bytes.
 ///
 /// # Safety
-/// `room` bytes must be readable at this address.
+/// `room` bytes must be readable at `at`.
 pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize), c_int> {
     if room < 2 {
         return Err(libc::EINVAL);
@@ -61,7 +61,8 @@ pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize)
     }
 }
 
-/// Reads `count` packed addresses from `room` bytes (sctp_bindx, sctp_connectx).
+/// Reads `count` addresses that are stored one after the other in `room` bytes (sctp_bindx,
+/// sctp_connectx).
 ///
 /// # Safety
 /// Same as [`read`].
@@ -82,7 +83,8 @@ pub unsafe fn read_packed(
     Ok(all)
 }
 
-/// The bytes of an address. The host decides whether an IPv4 address is mapped.
+/// Encodes an address as a C struct. The host decides whether an IPv4 address is passed as a mapped
+/// IPv6 address.
 pub fn bytes(address: SocketAddr) -> Vec<u8> {
     match address {
         SocketAddr::V4(it) => {
@@ -103,7 +105,8 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// Writes an address like `getsockname`: truncated to the buffer, with the full length.
+/// Writes an address like `getsockname`: it is truncated to the buffer, and `*length` is set to its
+/// full length.
 ///
 /// # Errors
 /// EFAULT, EINVAL.
@@ -127,8 +130,8 @@ pub unsafe fn write(
     }
 }
 
-/// Like [`write`], for a message: the pointers are only checked against the address space of a
-/// process. Null pointers are allowed.
+/// Like [`write`], but for the address of a message: the pointers are checked only against the
+/// address space of a process, and may be null.
 ///
 /// # Safety
 /// If `at` and `length` are not null, `*length` bytes must be writable at `at`.

@@ -1,4 +1,4 @@
-//! Association setup, and transfer of associations to new sockets.
+//! Setup of associations, and their transfer to new sockets.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use anabranch_sockets::control::Request;
 use crate::descriptor::socket_type;
 use crate::{host_client, receive, receive_flags, send, system, waiting};
 
-/// Connects to a peer with these addresses; returns immediately if the descriptor is non-blocking.
-/// The association number is valid unless there is an error.
+/// Connects to the peer with these addresses. If the descriptor is non-blocking, returns
+/// EINPROGRESS without waiting. The association number is 0 after any other error.
 pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_int>) {
     let wait = !system::is_nonblocking(fd);
     if socket_type(fd).is_some_and(|it| !it.is_one_to_many()) {
-        // The reason for a previous failure.
+        // A previous attempt may have left the reason for its failure in the descriptor.
         receive::forget_error(fd);
     }
     match waiting::for_association(fd, Request::Connect { addresses, wait }) {
@@ -22,7 +22,8 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
         Ok(number) if wait => (number, Ok(())),
         Ok(number) => {
             if socket_type(fd).is_some_and(|it| !it.is_one_to_many()) {
-                // `poll` should report it as writable when the association is established.
+                // The descriptor is kept full, so that `poll` reports it as writable only when the
+                // association is established.
                 send::fill(fd);
             }
             (number, Err(libc::EINPROGRESS))
@@ -30,7 +31,7 @@ pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> (u32, Result<(), c_i
     }
 }
 
-/// A new socket that takes over an association from another socket.
+/// Creates a socket that takes over the association `number` from the socket `fd`.
 pub fn take_over(
     fd: c_int,
     socket_type: SocketType,

@@ -1,9 +1,9 @@
-//! Interposed libc functions: calls on SCTP sockets are handled here, all others are forwarded to
-//! libc.
+//! Interposed libc functions. Calls on SCTP sockets are handled by this library; all others are
+//! forwarded to libc.
 //!
-//! Most of them are cancellation points: glibc ends a cancelled thread by unwinding its stack from
-//! within a libc function ([`waiting`]). These functions may therefore be unwound (`C-unwind`), and
-//! must hold no value that needs to be dropped while they call the functions of libc.
+//! Most of these functions are cancellation points: glibc ends a cancelled thread by unwinding its
+//! stack from within a libc function ([`waiting`]). The functions may therefore be unwound
+//! (`C-unwind`), and must not hold a value that needs to be dropped while they call libc.
 
 use std::ffi::{c_int, c_void};
 
@@ -26,26 +26,26 @@ mod mmsg;
 mod sendfile;
 mod syscall;
 
-/// Largest socket type: SOCK_PACKET.
+/// Largest valid socket type: SOCK_PACKET.
 const MAX_KIND: c_int = 10;
 
-/// Converts a result to `int`.
+/// Converts a result to C: the value, or -1 with `errno`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
     system::answer(outcome.map(|it| it as isize)) as c_int
 }
 
-/// Converts a result without a value.
+/// Converts a result without a value to C: 0, or -1 with `errno`.
 fn done(outcome: Result<(), c_int>) -> c_int {
     int(outcome.map(|()| 0))
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let style = kind & !flags;
-    // SCTP is the only IP protocol with sockets of this type.
+    // Of the IP protocols, only SCTP has sockets of type SOCK_SEQPACKET.
     let by_kind = protocol == 0 && style == libc::SOCK_SEQPACKET;
     let ip = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let sctp = ip && (protocol == libc::IPPROTO_SCTP || by_kind);
@@ -59,7 +59,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let style = match style {
         libc::SOCK_STREAM => Style::OneToOne,
         libc::SOCK_SEQPACKET => Style::OneToMany,
-        // Invalid bits, or an unknown type (SOCK_MAX).
+        // The type has invalid bits, or is unknown (SOCK_MAX).
         style if !(0..=MAX_KIND).contains(&style) => return int(Err(libc::EINVAL)),
         libc::SOCK_RDM => return int(Err(libc::ESOCKTNOSUPPORT)),
         _ => return int(Err(libc::EPROTONOSUPPORT)),
@@ -72,7 +72,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
     if !is_ours(fd) {
@@ -86,7 +86,7 @@ pub unsafe extern "C-unwind" fn bind(fd: c_int, at: *const sockaddr, length: soc
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     if !is_ours(fd) {
@@ -99,14 +99,14 @@ pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
         && backlog > 0
         && socket_type(fd).is_some_and(|it| it.style == Style::OneToOne)
     {
-        // `poll` should never report it as writable, as in Linux.
+        // As in Linux, `poll` should never report a listening socket as writable.
         send::fill(fd);
     }
     done(listens)
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn connect(
     fd: c_int,
@@ -122,7 +122,8 @@ pub unsafe extern "C-unwind" fn connect(
     let peer = unsafe { address::given(at.cast(), length) };
     match peer {
         Ok(address) => done(connect_to(fd, vec![address]).1),
-        // Request to disconnect, which SCTP does not support. SAFETY: its family was just read.
+        // AF_UNSPEC requests to disconnect, which SCTP does not support. SAFETY: its family was
+        // just read.
         Err(libc::EAFNOSUPPORT) if unsafe { at.cast::<u16>().read_unaligned() } == 0 => {
             int(Err(libc::EOPNOTSUPP))
         }
@@ -132,7 +133,7 @@ pub unsafe extern "C-unwind" fn connect(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept(
     fd: c_int,
@@ -151,7 +152,7 @@ pub unsafe extern "C-unwind" fn accept(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
@@ -196,7 +197,7 @@ unsafe fn accept_one(
         // SAFETY: guaranteed by the caller.
         let written = unsafe { address::write(&address::bytes(address), at.cast(), length) };
         if let Err(error) = written {
-            // As in Linux, the association is lost.
+            // As in Linux, the association is lost if its address cannot be written.
             forget(accepted);
             system::close(accepted);
             return Err(error);
@@ -206,7 +207,7 @@ unsafe fn accept_one(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
@@ -223,7 +224,7 @@ pub unsafe extern "C-unwind" fn getsockname(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
@@ -254,7 +255,7 @@ unsafe fn first_address(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     if !is_ours(fd) {
@@ -280,15 +281,15 @@ fn shut_down(fd: c_int, how: c_int) -> Result<(), c_int> {
     }
     let [reading, writing] = [how != libc::SHUT_WR, how != libc::SHUT_RD];
     if socket_type.style == Style::OneToOne {
-        // Sent before the end can arrive.
+        // The host must have this request before the end of the data can arrive.
         host_client::tell(fd, Request::ShutDown { reading, writing })?;
     }
     if writing {
         send::end(fd)?;
     }
     if reading {
-        // The remaining data can be read, followed by the end, and waiting threads wake up. The
-        // call has no other effect (RFC 6458 §4.1.7).
+        // The program can still read the remaining data, followed by the end; waiting threads wake
+        // up. The call has no other effect (RFC 6458 §4.1.7).
         system::end_of_reading(fd)?;
     }
     Ok(())
@@ -299,7 +300,7 @@ fn is_listening(fd: c_int) -> Result<bool, c_int> {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
@@ -318,7 +319,7 @@ pub unsafe extern "C-unwind" fn setsockopt(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
@@ -337,7 +338,7 @@ pub unsafe extern "C-unwind" fn getsockopt(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn send(
     fd: c_int,
@@ -358,7 +359,7 @@ pub unsafe extern "C-unwind" fn send(
     })
 }
 
-/// A part of a message.
+/// Describes the memory of a message that has one part.
 fn part(at: *const c_void, length: size_t) -> iovec {
     iovec {
         iov_base: at.cast_mut(),
@@ -367,7 +368,7 @@ fn part(at: *const c_void, length: size_t) -> iovec {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
@@ -399,7 +400,7 @@ pub unsafe extern "C-unwind" fn sendto(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {
@@ -412,7 +413,7 @@ pub unsafe extern "C-unwind" fn write(fd: c_int, at: *const c_void, length: size
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
@@ -446,10 +447,10 @@ pub unsafe fn receive_into(
     unsafe { receive_parts(fd, &[part], flags) }
 }
 
-/// Receives a message; waits for one if the descriptor is blocking.
+/// Receives a message. If none is available and the descriptor is blocking, waits for one.
 ///
 /// # Safety
-/// The parts must be writable.
+/// The memory of the parts must be writable.
 unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Received, c_int> {
     let wait = || flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     receive::may_begin(fd, wait)?;
@@ -457,7 +458,8 @@ unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Rece
         // SAFETY: guaranteed by the caller.
         match unsafe { receive::message(fd, parts, flags | libc::MSG_DONTWAIT) } {
             Err(libc::EAGAIN) if wait() => {
-                // The last message may have arrived meanwhile.
+                // `may_wait` fails if no more data will arrive, but the last message may have
+                // arrived since the attempt above.
                 let Err(error) = receive::may_wait(fd) else {
                     waiting::for_message(fd)?;
                     continue;
@@ -474,7 +476,7 @@ unsafe fn receive_parts(fd: c_int, parts: &[iovec], flags: c_int) -> Result<Rece
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
@@ -505,7 +507,7 @@ pub unsafe extern "C-unwind" fn recvfrom(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
     if !is_ours(fd) {

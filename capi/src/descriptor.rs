@@ -1,4 +1,4 @@
-//! Detection of descriptors that are SCTP sockets.
+//! Recognition of descriptors that are SCTP sockets.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -8,26 +8,27 @@ use anabranch_sockets::{HOST_VARIABLE, SECRET_VARIABLE, SocketType};
 
 use crate::{send_cache, system};
 
-/// Number of cached descriptors; others are queried each time.
+/// Number of descriptors whose type is cached; for higher numbers the kernel is queried each time.
 const REMEMBERED: usize = 65_536;
 
-/// Cached state of each descriptor: unknown, not ours, or the type of our socket. Every operation
-/// that reassigns a number resets it to unknown. A descriptor is cached as ours only if this
-/// process opened it and has kept it since ([`remember`]), because another thread may close the
-/// number of a queried one at the same time.
+/// Cached type of each descriptor number: unknown, not an SCTP socket, or the type of the SCTP
+/// socket. Every operation that reassigns a number resets it to unknown. An SCTP socket is cached
+/// only if this process opened it and has kept it since ([`remember`]). The result of a query is
+/// not cached, because another thread may close the descriptor at the same time.
 static CACHE: [AtomicU8; REMEMBERED] = [const { AtomicU8::new(UNKNOWN) }; REMEMBERED];
 const UNKNOWN: u8 = 0;
 const OTHER: u8 = 1;
-/// This value plus the index of the type in [`SocketType::ALL`].
+/// An SCTP socket has this value plus the index of its type in [`SocketType::ALL`].
 const OURS: u8 = 2;
-/// Standard input, output and error, which libc itself may replace (`daemon`).
+/// First number after standard input, output and error. Those are not cached, because libc itself
+/// may replace them (`daemon`).
 const STANDARD: c_int = 3;
 
 fn place(fd: c_int) -> Option<&'static AtomicU8> {
     usize::try_from(fd).ok().and_then(|fd| CACHE.get(fd))
 }
 
-/// The host's name, if this process has one.
+/// The host's name from the environment; `None`: this process has no host.
 pub fn host() -> Option<&'static str> {
     static HOST: OnceLock<Option<String>> = OnceLock::new();
     HOST.get_or_init(|| {
@@ -38,7 +39,7 @@ pub fn host() -> Option<&'static str> {
     .as_deref()
 }
 
-/// The host's secret, which authenticates programs of other users.
+/// The host's secret from the environment, which authenticates programs of other users.
 pub fn secret() -> &'static str {
     static SECRET: OnceLock<String> = OnceLock::new();
     SECRET.get_or_init(|| std::env::var(SECRET_VARIABLE).unwrap_or_default())
@@ -49,7 +50,7 @@ pub fn is_ours(fd: c_int) -> bool {
     socket_type(fd).is_some()
 }
 
-/// The type of the SCTP socket behind the descriptor, if it is one.
+/// The type of the SCTP socket behind the descriptor; `None`: it is not an SCTP socket.
 pub fn socket_type(fd: c_int) -> Option<SocketType> {
     let place = place(fd);
     match place.map_or(UNKNOWN, |it| it.load(Ordering::Relaxed)) {
@@ -58,7 +59,7 @@ pub fn socket_type(fd: c_int) -> Option<SocketType> {
         known => return SocketType::ALL.get(usize::from(known - OURS)).copied(),
     }
     host()?;
-    // The query must not change the program's `errno`.
+    // This query does not change the program's `errno`.
     let peer = system::name(libc::SYS_getpeername, fd);
     let socket_type = peer.and_then(|peer| SocketType::of(&peer));
     if let (None, Some(place)) = (socket_type, place) {
@@ -67,12 +68,12 @@ pub fn socket_type(fd: c_int) -> Option<SocketType> {
     socket_type
 }
 
-/// Whether the socket is AF_INET6.
+/// Whether the descriptor is an SCTP socket of family AF_INET6.
 pub fn is_v6(fd: c_int) -> bool {
     socket_type(fd).is_some_and(|it| it.v6)
 }
 
-/// Caches a socket that this process has just opened.
+/// Caches the type of a socket that this process has just opened.
 pub fn remember(fd: c_int, socket_type: SocketType) {
     forget(fd);
     let known = SocketType::ALL.iter().position(|&it| it == socket_type);
@@ -81,7 +82,7 @@ pub fn remember(fd: c_int, socket_type: SocketType) {
     }
 }
 
-/// Resets a number that refers to another descriptor now or soon.
+/// Resets a descriptor number that refers to another descriptor, or soon will.
 pub fn forget(fd: c_int) {
     if let Some(place) = place(fd) {
         place.store(UNKNOWN, Ordering::Relaxed);
@@ -89,7 +90,7 @@ pub fn forget(fd: c_int) {
     send_cache::forget(fd);
 }
 
-/// Resets a range of numbers.
+/// Resets all descriptor numbers from `first` to `last`.
 pub fn forget_from(first: u32, last: u32) {
     let most = last.min(REMEMBERED as u32 - 1);
     (first..=most).for_each(|fd| forget(fd as c_int));
@@ -108,13 +109,13 @@ mod tests {
             remember(FD, expected);
             assert_eq!(socket_type(FD), Some(expected));
             forget(FD);
-            // No descriptor has this number.
+            // No open descriptor has this number, so its type is unknown again.
             assert_eq!(socket_type(FD), None);
         }
         remember(FD, SocketType::new(true, Style::OneToMany));
         forget_from(4_000, u32::MAX);
         assert_eq!(socket_type(FD), None);
-        // Descriptors that libc may replace are queried each time.
+        // Descriptors that libc may replace are not cached.
         remember(2, SocketType::new(false, Style::OneToOne));
         assert_eq!(socket_type(2), None);
     }

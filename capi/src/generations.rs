@@ -1,4 +1,5 @@
-//! Validity of cached socket state, checked in the memory that the host shares ([`Generation`]).
+//! Check that cached socket state is still valid: the host shares memory with a number for each
+//! slot ([`Generation`]).
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -8,10 +9,11 @@ use anabranch_sockets::control::{GENERATION_SLOTS, Generation};
 
 use crate::system;
 
-/// The host's numbers; `None`: not available, so no answers are cached.
+/// Current number of each slot, in the host's memory. `None`: the memory is not available, so
+/// cached state is never valid.
 static NUMBERS: OnceLock<Option<&'static [AtomicU32; GENERATION_SLOTS]>> = OnceLock::new();
 
-/// Maps the numbers, once, from the descriptor that `ask` returns.
+/// Maps the host's memory at the first call, from the descriptor that `ask` returns.
 pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
     NUMBERS.get_or_init(|| {
         let memory = ask().ok()?;
@@ -21,7 +23,7 @@ pub fn find(ask: impl FnOnce() -> Result<c_int, c_int>) {
     });
 }
 
-/// The memory, which `fork` shares.
+/// Maps the memory read-only and shared; it remains mapped after `fork`.
 fn map(memory: c_int) -> Option<&'static [AtomicU32; GENERATION_SLOTS]> {
     let bytes = size_of::<[AtomicU32; GENERATION_SLOTS]>();
     let arguments = [
@@ -39,7 +41,7 @@ fn map(memory: c_int) -> Option<&'static [AtomicU32; GENERATION_SLOTS]> {
     Some(unsafe { &*(at as *const [AtomicU32; GENERATION_SLOTS]) })
 }
 
-/// Whether the socket still has this generation.
+/// Whether the cached state of this generation is still valid.
 pub fn is_current(generation: Generation) -> bool {
     let numbers = NUMBERS.get().copied().flatten();
     let numbers = numbers.and_then(|all| all.get(generation.slot as usize));

@@ -1,4 +1,4 @@
-//! Requests to the host.
+//! Requests from this library to the host.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use anabranch_sockets::{SocketType, control_address};
 use crate::descriptor::{host, remember, secret};
 use crate::{host_restart, system};
 
-/// Creates a socket of this type, which takes over the association `incoming` if that is not 0;
-/// `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
+/// Creates an SCTP socket of this type. If `incoming` is not 0, the socket takes over that
+/// association. `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
 pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::EPROTONOSUPPORT)?;
     let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
@@ -19,12 +19,13 @@ pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_in
     let connect = || reach(fd, &address);
     let opened = system::bind_anywhere(fd)
         .and_then(|_| match connect() {
-            // An association that should be taken over belonged to the previous host.
+            // A new host is started only for a new socket, because an association to be taken over
+            // has ended with its host.
             Err(libc::ECONNREFUSED) if incoming == 0 => host_restart::host(connect),
             other => other,
         })
         .map_err(|error| match error {
-            // No host: same error as a kernel without SCTP.
+            // Without a host, the error is that of a kernel without SCTP.
             libc::ECONNREFUSED | libc::EACCES => libc::EPROTONOSUPPORT,
             error => error,
         })
@@ -39,7 +40,7 @@ pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_in
     remember(fd, socket_type);
     if flags & libc::SOCK_NONBLOCK != 0 {
         let flags = (libc::O_RDWR | libc::O_NONBLOCK) as usize;
-        // SAFETY: no pointers.
+        // SAFETY: the call has no pointer arguments.
         let _ = unsafe {
             system::call(
                 libc::SYS_fcntl,
@@ -50,8 +51,8 @@ pub fn open(socket_type: SocketType, incoming: u32, flags: c_int) -> Result<c_in
     Ok(fd)
 }
 
-/// Connects to a host process of this user or of root. The name could belong to another user if
-/// there is no host.
+/// Connects to the host if its process belongs to this user or root. If there is no host, another
+/// user's process could have the same name.
 fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     system::connect(fd, address)?;
     match system::is_trusted(system::peer(fd)?.uid) {
@@ -60,8 +61,8 @@ fn reach(fd: c_int, address: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// Whether the host of a socket has ended, and with it the associations. After the data that was
-/// already delivered, the program would otherwise see a clean end by the peer.
+/// Whether the host of a socket, and with it each association, has ended. Without this query, the
+/// program would see a graceful end by the peer after the data that was already delivered.
 pub fn is_lost(fd: c_int) -> bool {
     let before = system::errno();
     let answer = loop {
@@ -75,7 +76,7 @@ pub fn is_lost(fd: c_int) -> bool {
     answer.is_err_and(|error| !is_of_this_call(error))
 }
 
-/// Whether an error concerns this call only: a signal, or a lack of descriptors or memory. Such an
+/// Whether an error concerns only this call: a signal, or a lack of descriptors or memory. Such an
 /// error does not mean that the host has ended.
 fn is_of_this_call(error: c_int) -> bool {
     matches!(
@@ -89,27 +90,28 @@ pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
     finish(begin(fd, request)?)
 }
 
-/// Sends a request about a socket; the answer arrives on the returned descriptor, for [`finish`].
+/// Sends a request about a socket. The answer arrives on the returned descriptor, which must be
+/// passed to [`finish`].
 pub fn begin(fd: c_int, request: Request) -> Result<c_int, c_int> {
     begin_with(Some(fd), request, None)
 }
 
-/// `sctp_peeloff`: unread data of the association in the descriptor moves with it, so the host gets
-/// a copy of the descriptor.
+/// Requests `sctp_peeloff`. The host gets a copy of the descriptor, because it moves unread data of
+/// the association from this descriptor to the new one.
 pub fn peel_off(fd: c_int, association: u32) -> Result<Answer, c_int> {
     let read = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
     let request = Request::PeelOff { association, read };
     let answer = finish(begin_with(Some(fd), request, Some(fd))?)?;
     if read > 0 {
-        // The host has put the unread part of the first message in front of all others, as a
-        // separate message.
+        // The host has replaced the partially read message by its unread part, as a separate
+        // message in front of all others, so reading continues at its start.
         system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
     }
     Ok(answer)
 }
 
-/// Passes the host the descriptor that reports calls bypassing this library, or the reason that
-/// there is none.
+/// Passes to the host the seccomp descriptor that reports calls bypassing this library, or the
+/// error that prevented it.
 pub fn watch(listener: Result<c_int, c_int>) {
     let request = Request::Watch(listener.err().unwrap_or(0));
     if let Ok(line) = begin_with(None, request, listener.ok()) {
@@ -117,7 +119,7 @@ pub fn watch(listener: Result<c_int, c_int>) {
     }
 }
 
-/// The shared memory of the host's generations.
+/// The descriptor of the host's shared memory with generations.
 pub fn generations() -> Result<c_int, c_int> {
     let line = begin_with(None, Request::Generations, None)?;
     let mut answer = [0_u8; 64];
@@ -129,7 +131,8 @@ pub fn generations() -> Result<c_int, c_int> {
     }
 }
 
-/// Like [`begin`]; passes the descriptor `passed` too.
+/// Like [`begin`], but can also pass the descriptor `passed`, and allows requests that are not
+/// about a socket.
 fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Result<c_int, c_int> {
     let host = host().ok_or(libc::ENOTCONN)?;
     let socket = match fd {
@@ -152,7 +155,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
             true => error,
             false => gone,
         })
-        // Another host may have replaced it, which does not know the socket.
+        // If another host has replaced the socket's host, it does not know the socket.
         .and_then(|()| match fd {
             Some(fd) if system::peer(fd)?.pid != system::peer(line)?.pid => Err(gone),
             _ => Ok(()),
@@ -170,7 +173,7 @@ fn begin_with(fd: Option<c_int>, request: Request, passed: Option<c_int>) -> Res
     }
 }
 
-/// The answer to a request of [`begin`].
+/// Waits for the answer to a request of [`begin`].
 pub fn finish(line: c_int) -> Result<Answer, c_int> {
     let mut buffer = vec![0_u8; MAX_CONTROL_MESSAGE];
     let mut parts = [libc::iovec {
@@ -190,12 +193,12 @@ pub fn finish(line: c_int) -> Result<Answer, c_int> {
     }
 }
 
-/// Like [`host_client`], for a request without a result.
+/// Like [`ask`], for a request without a result.
 pub fn tell(fd: c_int, request: Request) -> Result<(), c_int> {
     ask(fd, request).map(drop)
 }
 
-/// Like [`host_client`], for a request that returns addresses.
+/// Like [`ask`], for a request that returns addresses.
 pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> {
     match ask(fd, request)? {
         Answer::Addresses(all) => Ok(all),
@@ -203,7 +206,7 @@ pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> 
     }
 }
 
-/// The association number in an answer.
+/// The association number in an answer; EIO if it contains none.
 pub fn association(answer: Answer) -> Result<u32, c_int> {
     match answer {
         Answer::Association(number) => Ok(number),
@@ -211,7 +214,7 @@ pub fn association(answer: Answer) -> Result<u32, c_int> {
     }
 }
 
-/// A socket option that the host stores; `given` is the program's buffer.
+/// Reads a socket option from the host; `given` is the contents of the program's buffer.
 pub fn option(fd: c_int, level: c_int, option: c_int, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let request = Request::Get {
         level,

@@ -1,9 +1,9 @@
-//! Restart of a host that has ended.
+//! Start of a new host after the previous one has ended.
 //!
-//! The process that started the program sets the command that starts a host ([`COMMAND_VARIABLE`]).
-//! The host is not a visible child of the program: it causes no SIGCHLD and inherits none of the
-//! program's descriptors. If several processes start a host at the same time, one of these hosts
-//! gets the name and all processes find it.
+//! An environment variable contains the command that starts a host ([`COMMAND_VARIABLE`]); it was
+//! set by the process that started the program. The new host is not a visible child of the program:
+//! it causes no SIGCHLD and inherits no descriptors. If several processes start a host at the same
+//! time, one of the hosts gets the name and all processes connect to it.
 
 use std::ffi::{CString, c_char, c_int};
 
@@ -11,11 +11,13 @@ use anabranch_sockets::COMMAND_VARIABLE;
 
 use crate::system;
 
-/// Interval between checks for the host in nanoseconds, and maximum number of checks.
+/// Interval in nanoseconds between attempts to connect to the new host, and maximum number of
+/// attempts.
 const POLL_INTERVAL: i64 = 10_000_000;
 const MAX_POLLS: u32 = 500;
 
-/// Starts a host, and connects to it as soon as it listens; otherwise ECONNREFUSED.
+/// Starts a host, and connects to it as soon as it listens. Returns ECONNREFUSED if it does not
+/// listen in time.
 pub fn host(connect: impl Fn() -> Result<(), c_int>) -> Result<(), c_int> {
     let command = command().ok_or(libc::ECONNREFUSED)?;
     begin(&command)?;
@@ -28,7 +30,7 @@ pub fn host(connect: impl Fn() -> Result<(), c_int>) -> Result<(), c_int> {
     Err(libc::ECONNREFUSED)
 }
 
-/// The program and its arguments.
+/// The command that starts a host: program and arguments.
 fn command() -> Option<Vec<CString>> {
     let command = std::env::var_os(COMMAND_VARIABLE)?.into_encoded_bytes();
     let words = command.split(|byte| *byte == b'\n');
@@ -46,12 +48,12 @@ fn pause() {
     let _ = unsafe { system::call(libc::SYS_nanosleep, [at, 0, 0, 0, 0, 0]) };
 }
 
-/// Runs the command in its own session, detached from this process.
+/// Runs the command in a new session, detached from this process.
 fn begin(command: &[CString]) -> Result<(), c_int> {
     let mut words: Vec<*const c_char> = command.iter().map(|it| it.as_ptr()).collect();
     words.push(std::ptr::null());
-    // The current `environ`, except the variable that loads this library, which must not be loaded
-    // into the host.
+    // The environment of the host is the current one without LD_PRELOAD, because this library must
+    // not be loaded into the host.
     let variables: Vec<CString> = std::env::vars_os()
         .filter(|(name, _)| name != "LD_PRELOAD")
         .filter_map(|(name, value)| {
@@ -64,9 +66,9 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
     let mut environment: Vec<*const c_char> = variables.iter().map(|it| it.as_ptr()).collect();
     environment.push(std::ptr::null());
     let nothing = c"/dev/null";
-    // SAFETY: like `fork`, except that its exit sends no signal (the lowest byte is 0). The child
-    // of a multithreaded process may only make system calls until `execve`; all data for these was
-    // prepared before.
+    // SAFETY: the call is like `fork`, except that the child's exit sends no signal (the lowest
+    // byte of the flags is 0). The child of a multithreaded process may make only system calls
+    // until `execve`; all data for these was prepared before.
     unsafe {
         let child = system::call(SYS_FORK, FORK)?;
         if child == 0 {
@@ -77,7 +79,8 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
                 let opened = [libc::AT_FDCWD as usize, path, flags, 0, 0, 0];
                 if let Ok(fd) = system::call(libc::SYS_openat, opened) {
                     for standard in 0..3 {
-                        // `dup3` rejects equal descriptors.
+                        // If the numbers are equal, `dup3` fails and the descriptor is already in
+                        // place.
                         let _ = system::call(libc::SYS_dup3, [fd as usize, standard, 0, 0, 0, 0]);
                     }
                 }
@@ -89,14 +92,14 @@ fn begin(command: &[CString]) -> Result<(), c_int> {
             }
             let _ = system::call(libc::SYS_exit_group, [0; 6]);
         }
-        // The process has ended or is about to end; the program's own `wait` does not see it
-        // (`__WALL`).
+        // The intermediate process has ended or is about to end. It is waited for with `__WALL`,
+        // because the program's own `wait` does not see it.
         let wait = [child as usize, 0, libc::__WALL as usize, 0, 0, 0];
         while system::call(libc::SYS_wait4, wait) == Err(libc::EINTR) {}
     }
     Ok(())
 }
 
-/// `clone` without flags: a copy of the process.
+/// System call and arguments of `clone` without flags, which copies the process like `fork`.
 const SYS_FORK: libc::c_long = libc::SYS_clone;
 const FORK: [usize; 6] = [0; 6];

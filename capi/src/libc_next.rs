@@ -1,6 +1,6 @@
-//! libc's own functions, which this library interposes.
+//! Access to libc's implementations of the functions that this library interposes.
 
-/// libc's function of that name, found after ours.
+/// Returns libc's function with this name: the next definition after that of this library.
 macro_rules! next {
     ($name:ident($($type:ty),* $(,)?) -> $result:ty) => {{
         static NEXT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();

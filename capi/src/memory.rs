@@ -1,25 +1,27 @@
 //! Access to the program's memory with the semantics of a system call: an invalid pointer results
-//! in EFAULT.
+//! in EFAULT instead of a signal.
 //!
-//! The kernel copies the arguments of calls that send a request to the host ([`read`], [`write`]).
-//! For messages that would cost an additional system call each. In these calls the kernel accesses
-//! the parts itself, and the msghdr and the memory that it names are only checked against the
+//! In calls that send a request to the host, the kernel copies the arguments ([`read`], [`write`]).
+//! For messages, this would cost an additional system call each. There the kernel accesses the
+//! parts itself, while the msghdr and the memory that it refers to are only checked against the
 //! address space of a process ([`is_out_of_reach`]).
 
 use std::ffi::{c_int, c_void};
 
 use crate::system;
 
-/// The first page, which is never mapped, so that a null pointer with an offset is detected too.
+/// Size of the first page, which is never mapped. The whole page is invalid, so that a null pointer
+/// with an offset is detected too.
 const FIRST_PAGE: usize = 4096;
 
-/// Whether these bytes cannot be mapped: they are in the first page, or in the kernel's half.
+/// Whether these bytes cannot be mapped in a process: they are in the first page, or in the
+/// kernel's half of the address space.
 pub fn is_out_of_reach<T>(at: *const T, bytes: usize) -> bool {
     let (at, last) = (at as usize, isize::MAX as usize);
     at < FIRST_PAGE || at > last || bytes > last - at
 }
 
-/// Copies bytes from the program.
+/// Copies `bytes` bytes of the program's memory at `at`.
 ///
 /// # Errors
 /// EFAULT.
@@ -39,7 +41,7 @@ pub unsafe fn read(at: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
     }
 }
 
-/// Copies bytes to the program.
+/// Copies `bytes` to the program's memory at `at`.
 ///
 /// # Errors
 /// EFAULT.
@@ -55,8 +57,8 @@ pub unsafe fn write(bytes: &[u8], at: *mut c_void) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Lets the kernel copy between `own` and the program's memory at `at`; returns whether the kernel
-/// supports this call.
+/// Makes the kernel copy bytes between `own` and the program's memory at `at`. Returns false if the
+/// kernel forbids this call.
 fn copy(
     number: libc::c_long,
     own: *mut c_void,
@@ -73,11 +75,11 @@ fn copy(
         iov_base,
         iov_len: bytes,
     });
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     let process = unsafe { system::call(libc::SYS_getpid, [0; 6]) }?;
     let (own, at) = (&raw const own as usize, &raw const at as usize);
-    // SAFETY: the kernel validates both before it copies; `own` belongs to this library and has
-    // that size.
+    // SAFETY: the kernel validates both ranges before it copies; `own` belongs to this library and
+    // has this size.
     let done = unsafe { system::call(number, [process as usize, own, 1, at, 1, 0]) };
     match done {
         Ok(done) if done as usize == bytes => Ok(true),
@@ -94,14 +96,14 @@ mod tests {
     fn memory_that_is_not_there_gives_efault() {
         let mut bytes = *b"some bytes";
         let at: *mut c_void = bytes.as_mut_ptr().cast();
-        // SAFETY: the bytes exist.
+        // SAFETY: the bytes belong to this test.
         unsafe {
             assert_eq!(read(at, 4), Ok(b"some".to_vec()));
             assert_eq!(write(b"more", at), Ok(()));
         }
         assert_eq!(&bytes, b"more bytes");
-        // An unmapped page, at an address without another mapping. SAFETY: the kernel chooses the
-        // address; the page is not used after it is unmapped.
+        // A page at an address without another mapping, which is unmapped again. SAFETY: the kernel
+        // chooses the address; the page is not used after it is unmapped.
         let page = unsafe {
             let page = libc::mmap(
                 std::ptr::null_mut(),

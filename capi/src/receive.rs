@@ -1,9 +1,9 @@
-//! Receiving of messages.
+//! Reception of messages.
 //!
-//! A message may be longer than the program's buffer: the next call returns the remaining bytes
-//! (RFC 6458 §3.1.4). The kernel keeps the number of bytes already read of the first frame with the
-//! descriptor (SO_PEEK_OFF), so that every process that has the descriptor continues at the same
-//! byte, and `poll` reports that more data is available.
+//! A message may be longer than the program's buffer; the next call then returns the remaining
+//! bytes (RFC 6458 §3.1.4). The kernel stores with the descriptor the number of bytes already read
+//! of the first frame (SO_PEEK_OFF). Therefore every process that has the descriptor continues at
+//! the same byte, and `poll` reports that more data is available.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -15,46 +15,47 @@ use anabranch_sockets::{MAX_PIECE, Style};
 use crate::descriptor::socket_type;
 use crate::{generations, host_client, send_cache, system};
 
-/// MSG_NOTIFICATION with Linux's value.
+/// MSG_NOTIFICATION, with Linux's value.
 pub const MSG_NOTIFICATION: c_int = 0x8000;
 
-/// A received piece.
+/// A received part of a message or notification.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// Number of bytes written.
+    /// Number of bytes written to the program's buffers.
     pub length: usize,
-    /// MSG_EOR, MSG_NOTIFICATION.
+    /// Flags for the program: MSG_EOR, MSG_NOTIFICATION.
     pub flags: c_int,
-    /// Header; `None` at the end of data.
+    /// Header of the frame; `None` at the end of the data.
     pub frame: Option<Frame>,
-    /// The message continues immediately.
+    /// Whether the next frame continues this message without delay.
     pub follows: bool,
 }
 
 impl Received {
-    /// Source address.
+    /// Source address of the message.
     pub fn address(&self) -> Option<SocketAddr> {
         self.frame.and_then(|it| it.address)
     }
 }
 
-/// Whether the descriptor carries messages. The descriptor of a listening one-to-one socket carries
-/// associations, and a socket that was never connected receives no messages.
+/// Checks that messages can be received on the descriptor. The descriptor of a listening one-to-one
+/// socket carries associations, and a socket that was never connected receives no messages.
 pub fn may_begin(fd: c_int, wait: impl Fn() -> bool) -> Result<(), c_int> {
     let one_to_one = socket_type(fd).is_some_and(|it| it.style == Style::OneToOne);
-    // Available data of other sockets can be read in any case.
+    // Without a query, the available data can be read from sockets of other styles, and from a
+    // socket that awaits data.
     if !one_to_one || send_cache::awaits(fd) {
         return Ok(());
     }
     let asked = ask_awaited(fd, wait());
     if asked.is_err() {
-        // The error may also be in the descriptor.
+        // The host may have put the same error into the descriptor.
         forget_error(fd);
     }
     asked
 }
 
-/// Whether more data, or the end, should be expected.
+/// Checks that more data, or the end of the data, should be expected.
 pub fn may_wait(fd: c_int) -> Result<(), c_int> {
     match send_cache::awaits(fd) {
         true => Ok(()),
@@ -73,16 +74,16 @@ fn ask_awaited(fd: c_int, wait: bool) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Receives a message, or as much of it as fits, into the program's buffers.
+/// Receives a message into the program's buffers, or as much of it as fits.
 ///
 /// # Safety
-/// The parts must be writable.
+/// The memory of the parts must be writable.
 pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
     // SAFETY: guaranteed by the caller.
     let mut received = unsafe { piece(fd, parts, flags) }?;
     let room = room_of(parts);
     while received.follows && received.length < room {
-        // The host is about to deliver it.
+        // The host is about to deliver the next frame of the message.
         system::wait(fd, libc::POLLIN);
         let rest = behind(parts, received.length);
         // SAFETY: guaranteed by the caller.
@@ -91,7 +92,8 @@ pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<
                 received.length += more.length;
                 (received.flags, received.follows) = (more.flags, more.follows);
             }
-            // Another process took the frame; the next call returns the remaining bytes.
+            // Another process took the frame; the next call returns the remaining bytes of the
+            // message.
             Err(_) => break,
         }
     }
@@ -103,7 +105,7 @@ fn room_of(parts: &[libc::iovec]) -> usize {
     lengths.fold(0, usize::saturating_add)
 }
 
-/// The parts after their first `bytes` bytes.
+/// The remaining memory of the parts after their first `bytes` bytes.
 fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
     let mut out = Vec::with_capacity(parts.len());
     for part in parts {
@@ -120,7 +122,7 @@ fn behind(parts: &[libc::iovec], mut bytes: usize) -> Vec<libc::iovec> {
 /// Receives one piece of a message.
 ///
 /// # Safety
-/// The parts must be writable.
+/// The memory of the parts must be writable.
 unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
     let kernel = flags & libc::MSG_DONTWAIT;
     loop {
@@ -132,7 +134,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         let room = room_of(parts);
         let keeps = flags & libc::MSG_PEEK != 0;
-        // If any frame fits, it is consumed directly; otherwise it is peeked first.
+        // If there is room for the largest frame, the frame is consumed directly; in all other
+        // cases it is peeked first.
         let at_once = done == 0 && !keeps && room >= MAX_PIECE;
         let (there, read) = if done == 0 {
             let parameters = if at_once {
@@ -145,7 +148,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
                 HEADER,
             )
         } else {
-            // The header again, and then the data after the part that was already read.
+            // Reads the header again, and then the data after the bytes that were already read.
             let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
             system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 0)?;
             let (whole, _) = system::receive(fd, &mut [head], peek)?;
@@ -155,8 +158,9 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         };
         if there == 0 {
             send_cache::forget(fd);
-            // Also if the program itself has shut down receiving. Otherwise the end comes from the
-            // peer, or follows an error that was already reported.
+            // The descriptor also ends if the program itself has shut down reception. Unless the
+            // host has ended, the end comes from the peer, or follows an error that was already
+            // reported.
             return match host_client::is_lost(fd) {
                 true => Err(libc::ECONNRESET),
                 false => host_client::tell(fd, Request::End).map(|()| Received::default()),
@@ -168,7 +172,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
         match frame.kind {
             Kind::Error => {
                 consume(fd, done, at_once)?;
-                // Reported once: here, by a failed send, or by SO_ERROR.
+                // The error is reported only once: here, by a failed send, or by SO_ERROR.
                 match host_client::option(fd, libc::SOL_SOCKET, libc::SO_ERROR, &[0; 4])?
                     .first_chunk()
                 {
@@ -177,7 +181,7 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
                 }
             }
             Kind::Data | Kind::Notification => (),
-            // For a listening socket, or invalid.
+            // The frame is for a listening socket, or invalid.
             _ => {
                 consume(fd, done, at_once)?;
                 continue;
@@ -207,8 +211,8 @@ unsafe fn piece(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Receiv
     }
 }
 
-/// Reads the header, and the payload into the program's buffers; returns the number of bytes
-/// available.
+/// Reads the header of a frame, and its payload into the program's buffers. Returns the full size
+/// of the frame, bytes.
 fn behind_head(
     fd: c_int,
     head: libc::iovec,
@@ -226,7 +230,7 @@ fn behind_head(
     system::receive(fd, &mut all, flags).map(|(there, _)| there)
 }
 
-/// Consumes the first frame, unless it was already `taken`.
+/// Consumes the first frame, unless it was already consumed (`taken`).
 fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
     if taken {
         return Ok(());
@@ -237,7 +241,8 @@ fn consume(fd: c_int, done: usize, taken: bool) -> Result<(), c_int> {
     system::receive(fd, &mut [], libc::MSG_DONTWAIT | libc::MSG_TRUNC).map(drop)
 }
 
-/// Drops the pending error, because the program got it from SO_ERROR, or retries.
+/// Drops pending errors from the descriptor, because the program has read them by SO_ERROR or
+/// connects again.
 pub fn forget_error(fd: c_int) {
     while let Some((frame, _)) = first(fd)
         && frame.kind == Kind::Error
@@ -245,20 +250,21 @@ pub fn forget_error(fd: c_int) {
     {}
 }
 
-/// The header of the next message or notification and the size of its first piece, if available.
+/// The header of the next message or notification, and the size of its first frame's payload, if
+/// available.
 pub fn next(fd: c_int) -> Option<(Frame, usize)> {
     let found = first(fd);
     found.filter(|it| matches!(it.0.kind, Kind::Data | Kind::Notification))
 }
 
-/// Like [`next`], for frames of any kind.
+/// Like [`next`], but for frames of any kind.
 fn first(fd: c_int) -> Option<(Frame, usize)> {
     let mut header = [0_u8; HEADER];
     let mut parts = [libc::iovec {
         iov_base: header.as_mut_ptr().cast(),
         iov_len: HEADER,
     }];
-    // The frame after a partially read message is not known yet.
+    // After a partially read message, the next frame cannot be peeked.
     if system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF).ok()? > 0 {
         return None;
     }
@@ -268,7 +274,8 @@ fn first(fd: c_int) -> Option<(Frame, usize)> {
     Some((frame, there - HEADER))
 }
 
-/// The next association of a listening socket, if available: its number and its source address.
+/// The next association of a listening socket: its number and source address. EAGAIN if there is
+/// none yet.
 pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
     loop {
         let mut header = [0_u8; HEADER];
@@ -276,7 +283,8 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
             iov_base: header.as_mut_ptr().cast(),
             iov_len: HEADER,
         }];
-        // Consumed by a single call, so that only one of several waiting processes gets it.
+        // The frame is consumed by a single call, so that only one of several waiting processes
+        // gets it.
         let (length, _) = system::receive(fd, &mut parts, libc::MSG_DONTWAIT)?;
         if length == 0 {
             return Err(match host_client::is_lost(fd) {
@@ -296,7 +304,7 @@ pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
 /// Size of the next message (FIONREAD), bytes.
 pub fn waiting(fd: c_int) -> Result<usize, c_int> {
     let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
-    // FIONREAD of the descriptor itself counts all frames.
+    // FIONREAD of the Unix socket itself would count all frames.
     let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     let there = match system::receive(fd, &mut [], peek) {
         Ok((there, _)) => there,

@@ -1,11 +1,11 @@
-//! Detection of system calls that bypass this library. A program that requests an SCTP socket from
-//! the kernel itself (a static program, or a runtime with its own system calls) cannot be served,
-//! but the user should know.
+//! Detection of system calls that bypass this library. A program may request an SCTP socket from
+//! the kernel itself, if it is static or its runtime makes system calls without libc. The library
+//! cannot serve such a program, but the user should be informed.
 //!
 //! If the host requests it ([`WATCH_VARIABLE`]), the kernel suspends such calls of this process and
-//! its descendants and notifies the host (seccomp, `SECCOMP_RET_USER_NOTIF`), which reports them
-//! and lets them fail. All other calls are unaffected. Only one process of a tree can install the
-//! filter; in its children the kernel returns EBUSY.
+//! its descendants and notifies the host (seccomp, `SECCOMP_RET_USER_NOTIF`). The host reports the
+//! calls and lets them fail. All other calls are unaffected. Only one process of a tree can install
+//! the filter; in its children the kernel returns EBUSY.
 
 use std::ffi::c_int;
 
@@ -19,7 +19,7 @@ use crate::{descriptor, host_client, system};
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
-/// Runs before `main`.
+/// Installs the filter; the loader calls this function before `main`.
 extern "C" fn begin() {
     if std::env::var_os(WATCH_VARIABLE).is_none() || descriptor::host().is_none() {
         return;
@@ -35,7 +35,7 @@ extern "C" fn begin() {
     }
 }
 
-// Offsets in struct seccomp_data: the call number, the architecture, the lower halves of the
+// Offsets in struct seccomp_data of the call number, the architecture, and the lower halves of the
 // arguments.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
@@ -43,7 +43,8 @@ const fn argument(place: u32) -> u32 {
     16 + 8 * place + if cfg!(target_endian = "big") { 4 } else { 0 }
 }
 
-/// AUDIT_ARCH_* of this machine; calls of other architectures (32 bits) are allowed.
+/// AUDIT_ARCH_* of this machine. Calls of other architectures (32 bits) are allowed without a
+/// check.
 #[cfg(target_arch = "x86_64")]
 const OWN_ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
@@ -70,8 +71,8 @@ const fn step(code: u16, yes: u8, no: u8, k: u32) -> libc::sock_filter {
     }
 }
 
-/// Reports `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)`, and
-/// SOCK_SEQPACKET with protocol 0, which is SCTP too; all other calls are allowed. Jumps are
+/// Filter that reports `socket(AF_INET or AF_INET6, SOCK_STREAM or SOCK_SEQPACKET, IPPROTO_SCTP)`,
+/// and SOCK_SEQPACKET with protocol 0, which is SCTP too. It allows all other calls. Jumps are
 /// relative to the next step.
 const FILTER: [libc::sock_filter; 16] = [
     step(LOAD, 0, 0, ARCHITECTURE),
@@ -92,8 +93,8 @@ const FILTER: [libc::sock_filter; 16] = [
     step(RETURN, 0, 0, SECCOMP_RET_ALLOW),
 ];
 
-/// The notification descriptor for such calls. Without CAP_SYS_ADMIN a process can get it only if
-/// it can no longer gain privileges by `exec`.
+/// Installs the filter and returns its notification descriptor. Without CAP_SYS_ADMIN, the kernel
+/// requires that the process can no longer gain privileges by `exec`.
 fn listen() -> Result<c_int, c_int> {
     let mut filter = [step(RETURN, 0, 0, SECCOMP_RET_USER_NOTIF); FILTER.len() + 1];
     filter[..FILTER.len()].copy_from_slice(&FILTER);
@@ -111,14 +112,14 @@ fn listen() -> Result<c_int, c_int> {
             0,
             0,
         ];
-        // SAFETY: the kernel reads the program, which exists, and only changes which calls it
-        // allows.
+        // SAFETY: the kernel reads the filter program, which exists, and changes only the set of
+        // allowed calls.
         unsafe { system::call(libc::SYS_seccomp, arguments) }.map(|it| it as c_int)
     };
     match ask() {
         Err(libc::EACCES | libc::EPERM) => {
             let arguments = [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0];
-            // SAFETY: no pointers.
+            // SAFETY: the call has no pointer arguments.
             unsafe { system::call(libc::SYS_prctl, arguments) }?;
             ask()
         }
@@ -130,7 +131,7 @@ fn listen() -> Result<c_int, c_int> {
 mod tests {
     use super::*;
 
-    /// Evaluates the filter like the kernel.
+    /// Evaluates the filter in the same way as the kernel.
     fn run(call: u32, arguments: [u32; 3]) -> u32 {
         let word = |at: u32| match at {
             NUMBER => call,

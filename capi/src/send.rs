@@ -1,4 +1,4 @@
-//! Sending of messages.
+//! Transmission of messages.
 
 use std::ffi::c_int;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use libc::iovec;
 use crate::waiting::{self, PENDING};
 use crate::{generations, host_client, send_cache, system};
 
-/// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo with Linux's values.
+/// Flags of struct sctp_sndrcvinfo and struct sctp_sndinfo, with Linux's values.
 pub mod flags {
     pub const UNORDERED: u16 = 1;
     pub const ADDR_OVER: u16 = 2;
@@ -24,20 +24,20 @@ pub mod flags {
 /// Send parameters of a message.
 #[derive(Clone, Debug, Default)]
 pub struct SendParameters {
-    /// From the structs of RFC 6458; `None`: from SCTP_DEFAULT_SEND_PARAM.
+    /// Parameters from the structs of RFC 6458; `None`: those of SCTP_DEFAULT_SEND_PARAM.
     pub info: Option<SendInfo>,
-    /// Policy for abandoning the message, and its value; `None`: from SCTP_DEFAULT_PRINFO.
+    /// PR-SCTP policy and its value; `None`: those of SCTP_DEFAULT_PRINFO.
     pub policy: Option<(u16, u32)>,
-    /// Flags of `sendmsg`.
+    /// Flags of the program's `sendmsg`.
     pub flags: c_int,
-    /// The peer's addresses, if the program names any.
+    /// Addresses of the peer, if the program specifies any.
     pub to: Vec<SocketAddr>,
-    /// The key that should sign the message, if the program names one.
+    /// Number of the key that should authenticate the message, if the program specifies one.
     pub key: Option<u16>,
 }
 
 impl SendParameters {
-    /// Default parameters.
+    /// Parameters of a message without ancillary data.
     pub fn plain(flags: c_int) -> Self {
         Self {
             flags,
@@ -46,7 +46,7 @@ impl SendParameters {
     }
 }
 
-/// Fields of the structs.
+/// Fields that struct sctp_sndrcvinfo and struct sctp_sndinfo have in common.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendInfo {
     pub stream: u16,
@@ -67,10 +67,10 @@ pub struct MessageParts {
 }
 
 impl MessageParts {
-    /// The parts in an array.
+    /// Parts from an array in the program's memory.
     ///
     /// # Safety
-    /// The parts, and the memory that they name, must be readable while they are used.
+    /// The parts, and the memory that they refer to, must be readable while they are used.
     pub unsafe fn new(at: *const iovec, count: usize) -> Self {
         let count = if at.is_null() { 0 } else { count };
         Self { at, count }
@@ -90,7 +90,7 @@ impl MessageParts {
         lengths.fold(0, usize::saturating_add)
     }
 
-    /// A contiguous copy.
+    /// Copies all parts into one buffer.
     fn whole(&self) -> Vec<u8> {
         let mut whole = Vec::with_capacity(self.length());
         for part in self.all().iter().filter(|part| part.iov_len > 0) {
@@ -102,21 +102,22 @@ impl MessageParts {
     }
 }
 
-/// A message with a known route. Needs no drop, because a thread may be cancelled while it waits
-/// ([`waiting`]).
+/// A message whose route is known. The type needs no drop, because a thread may be cancelled while
+/// it waits ([`waiting`]).
 #[derive(Clone, Copy)]
 struct Ready {
     header: Frame,
     length: usize,
-    /// Flags of `sendmsg`.
+    /// Flags for the system call `sendmsg`.
     kernel: c_int,
 }
 
-/// Maximum number of parts that are sent without a copy.
+/// Maximum number of parts that are sent without copying them.
 const MAX_UNCOPIED: usize = 15;
 
-/// Sends one message, and returns the C result; raises SIGPIPE if there is no receiver. Blocks like
-/// `sendmsg`, in libc's functions, without values that need to be dropped.
+/// Sends one message, and returns the C result of `sendmsg`; raises SIGPIPE if there is no
+/// receiver. The call blocks within libc's functions, and holds no values that need to be dropped
+/// while it blocks.
 pub fn answer(
     fd: c_int,
     socket_type: SocketType,
@@ -147,20 +148,20 @@ pub fn answer(
                 }
             }
             Ok(()) if ready.header.flags & frame::EOF != 0 && socket_type.is_one_to_many() => {
-                // The message was sent in any case.
+                // The message has been sent, so an error of this wait is ignored.
                 if ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd) {
                     let _ = host_client::tell(fd, Request::Ended(ready.header.association));
                 }
                 break Ok(ready.length as isize);
             }
-            // Like in Linux, the cause of an abort does not count as sent.
+            // As in Linux, the bytes of an abort's cause do not count as sent.
             Ok(()) if ready.header.flags & frame::ABORT != 0 => break Ok(0),
             Ok(()) => break Ok(ready.length as isize),
             Err(error) => break Err(gone(fd, error)),
         }
     };
     if sent == Err(libc::EPIPE) && flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: no pointers.
+        // SAFETY: the call has no pointer arguments.
         unsafe { libc::raise(libc::SIGPIPE) };
     }
     system::answer(sent)
@@ -189,17 +190,18 @@ fn prepare(
     let info = parameters.info.unwrap_or_default();
     let flag = |on: bool, bit: u8| if on { bit } else { 0 };
     let has = |bit: u16| info.flags & bit != 0;
-    // Like in Linux, a named address always overrides for a one-to-one socket.
+    // As in Linux, an address that the program specifies always overrides the primary path of a
+    // one-to-one socket.
     let over = has(flags::ADDR_OVER) || socket_type.style == Style::OneToOne;
     if has(flags::ADDR_OVER) && parameters.to.is_empty() {
         return Err(libc::EINVAL);
     }
-    // Like in Linux, the association of such a socket is ended by closing it.
+    // As in Linux, the association of a one-to-one socket can only be ended by closing the socket.
     if socket_type.style == Style::OneToOne && (has(flags::EOF) || has(flags::ABORT)) {
         return Err(libc::EINVAL);
     }
     let (policy, value) = parameters.policy.unwrap_or_default();
-    // The `sendmsg` flag of the program has the same meaning (MSG_EOF).
+    // The flag MSG_EOF of `sendmsg` has the same value and meaning as SCTP_EOF.
     let ends = has(flags::EOF) || parameters.flags & c_int::from(flags::EOF) != 0;
     let mut header = Frame {
         stream: info.stream,
@@ -221,7 +223,7 @@ fn prepare(
     };
     let length = parts.length();
     if length == 0 && header.flags & (frame::EOF | frame::ABORT) == 0 {
-        // RFC 6458 §3.1.3: SCTP has no empty messages.
+        // RFC 6458 §3.1.3: a message must not be empty.
         return Err(libc::EINVAL);
     }
     route(fd, socket_type, &mut header, &parameters, length)?;
@@ -233,7 +235,7 @@ fn prepare(
     })
 }
 
-/// Sends one frame without a copy. May be unwound.
+/// Sends a message as one frame without copying it. The thread may be unwound in this call.
 fn send_at_once(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_int> {
     let mut header = ready.header.encode();
     let mut all = [EMPTY; MAX_UNCOPIED + 1];
@@ -244,8 +246,8 @@ fn send_at_once(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_i
     for (to, part) in all[1..].iter_mut().zip(parts.all()) {
         *to = *part;
     }
-    // SAFETY: the header exists, and the program's parts are valid, guaranteed by the caller of
-    // `MessageParts::new`.
+    // SAFETY: the header exists; the caller of `MessageParts::new` guarantees that the program's
+    // parts are valid.
     unsafe { waiting::send(fd, &all[..=parts.count], ready.kernel) }
 }
 
@@ -254,13 +256,13 @@ const EMPTY: iovec = iovec {
     iov_len: 0,
 };
 
-/// Maximum kernel overhead of a piece, bytes: partially filled pages, and their descriptors.
+/// Maximum kernel overhead of a piece in bytes: partially filled pages, and their descriptors.
 const PIECE_OVERHEAD: usize = 8 << 10;
 
 /// Whether a descriptor has buffer space for all pieces of a message, so that no piece must wait.
-/// The kernel accepts a piece while the queued bytes are below SO_SNDBUF. A message that needs more
-/// raises SO_SNDBUF as far as the system allows; a still larger one is only started on an empty
-/// descriptor, and its remaining pieces wait for the host, because there is no other way.
+/// The kernel accepts a piece while the queued bytes are below SO_SNDBUF. For a message that needs
+/// more, SO_SNDBUF is raised up to the system's limit. A still larger message is started only on an
+/// empty descriptor, and its remaining pieces must wait for the host.
 fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     let before_last = length.div_ceil(MAX_PIECE).saturating_sub(1);
     let needs = before_last * (MAX_PIECE + PIECE_OVERHEAD) + 1;
@@ -275,9 +277,9 @@ fn has_room(fd: c_int, length: usize) -> Result<bool, c_int> {
     Ok(waiting == 0 || waiting + needs <= most)
 }
 
-/// Sends several frames. Only the first piece may fail for lack of buffer space; later pieces wait
-/// for buffer space, because a message must be sent completely or not at all. If the program does
-/// not wait, there must be space for all of them.
+/// Sends a message in several frames. Only the first piece may fail for lack of buffer space. Later
+/// pieces wait for space, because a message must be sent completely or not at all. On a
+/// non-blocking descriptor, there must be space for all pieces at the start.
 fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c_int> {
     let waits = ready.kernel & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(fd);
     if !waits && !has_room(fd, ready.length)? {
@@ -309,7 +311,7 @@ fn send_in_pieces(fd: c_int, parts: MessageParts, ready: &Ready) -> Result<(), c
     Ok(())
 }
 
-/// Determines the route of the message, and whether it can be sent.
+/// Determines the association of the message, and checks that the message can be sent.
 fn route(
     fd: c_int,
     socket_type: SocketType,
@@ -323,7 +325,7 @@ fn route(
         header.flags & (frame::EOF | frame::ABORT) != 0,
     );
     let wait = !system::is_nonblocking(fd) && parameters.flags & libc::MSG_DONTWAIT == 0;
-    // Ending an association needs no buffer space, nor does the cause of an abort.
+    // Neither the end of an association nor the cause of an abort needs buffer space.
     let room = length > 0 && header.flags & frame::ABORT == 0;
     if one_to_many && header.flags & frame::ALL != 0 {
         if room {
@@ -338,7 +340,7 @@ fn route(
     let request = Request::Route {
         association: parameters.info.map_or(0, |it| it.association),
         addresses: parameters.to.clone(),
-        // A message that ends an association starts none.
+        // A message that ends an association must not start a new one.
         begin: !ends,
         wait,
         room: room && one_to_many,
@@ -368,7 +370,7 @@ fn route(
     Ok(())
 }
 
-/// Shuts down the association after all previous messages.
+/// Requests to shut down the association after all previous messages.
 pub fn end(fd: c_int) -> Result<(), c_int> {
     let end = Frame {
         flags: frame::EOF,
@@ -386,8 +388,8 @@ pub fn end(fd: c_int) -> Result<(), c_int> {
     }
 }
 
-/// Fills the descriptor, so that it is not writable until the host reads again, which happens when
-/// the association is established.
+/// Fills the descriptor's buffer, so that it is not writable until the host reads again. The host
+/// does so when the association is established.
 pub fn fill(fd: c_int) {
     let nothing = Frame {
         kind: frame::Kind::Nothing,

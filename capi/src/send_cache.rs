@@ -1,8 +1,8 @@
-//! Cache of the route of a one-to-one socket's messages, and of whether data may arrive.
+//! Cache for one-to-one sockets: the route of their messages, and whether data may arrive.
 //!
-//! A route is requested once per descriptor, because an invalid stream or a message that is too
-//! long must be refused immediately, while the host accepts messages without an answer. The cached
-//! state is valid until the host invalidates it ([`generations`]).
+//! The host is asked for a route once per descriptor, because it accepts messages without an
+//! answer, while an invalid stream or a message that is too long must be refused immediately. The
+//! cached state is valid until the host invalidates it ([`generations`]).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,18 @@ use anabranch_sockets::control::Generation;
 
 use crate::generations;
 
-/// Number of descriptors with cached routes; for other descriptors the host is queried each time.
+/// Number of descriptors whose route is cached; for higher numbers the host is queried each time.
 const REMEMBERED: usize = 4_096;
 
-/// Cached state of a descriptor.
+/// Cached state of one descriptor.
 struct CachedRoute {
-    /// Number of outgoing streams (16 bits), and largest message (48 bits); 0: unknown.
+    /// Number of outgoing streams (lower 16 bits) and maximum message size in bytes (upper 48
+    /// bits); 0: unknown.
     route: AtomicU64,
-    /// Generation in which the route is valid: slot and number.
+    /// Generation of the cached route: slot and number.
     routed_in: AtomicU64,
-    /// Generation in which data may arrive, like `routed_in`; `u64::MAX`: unknown.
+    /// Generation in which the socket awaits data, in the format of `routed_in`; `u64::MAX`:
+    /// unknown.
     awaited_in: AtomicU64,
 }
 
@@ -50,7 +52,7 @@ fn holds(packed: u64) -> bool {
     packed != UNKNOWN && generations::is_current(generation)
 }
 
-/// Whether a message of this length is known to be allowed on that stream.
+/// Whether the cached route allows a message of this length on this stream.
 pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     let Some(known) = place(fd) else { return false };
     let route = known.route.load(Ordering::Acquire);
@@ -58,7 +60,7 @@ pub fn allows(fd: c_int, stream: u16, length: usize) -> bool {
     fits && holds(known.routed_in.load(Ordering::Acquire))
 }
 
-/// Caches the route while the socket has that generation.
+/// Caches the route, which is valid while the socket has this generation.
 pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     if let Some(known) = place(fd) {
         known.routed_in.store(packed(generation), Ordering::Release);
@@ -67,12 +69,12 @@ pub fn remember(fd: c_int, streams: u16, most: usize, generation: Generation) {
     }
 }
 
-/// Whether data or the end is known to arrive.
+/// Whether the cache knows that data, or the end of the data, may arrive.
 pub fn awaits(fd: c_int) -> bool {
     place(fd).is_some_and(|it| holds(it.awaited_in.load(Ordering::Acquire)))
 }
 
-/// Caches that while the socket has that generation.
+/// Caches that data may arrive, which is valid while the socket has this generation.
 pub fn remember_awaited(fd: c_int, generation: Generation) {
     if let Some(known) = place(fd) {
         let packed = packed(generation);
@@ -80,8 +82,8 @@ pub fn remember_awaited(fd: c_int, generation: Generation) {
     }
 }
 
-/// Invalidates the cache, because the number refers to another descriptor, or an option or the
-/// association changed.
+/// Invalidates the cached state: the number refers to another descriptor, or an option or the
+/// association has changed.
 pub fn forget(fd: c_int) {
     if let Some(known) = place(fd) {
         known.route.store(0, Ordering::Release);

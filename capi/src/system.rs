@@ -1,14 +1,16 @@
-//! Direct system calls, because libc's functions of the same names are interposed by this library.
+//! Direct system calls. They are needed because this library interposes libc's functions of the
+//! same names.
 
 use std::ffi::{c_int, c_long, c_void};
 
-/// Result of a call in libc's terms: -1 means an `errno`.
+/// Result of a system call; the error is an `errno` value.
 pub type SyscallResult = Result<isize, c_int>;
 
 type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-/// libc's own `syscall`, which this library interposes. Variadic in C; the arguments are passed as
-/// in a function with that many parameters on the supported machines.
+/// Returns libc's own `syscall`, which this library interposes. The function is variadic in C; on
+/// the supported machines, the arguments are passed as in a function with this number of
+/// parameters.
 pub fn next() -> Syscall {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -18,7 +20,7 @@ pub fn next() -> Syscall {
         at = unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) as usize };
         NEXT.store(at, Ordering::Relaxed);
     }
-    // SAFETY: every libc has it, with this type.
+    // SAFETY: every libc has this function, with this type.
     unsafe { std::mem::transmute::<usize, Syscall>(at) }
 }
 
@@ -29,7 +31,7 @@ pub fn next() -> Syscall {
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> SyscallResult {
     let [a, b, c, d, e, f] = arguments;
     let before = errno();
-    // SAFETY: guaranteed by the caller. This is libc's own function, not the interposing function.
+    // SAFETY: guaranteed by the caller. The called function is libc's own, not the interposing one.
     let result = unsafe { next()(number, a, b, c, d, e, f) };
     match result {
         -1 => Err(take_errno(before)),
@@ -37,8 +39,8 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> SyscallResult {
     }
 }
 
-/// Returns the error of a libc call made on behalf of a program, and restores `errno`, because the
-/// program's call may still succeed.
+/// Returns the error of a libc call that this library made, and restores the program's `errno`,
+/// because the program's call may still succeed.
 pub fn take_errno(before: c_int) -> c_int {
     let error = errno();
     set_errno(before);
@@ -50,13 +52,13 @@ fn set_errno(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// `errno`.
+/// The value of `errno` of this thread.
 pub fn errno() -> c_int {
     // SAFETY: libc returns the location for this thread.
     unsafe { *libc::__errno_location() }
 }
 
-/// Converts to C: the result, or -1 with `errno`.
+/// Converts a result to C: the value, or -1 with `errno`.
 pub fn answer(outcome: SyscallResult) -> isize {
     match outcome {
         Ok(result) => result,
@@ -67,22 +69,23 @@ pub fn answer(outcome: SyscallResult) -> isize {
     }
 }
 
-/// `socket` with AF_UNIX and SOCK_SEQPACKET; `flags` may contain SOCK_CLOEXEC and SOCK_NONBLOCK.
+/// Calls `socket` with AF_UNIX and SOCK_SEQPACKET; `flags` may contain SOCK_CLOEXEC and
+/// SOCK_NONBLOCK.
 pub fn unix_socket(flags: c_int) -> Result<c_int, c_int> {
     let kind = (libc::SOCK_SEQPACKET | flags) as usize;
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     unsafe { call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) }
         .map(|fd| fd as c_int)
 }
 
-/// `close`.
+/// Calls `close`.
 pub fn close(fd: c_int) {
     // SAFETY: no pointers; the callers own the descriptor.
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// A Unix address; `path` begins with a 0 for an abstract address, and is empty for an address that
-/// the system chooses.
+/// Builds a Unix address. `path` begins with a 0 byte for an abstract address, and is empty if the
+/// system should choose the address.
 fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
     let mut out = [0; 110];
     out[..2].copy_from_slice(&(libc::AF_UNIX as u16).to_ne_bytes());
@@ -91,10 +94,11 @@ fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
     (out, 2 + length)
 }
 
-/// `bind` to any abstract address, which then identifies the descriptor.
+/// Calls `bind` with an abstract address that the system chooses. The address then identifies the
+/// descriptor.
 pub fn bind_anywhere(fd: c_int) -> SyscallResult {
     let (address, length) = unix_address(&[]);
-    // SAFETY: the address is read, and has that length.
+    // SAFETY: the kernel only reads the address, which has this length.
     unsafe {
         call(
             libc::SYS_bind,
@@ -103,10 +107,10 @@ pub fn bind_anywhere(fd: c_int) -> SyscallResult {
     }
 }
 
-/// `connect` to an abstract address.
+/// Calls `connect` with an abstract address.
 pub fn connect(fd: c_int, path: &[u8]) -> SyscallResult {
     let (address, length) = unix_address(path);
-    // SAFETY: the address is read, and has that length.
+    // SAFETY: the kernel only reads the address, which has this length.
     unsafe {
         call(
             libc::SYS_connect,
@@ -115,12 +119,12 @@ pub fn connect(fd: c_int, path: &[u8]) -> SyscallResult {
     }
 }
 
-/// The abstract Unix address of the descriptor (`SYS_getsockname`) or of its peer; `None`: it has
-/// none.
+/// The abstract Unix address of the descriptor (`SYS_getsockname`) or of its peer
+/// (`SYS_getpeername`); `None` if it has none.
 pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
     let mut address = [0_u8; 110];
     let mut length = address.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, and the length.
+    // SAFETY: the kernel writes at most `length` bytes to the address, and updates the length.
     let done = unsafe {
         call(
             number,
@@ -139,8 +143,8 @@ pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
     (unix && length > 2).then(|| address[2..length].to_vec())
 }
 
-/// Credentials of the process at the other end (SO_PEERCRED): for a connection to a listener, of
-/// the process that started to listen.
+/// Credentials of the process at the other end (SO_PEERCRED). For a connection to a listener, they
+/// are those of the process that called `listen`.
 pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -156,14 +160,15 @@ pub fn peer(fd: c_int) -> Result<libc::ucred, c_int> {
         &raw mut length as usize,
         0,
     ];
-    // SAFETY: the kernel writes a `ucred`, and the length.
+    // SAFETY: the kernel writes a `ucred`, and its length.
     unsafe { call(libc::SYS_getsockopt, arguments) }?;
     Ok(peer)
 }
 
-/// Whether a process of that user may be the host of this one: the user is the same, or root.
+/// Whether a process of this user may be the host of this process: the user must be the same, or
+/// root.
 pub fn is_trusted(uid: libc::uid_t) -> bool {
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     let own = |number| unsafe { call(number, [0; 6]) }.map(|it| it as libc::uid_t);
     uid == 0
         || [libc::SYS_geteuid, libc::SYS_getuid]
@@ -171,7 +176,7 @@ pub fn is_trusted(uid: libc::uid_t) -> bool {
             .any(|it| own(it) == Ok(uid))
 }
 
-/// `sendmsg` with these parts.
+/// Calls `sendmsg` with these parts.
 pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> SyscallResult {
     let parts: Vec<libc::iovec> = parts
         .iter()
@@ -183,17 +188,17 @@ pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> SyscallResult {
     send_parts(fd, &parts, flags)
 }
 
-/// `sendmsg` with these bytes and a copy of a descriptor (SCM_RIGHTS).
+/// Calls `sendmsg` with these bytes and a copy of a descriptor (SCM_RIGHTS).
 pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> SyscallResult {
     let mut part = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
         iov_len: bytes.len(),
     };
-    // Size of the control data of one descriptor, with its alignment.
+    // Control data of one descriptor, aligned: 32 bytes.
     let mut control = [0_usize; 4];
-    // SAFETY: an all-zero msghdr is valid and empty; the control data is written at the positions
-    // given by the macros, within `control`, which is large enough; the kernel reads the message
-    // and its part.
+    // SAFETY: an all-zero msghdr is valid and empty. The control data is written at the positions
+    // that the macros return, within `control`, which is large enough. The kernel only reads the
+    // message and its part.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -213,15 +218,15 @@ pub fn send_with(fd: c_int, bytes: &[u8], passed: c_int) -> SyscallResult {
     }
 }
 
-/// `sendmsg` with these parts.
+/// Calls `sendmsg` with an array of parts.
 fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> SyscallResult {
     // SAFETY: an all-zero msghdr is valid and empty.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.as_ptr().cast_mut();
     message.msg_iovlen = parts.len();
     let at = &raw const message as usize;
-    // SAFETY: the message and its parts are read; the parts come from slices, or from a program
-    // that guarantees them.
+    // SAFETY: the kernel only reads the message and its parts; the parts come from slices, or from
+    // a program that guarantees them.
     unsafe {
         call(
             libc::SYS_sendmsg,
@@ -230,7 +235,8 @@ fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> SyscallResult {
     }
 }
 
-/// `recvmsg` into these parts: returns the full length, which may exceed the parts, and the flags.
+/// Calls `recvmsg` with these parts. Returns the full length of the message, which may exceed the
+/// parts, and the flags.
 pub fn receive(
     fd: c_int,
     parts: &mut [libc::iovec],
@@ -251,17 +257,17 @@ pub fn receive(
     Ok((length as usize, message.msg_flags))
 }
 
-/// `recvmsg` into these bytes: returns the length, and the descriptor received with them
-/// (SCM_RIGHTS), if any.
+/// Calls `recvmsg` with this buffer. Returns the length, and the descriptor received with the
+/// message (SCM_RIGHTS), if any.
 pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>), c_int> {
     let mut part = libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
     };
-    // Same size as in `send_with`.
+    // Control data of one descriptor, as in `send_with`.
     let mut control = [0_usize; 4];
-    // SAFETY: an all-zero msghdr is valid and empty; the kernel writes within `bytes` and
-    // `control`, and the macros read its output.
+    // SAFETY: an all-zero msghdr is valid and empty. The kernel writes within `bytes` and
+    // `control`; the macros read its output.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &raw mut part;
@@ -280,9 +286,9 @@ pub fn receive_with(fd: c_int, bytes: &mut [u8]) -> Result<(usize, Option<c_int>
     }
 }
 
-/// `shutdown` of the receive direction.
+/// Calls `shutdown` for the receive direction.
 pub fn end_of_reading(fd: c_int) -> SyscallResult {
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     unsafe {
         call(
             libc::SYS_shutdown,
@@ -291,7 +297,7 @@ pub fn end_of_reading(fd: c_int) -> SyscallResult {
     }
 }
 
-/// `getsockopt` of an int.
+/// Calls `getsockopt` for an option of type int.
 pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int> {
     let mut value: c_int = 0;
     let mut length = size_of::<c_int>() as libc::socklen_t;
@@ -304,12 +310,12 @@ pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int
         length_at,
         0,
     ];
-    // SAFETY: the kernel writes an int, and the length.
+    // SAFETY: the kernel writes an int, and its length.
     unsafe { call(libc::SYS_getsockopt, arguments) }?;
     Ok(value)
 }
 
-/// Bytes that the other end has not read, as counted by the kernel (SIOCOUTQ).
+/// Number of bytes that the other end has not read yet, including kernel overhead (SIOCOUTQ).
 pub fn unread(fd: c_int) -> Result<usize, c_int> {
     let mut bytes: c_int = 0;
     let arguments = [
@@ -325,7 +331,7 @@ pub fn unread(fd: c_int) -> Result<usize, c_int> {
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// `setsockopt` of an int.
+/// Calls `setsockopt` for an option of type int.
 pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> SyscallResult {
     let arguments = [
         fd as usize,
@@ -351,7 +357,7 @@ pub fn wait_as_writing(fd: c_int, line: c_int) -> SyscallResult {
         &raw mut length as usize,
         0,
     ];
-    // SAFETY: the kernel writes a `timeval`, and the length.
+    // SAFETY: the kernel writes a `timeval`, and its length.
     let read = unsafe { call(libc::SYS_getsockopt, arguments) }?;
     if limit.iter().all(|it| *it == 0) {
         return Ok(read);
@@ -363,16 +369,16 @@ pub fn wait_as_writing(fd: c_int, line: c_int) -> SyscallResult {
     unsafe { call(libc::SYS_setsockopt, arguments) }
 }
 
-/// Number of this thread (`gettid`).
+/// ID of this thread (`gettid`).
 pub fn thread() -> u32 {
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     let number = unsafe { call(libc::SYS_gettid, [0; 6]) };
     number.map_or(1, |it| it as u32)
 }
 
-/// Whether the descriptor is non-blocking.
+/// Whether the descriptor is non-blocking (O_NONBLOCK).
 pub fn is_nonblocking(fd: c_int) -> bool {
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     let flags = unsafe {
         call(
             libc::SYS_fcntl,
@@ -382,7 +388,8 @@ pub fn is_nonblocking(fd: c_int) -> bool {
     flags.is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
 }
 
-/// Waits until the descriptor is readable (POLLIN) or writable (POLLOUT), or closed.
+/// Waits until the descriptor is ready for `events`, that is, readable (POLLIN) or writable
+/// (POLLOUT), or is closed.
 pub fn wait(fd: c_int, events: i16) {
     let mut wanted = libc::pollfd {
         fd,

@@ -1,9 +1,9 @@
-//! Blocking, as in libc.
+//! Blocking calls, which can be cancelled as in libc.
 //!
 //! A thread that blocks in a cancellation point can be cancelled (`pthread_cancel`): glibc then
-//! unwinds its stack, from within one of its functions. Blocking therefore happens in libc's
-//! `recvmsg`, which also handles O_NONBLOCK, SO_RCVTIMEO and signals; no value between it and the
-//! program needs to be dropped.
+//! unwinds its stack from within one of its functions. Therefore calls block in libc's `recvmsg`,
+//! which also handles O_NONBLOCK, SO_RCVTIMEO and signals. Between `recvmsg` and the program, no
+//! function may hold a value that needs to be dropped.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,15 +15,16 @@ use libc::{iovec, msghdr, ssize_t};
 use crate::libc_next::next;
 use crate::{host_client, system};
 
-// Constants of glibc.
+// Value of PTHREAD_CANCEL_DEFERRED in glibc.
 const DEFERRED: c_int = 0;
 
 unsafe extern "C-unwind" {
-    /// Cancellation type of a thread: at cancellation points, or anywhere.
+    /// Sets the cancellation type of a thread: cancelled only at cancellation points, or at any
+    /// instruction.
     fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int;
 }
 
-/// A descriptor owned by the thread, because a cancelled call cannot close it.
+/// Descriptor of a pending request. The thread owns it, because a cancelled call cannot close it.
 struct Line(Cell<c_int>);
 
 impl Drop for Line {
@@ -38,7 +39,7 @@ thread_local! {
     static LINE: Line = const { Line(Cell::new(-1)) };
 }
 
-/// Waits until the descriptor is readable, or at its end.
+/// Waits until the descriptor is readable or has reached the end of its data.
 pub fn for_message(fd: c_int) -> Result<(), c_int> {
     let before = system::errno();
     // SAFETY: an all-zero msghdr is valid and empty; only its fields are written.
@@ -52,8 +53,8 @@ pub fn for_message(fd: c_int) -> Result<(), c_int> {
     }
 }
 
-/// Waits until the descriptor is writable, like `sendmsg` (SO_SNDTIMEO, signals), by sending an
-/// empty frame.
+/// Waits until the descriptor is writable, by sending an empty frame. The wait is that of `sendmsg`
+/// (SO_SNDTIMEO, signals).
 pub fn for_room(fd: c_int) -> Result<(), c_int> {
     let nothing = Frame {
         kind: Kind::Nothing,
@@ -71,10 +72,10 @@ pub fn for_room(fd: c_int) -> Result<(), c_int> {
 /// Calls libc's `sendmsg` with these parts.
 ///
 /// # Safety
-/// The parts, and the memory that they name, must be readable.
+/// The parts, and the memory that they refer to, must be readable.
 pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int> {
     let before = system::errno();
-    // SAFETY: an all-zero msghdr is valid and empty; the caller guarantees the other conditions.
+    // SAFETY: an all-zero msghdr is valid and empty; the caller guarantees the parts.
     let sent = unsafe {
         let mut message: msghdr = std::mem::zeroed();
         message.msg_iov = parts.as_ptr().cast_mut();
@@ -87,12 +88,13 @@ pub unsafe fn send(fd: c_int, parts: &[iovec], flags: c_int) -> Result<(), c_int
     }
 }
 
-/// The answer is pending: wait with [`for_answer`] and repeat the request. No `errno` has this
-/// value.
+/// Error value that means: the answer is pending; wait with [`for_answer`] and repeat the request.
+/// No `errno` has this value.
 pub const PENDING: c_int = -1;
 
-/// Sends a request to the host. A request that may block (`wait`) must be repeated after
-/// [`PENDING`] and [`for_answer`], so that no value needs to be dropped while the call blocks.
+/// Sends a request to the host. If `wait` is true, the request may block: the first call returns
+/// [`PENDING`], and the caller must repeat the request after [`for_answer`]. In this way, no value
+/// needs to be dropped while a call blocks.
 pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
     let line = LINE.with(|it| it.0.replace(-1));
     if line >= 0 {
@@ -102,13 +104,14 @@ pub fn asked(fd: c_int, request: Request, wait: bool) -> Result<Answer, c_int> {
         return host_client::ask(fd, request);
     }
     let line = host_client::begin(fd, request)?;
-    // If this fails, the thread waits without a timeout.
+    // If the timeout cannot be set, the thread waits without one.
     let _ = system::wait_as_writing(fd, line);
     LINE.with(|it| it.0.set(line));
     Err(PENDING)
 }
 
-/// Waits for the answer to the request. May be unwound, because the thread keeps the descriptor.
+/// Waits for the answer to the pending request. The thread may be unwound in this call, because its
+/// descriptor is in `LINE`.
 pub fn for_answer() -> Result<(), c_int> {
     let waited = for_message(LINE.with(|it| it.0.get()));
     if waited.is_err() {
@@ -118,31 +121,31 @@ pub fn for_answer() -> Result<(), c_int> {
     waited
 }
 
-/// libc's function.
+/// Calls libc's `sendmsg`.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
     // SAFETY: guaranteed by the caller.
     unsafe { next(fd, message, flags) }
 }
 
-/// libc's function.
+/// Calls libc's `recvmsg`.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
     // SAFETY: guaranteed by the caller.
     unsafe { next(fd, message, flags) }
 }
 
-/// Requests an association from the host and waits until it is set up. Even with asynchronous
-/// cancellation, a thread is only cancelled while it waits.
+/// Requests an association from the host and waits until it is established. Even if its
+/// cancellation type is asynchronous, the thread is cancelled only while it waits.
 pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
     let mut before = DEFERRED;
-    // SAFETY: an int is written.
+    // SAFETY: the function writes an int.
     unsafe { pthread_setcanceltype(DEFERRED, &raw mut before) };
     let line = host_client::begin(fd, request);
     let waited = line.and_then(|line| {
@@ -155,7 +158,8 @@ pub fn for_association(fd: c_int, request: Request) -> Result<u32, c_int> {
         waited.map(|()| line)
     });
     let number = waited.and_then(|line| host_client::association(host_client::finish(line)?));
-    // SAFETY: the old value is not requested. A deferred cancellation takes effect in this call.
+    // SAFETY: the function does not write the old value to a null pointer. A deferred cancellation
+    // takes effect in this call.
     unsafe { pthread_setcanceltype(before, std::ptr::null_mut()) };
     number
 }

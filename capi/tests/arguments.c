@@ -1,6 +1,6 @@
-/* Invalid pointers and other invalid arguments; synchronous handshakes with a peer on the same
- * machine; addresses, SACK delays, and the end of a socket that was shut down locally. Linux 6.1
- * passes this test too. */
+/* Tests of invalid pointers and other invalid arguments; of handshakes that are complete when
+ * `connect` returns; of addresses and SACK delays; and of the end of data after a local
+ * shutdown. Linux 6.1 passes this test too. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/sctp.h>
@@ -46,7 +46,7 @@ static int opened(int style, const char *name)
     return s;
 }
 
-/* Returns a listening socket and two connected ones. */
+/* Creates a listening socket and two connected sockets. */
 static void connected(int *l, int *c, int *a)
 {
     *l = opened(SOCK_STREAM, "127.0.0.1"), *c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -55,7 +55,7 @@ static void connected(int *l, int *c, int *a)
     CHECK((*a = accept(*l, NULL, NULL)) >= 0);
 }
 
-/* The largest pointer, a small one, an unmapped page, and a kernel address. */
+/* Invalid pointers: the largest one, a small one, an unmapped page, and a kernel address. */
 static void *invalid[4];
 
 static void pointers(void)
@@ -84,7 +84,8 @@ static void pointers(void)
         FAILS(getsockname(c, (struct sockaddr *)&to, bad), EFAULT);
         FAILS(getpeername(c, bad, &(socklen_t){ sizeof to }), EFAULT);
         FAILS(send(c, bad, 1, MSG_NOSIGNAL), EFAULT);
-        /* The msghdr of a message is checked less strictly: an unmapped page ends the program. */
+        /* The struct msghdr is checked less strictly than other arguments: an unmapped page
+         * would end the program. */
         if (bad != gone) {
             struct iovec part = { &byte, 1 };
             struct msghdr message = { .msg_iov = bad, .msg_iovlen = 1 };
@@ -98,13 +99,13 @@ static void pointers(void)
             message = (struct msghdr){ .msg_iov = &part, .msg_iovlen = 1, .msg_control = bad, .msg_controllen = 64 };
             FAILS(sendmsg(c, &message, MSG_NOSIGNAL), EFAULT);
         }
-        /* An association whose accept failed is lost. */
+        /* If accept fails because of its address argument, the association is lost. */
         int other = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
         CHECK(connect(other, as(&to), sizeof to) == 0);
         FAILS(accept(l, bad, &(socklen_t){ sizeof to }), EFAULT);
         CHECK(close(other) == 0 && close(s) == 0);
     }
-    /* All connections still work. */
+    /* All connections should still work. */
     CHECK(send(c, "!", 1, 0) == 1 && recv(a, &byte, 1, 0) == 1 && byte == '!');
     CHECK(close(l) == 0 && close(c) == 0 && close(a) == 0);
 }
@@ -122,7 +123,7 @@ static void kinds(void)
     CHECK(close(s) == 0);
 }
 
-/* The handshake with a peer on the same machine should be complete when `connect` returns. */
+/* With a peer on the same machine, the handshake should be complete when `connect` returns. */
 static void at_once(void)
 {
     int l = opened(SOCK_STREAM, "127.0.0.1"), many = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -138,7 +139,7 @@ static void at_once(void)
     CHECK(close(l) == 0 && close(many) == 0);
 }
 
-/* Two options contain the SACK delay. */
+/* Two options contain the SACK delay, and each should return the value set by the other. */
 static void delays(void)
 {
     int s = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
@@ -149,7 +150,7 @@ static void delays(void)
     paths.spp_sackdelay = 100;
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_ACK_TIME, &delay, &short_length) == 0 && delay.assoc_value == 100);
-    /* Without the flag the delay is ignored. */
+    /* Without the flag SPP_SACKDELAY_ENABLE, the delay is ignored. */
     paths.spp_sackdelay = 300, paths.spp_flags &= ~(uint32_t)SPP_SACKDELAY_ENABLE;
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_ACK_TIME, &delay, &short_length) == 0 && delay.assoc_value == 100);
@@ -159,14 +160,14 @@ static void delays(void)
     struct sctp_sack_info each = { .sack_freq = 1 };
     CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_DELAYED_SACK, &each, sizeof each) == 0);
     CHECK(getsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, &length) == 0 && paths.spp_flags & SPP_SACKDELAY_DISABLE);
-    /* A HEARTBEAT cannot be requested without an association. */
+    /* Without an association, a HEARTBEAT cannot be requested. */
     memset(&paths, 0, sizeof paths);
     paths.spp_flags = SPP_HB_DEMAND;
     FAILS(setsockopt(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths), EINVAL);
     CHECK(close(s) == 0);
 }
 
-/* Addresses of an association's peer. */
+/* Tests the addresses of an association's peer. */
 static void addresses(void)
 {
     int server = opened(SOCK_SEQPACKET, "127.0.0.1"), client = opened(SOCK_SEQPACKET, "127.0.0.1");
@@ -174,7 +175,8 @@ static void addresses(void)
     CHECK(sctp_bindx(server, (struct sockaddr *)&more, 1, SCTP_BINDX_ADD_ADDR) == 0 && listen(server, 5) == 0);
     struct sctp_event_subscribe events = { .sctp_association_event = 1 };
     CHECK(setsockopt(server, IPPROTO_SCTP, SCTP_EVENTS, &events, sizeof events) == 0);
-    /* An address that was passed to connect but is not the peer's should not be listed. */
+    /* An address that was passed to connect, but does not belong to the peer, should not be
+     * listed. */
     struct sockaddr_in called[] = { at("127.0.0.1", port - 1), at("127.0.0.9", port - 1) };
     sctp_assoc_t id = 0;
     CHECK(sctp_connectx(client, (struct sockaddr *)called, 2, &id) == 0);
@@ -183,7 +185,7 @@ static void addresses(void)
     for (int n = 0; n < 2; n++)
         CHECK(((struct sockaddr_in *)all)[n].sin_addr.s_addr != called[1].sin_addr.s_addr);
     sctp_freepaddrs(all);
-    /* An address must match with its port. */
+    /* An address should be accepted only with the peer's port. */
     for (int right = 0; right < 2; right++) {
         struct sockaddr_in peer = at("127.0.0.1", right ? port - 1 : port);
         struct sctp_paddrinfo info = { .spinfo_assoc_id = id };
@@ -198,7 +200,8 @@ static void addresses(void)
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &paths, sizeof paths) == expected && (right || errno == EINVAL));
         CHECK(setsockopt(client, IPPROTO_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof primary) == expected && (right || errno == EINVAL));
     }
-    /* A peeled-off socket ignores the address; its peer cannot be connected to again. */
+    /* A peeled-off socket ignores the destination address. The original socket cannot connect to
+     * the same peer again. */
     union sctp_notification news;
     CHECK(recv(server, &news, sizeof news, 0) == sizeof(struct sctp_assoc_change));
     int peeled = sctp_peeloff(server, news.sn_assoc_change.sac_assoc_id);
@@ -219,14 +222,14 @@ static void ancillary_data(void)
     struct iovec part = { bytes, sizeof bytes };
     struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
     CHECK(setsockopt(a, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
-    /* There is no space for any ancillary data. */
+    /* The message has no space for ancillary data, so MSG_CTRUNC should be set. */
     CHECK(send(c, "x", 1, 0) == 1 && recvmsg(a, &message, 0) == 1);
     CHECK((message.msg_flags & (MSG_EOR | MSG_CTRUNC)) == (MSG_EOR | MSG_CTRUNC));
     CHECK(close(l) == 0 && close(c) == 0 && close(a) == 0);
 }
 
-/* A program that has shut down both directions gets ENOTCONN; one that has shut down receiving
- * reads the end. */
+/* After a local shutdown of both directions, a program gets ENOTCONN; after a shutdown of
+ * receiving only, it reads the end of data. */
 static void own_end(void)
 {
     for (int reading = 0; reading < 2; reading++) {

@@ -1,6 +1,5 @@
-/* Calls of the sockets API with one line of output each: result, errno, data read. `calls PORT`
- * runs both ends. The same program runs on Linux's SCTP and on this stack, and the outputs are
- * compared. */
+/* Calls of the sockets API, with one line of output each: result, errno, data read. `calls PORT`
+ * runs both ends. The program is also run on Linux's SCTP, and the outputs are compared. */
 #include "calls.h"
 
 static void sockets(void)
@@ -224,7 +223,7 @@ static void changes(int s, const char *name)
     CALL(set_value(s, SCTP_INTERLEAVING_SUPPORTED, 0, 1));
 }
 
-/* Two connected one-to-one sockets. */
+/* Creates two connected one-to-one sockets. */
 static void connected(void)
 {
     section = "one-to-one";

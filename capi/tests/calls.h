@@ -1,4 +1,5 @@
-/* Calls of the sockets API, and the output of their results, one line each (calls.c). */
+/* Functions for tests that make calls of the sockets API and print a line for each result
+ * (calls.c). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,13 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Timeout for expected data, in seconds. */
+/* Timeout for data that is expected to arrive, in seconds. */
 #define PATIENCE 120
 
 static const char *section = "";
 static int count, port;
 
-/* Writes a line. Line numbers are left out, so that an inserted line does not change all others. */
+/* Prints the result of a call. The line number is not printed, so that an inserted line does not
+ * change all later ones. */
 static long said(const char *what, long result)
 {
     int error = errno;
@@ -49,9 +51,9 @@ static struct sockaddr *as(struct sockaddr_in *in)
     return (struct sockaddr *)in;
 }
 
-/* Waits for sent data if no call reports its arrival: yields the processor this many times, so that
- * on a busy machine, where each takes longer, the other processes run as often. Each takes at least
- * a millisecond. */
+/* Waits until sent data has arrived, for cases in which no call reports this. The time is a
+ * number of sleeps, each of at least a millisecond. On a busy machine each takes longer, so that
+ * the other processes still run often enough. */
 __attribute__((unused)) static void settle(int turns)
 {
     while (turns-- > 0)
@@ -68,7 +70,7 @@ static int open_many(void)
     return socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
 }
 
-/* Longer than any expected wait, even on a busy machine. */
+/* Sets a receive timeout that is longer than any expected wait, even on a busy machine. */
 static void patience(int s)
 {
     struct timeval limit = { .tv_sec = PATIENCE };
@@ -108,7 +110,7 @@ __attribute__((unused)) static long get_value(int s, int option, sctp_assoc_t as
     return get(s, option, &value, sizeof value) ? -1 : (long)value.assoc_value;
 }
 
-/* Size of an option's value with a large buffer. */
+/* Size in bytes of an option's value, read with a large buffer. */
 __attribute__((unused)) static long size_of(int s, int option)
 {
     char value[4096] = { 0 };
@@ -116,7 +118,7 @@ __attribute__((unused)) static long size_of(int s, int option)
     return getsockopt(s, IPPROTO_SCTP, option, value, &length) ? -1 : (long)length;
 }
 
-/* Authenticates DATA, with the keys 3 and 4. */
+/* Enables authentication of DATA chunks, with keys 3 and 4. */
 __attribute__((unused)) static void authenticating(int s)
 {
     char bytes[sizeof(struct sctp_authkey) + 5] = { 0 };
@@ -168,7 +170,7 @@ static const char *name_of(const void *data)
     return text;
 }
 
-/* Receives and writes the result; returns its association. */
+/* Receives a message or notification and prints it; returns its association number. */
 __attribute__((unused)) static sctp_assoc_t take(int s, int flags)
 {
     static char data[1 << 17];

@@ -1,5 +1,5 @@
-/* Cancellation of waiting threads, in SCTP sockets and others, as specified by POSIX for these
- * calls; their cleanup handlers should run. */
+/* Threads that wait in calls on SCTP sockets and other descriptors are cancelled, as POSIX
+ * specifies for these calls. Their cleanup handlers should run. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/sctp.h>
@@ -30,7 +30,7 @@ static int listening(int style, int number)
     return s;
 }
 
-/* A UDP port that never answers, so that an association to it is never established. */
+/* Opens a UDP port that never answers, so that an association to it is never established. */
 static int silent(struct sockaddr_in *to)
 {
     struct sockaddr_in address = loopback(0);
@@ -65,8 +65,8 @@ struct one {
     pthread_barrier_t begun;
 };
 
-/* Whether the socket is writable, or becomes so after a number of yields of this process: on a busy
- * machine each takes longer, so the host has run too. */
+/* Whether the socket becomes writable within 200 polls of 1 ms. On a busy machine each poll
+ * takes longer, so that the host has also had time to run. */
 static int has_room(struct pollfd *wanted)
 {
     for (int turn = 0; turn < 200; turn++)
@@ -75,7 +75,7 @@ static int has_room(struct pollfd *wanted)
     return 0;
 }
 
-/* A socket whose peer does not read, and whose buffers are full. */
+/* Creates a socket whose buffers are full and whose peer does not read. */
 static int full(int number)
 {
     static char data[10000];
@@ -120,8 +120,8 @@ static void *waits(void *given)
         break;
     }
     case SEND: {
-        /* Short messages, because waiting for the rest of a message of several pieces is not a
-         * cancellation point. */
+        /* The messages are short, because the wait for the rest of a message of several pieces
+         * is not a cancellation point. */
         static char data[1000];
         int s = full(port + one->kind);
         pthread_barrier_wait(&one->begun);

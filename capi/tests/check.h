@@ -1,4 +1,4 @@
-/* Check of a condition: reports the line of a failure and ends the test. */
+/* Checks a condition. If it is false, prints its line and ends the test. */
 #ifndef CHECK_H
 #define CHECK_H
 

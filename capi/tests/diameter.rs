@@ -1,4 +1,4 @@
-//! Two unmodified Diameter peers of Debian (freeDiameterd).
+//! Test with two unmodified Diameter peers from Debian (freeDiameterd).
 
 mod common;
 
@@ -13,12 +13,12 @@ use common::{encapsulated, library, run, run_at, text};
 
 const NAMES: [&str; 2] = ["a", "b"];
 const PORTS: [u16; 2] = [3868, 3878];
-/// File that lists the peers from which `b` accepts connections.
+/// Name of the file that lists the peers from which `b` accepts connections.
 const ALLOWED: &str = "allowed.conf";
 
-/// Configuration of peer `own`, given the addresses of both. Only `a` connects. If both connect,
-/// one connection is closed (RFC 6733 §5.6.4), and freeDiameter exits if that happens between its
-/// `accept` and its next call, which depends on the load.
+/// Configuration of peer `own`, given the addresses of both peers. Only `a` connects, because if
+/// both connect, one connection is closed (RFC 6733 §5.6.4). freeDiameter exits if that happens
+/// between its `accept` and its next call, which depends on the load.
 fn settings(own: usize, addresses: &[Vec<String>; 2]) -> String {
     let other = 1 - own;
     let lines = |side: usize, before: &str, after: &str| {
@@ -56,7 +56,7 @@ LoadExtension = "dbg_msg_dumps.fdx" : "0x0080";
     )
 }
 
-/// Configuration and certificates of both; `None`: a program is missing.
+/// Writes the configuration and certificates of both peers; `None` if a program is missing.
 fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
     for (place, name) in NAMES.iter().enumerate() {
         let subject = format!("/CN={name}.example.net");
@@ -82,7 +82,7 @@ fn prepare(folder: &Path, addresses: &[Vec<String>; 2]) -> Option<()> {
     found.ok().map(drop)
 }
 
-/// Like [`prepare`]; reports a missing program.
+/// Like [`prepare`]; prints a message if a program is missing.
 fn prepared(folder: &Path, addresses: &[Vec<String>; 2]) -> bool {
     let prepared = prepare(folder, addresses).is_some();
     if !prepared {
@@ -96,8 +96,8 @@ fn log(folder: &Path, name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The peers should exchange capabilities (RFC 6733 §5.3), and each should answer a watchdog of the
-/// other (§5.5), which is sent after six seconds without a message.
+/// The peers should exchange capabilities (RFC 6733 §5.3). After six seconds without a message,
+/// each should answer a watchdog request of the other (§5.5).
 #[test]
 fn two_peers_exchange_capabilities_and_watchdogs() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -105,8 +105,8 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
     if !prepared(folder.path(), &[loopback(), loopback()]) {
         return;
     }
-    // Both are stopped when each has seen an answer: the log of a peer contains its sent and
-    // received messages.
+    // Both peers are stopped when each has received an answer. The log of a peer contains its sent
+    // and received messages.
     let script = format!(
         "cd {}
          for it in a b; do freeDiameterd -c $it.conf >$it.log 2>&1 & all+=($!); done
@@ -129,10 +129,10 @@ fn two_peers_exchange_capabilities_and_watchdogs() {
     }
 }
 
-/// Two hosts with two addresses each: the peers know both addresses of each other, and when the
-/// first path is cut, watchdogs should be answered over the other one, without a new connection.
-/// Then they disconnect (RFC 6733 §5.4), and their processes should exit by cancelling their
-/// waiting threads.
+/// The peers run on two hosts with two addresses each, and know both addresses of each other. When
+/// the first path is cut, watchdog requests should be answered over the second path, without a new
+/// connection. Then the peers disconnect (RFC 6733 §5.4), and their processes should exit by
+/// cancelling their waiting threads.
 #[test]
 fn two_peers_survive_the_loss_of_a_path() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -152,7 +152,7 @@ fn two_peers_survive_the_loss_of_a_path() {
          has 1; ip link set {} down; has $(($(answers) + 2)); ends",
         interface(0, 1)
     );
-    // The last message of the other peer is its disconnect request.
+    // The last message from the other peer is its disconnect request.
     let stays = format!(
         "own=b; {begin}
          until [[ -e a.ended ]] || grep -saq Disconnect-Peer-Request $own.log; do kill -0 $peer || exit; sleep 0.2; done; ends"

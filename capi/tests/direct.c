@@ -1,5 +1,6 @@
-/* System calls that bypass libc's functions: `direct function PORT` uses syscall(), which the
- * library intercepts; `direct itself` uses the instruction, which no library can intercept. */
+/* Makes system calls that bypass libc's functions. `direct function PORT` uses syscall(), which
+ * the library intercepts. `direct itself` uses the machine instruction, which no library can
+ * intercept. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/in.h>

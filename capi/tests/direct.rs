@@ -1,4 +1,4 @@
-//! Programs with system calls that bypass libc's functions.
+//! Test of programs whose system calls bypass libc's functions.
 
 mod common;
 
@@ -13,12 +13,12 @@ fn the_function_for_system_calls_is_caught() {
     let program = compile_with("direct", folder.path(), &[]);
     let (output, missed) = run_watched(Command::new(program).args(["function", "5601"]));
     assert_eq!(text(&output), "by the function\n");
-    // Without permission for seccomp, that is reported instead.
+    // Without permission for seccomp, the detection reports that it is not available.
     assert!(!matches!(missed, BypassStatus::Socket), "{missed:?}");
 }
 
-/// Such a call should be refused and reported to the host, for static and dynamic programs, and for
-/// any process.
+/// A call that bypasses the library should be refused and reported to the host, for static and
+/// dynamic programs, and in any process.
 #[test]
 fn calls_that_no_library_sees_are_noticed() {
     let folder = tempfile::tempdir().expect("a directory");

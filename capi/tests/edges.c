@@ -1,5 +1,5 @@
-/* More calls and their results (see calls.c): socket names, options below SCTP's level, invalid
- * arguments, and failed connections. */
+/* More calls and their results (see calls.c): addresses of sockets, options of levels other than
+ * SCTP, invalid arguments, and failed connections. */
 #include "calls.h"
 
 #include <netinet/tcp.h>
@@ -7,7 +7,7 @@
 #include <sys/select.h>
 #include <sys/uio.h>
 
-/* Writes the address of this end or of the peer: "127.0.0.1", and whether there is a port. */
+/* Prints the address of this end or of the peer: the IP address, and whether there is a port. */
 static void name_of_end(const char *what, int s, int (*ask)(int, struct sockaddr *, socklen_t *))
 {
     struct sockaddr_storage name = { 0 };
@@ -27,7 +27,8 @@ static void name_of_end(const char *what, int s, int (*ask)(int, struct sockaddr
 #define OWN_NAME(s) name_of_end("own name of " #s, s, getsockname)
 #define PEER_NAME(s) name_of_end("peer name of " #s, s, getpeername)
 
-/* The addresses that a function of libsctp returns, sorted. */
+/* Compares two addresses as text, because the addresses returned by libsctp are printed in
+ * sorted order. */
 static int order(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -66,7 +67,7 @@ static void list(const char *what, int count_of, struct sockaddr *all)
             sctp_freepaddrs(all);                                 \
     } while (0)
 
-/* A connected socket should have the address of its packets. */
+/* The address of a connected socket should be the source address of its packets. */
 static void names(void)
 {
     section = "names";
@@ -88,7 +89,7 @@ static void names(void)
     LOCAL(s, 0);
     OWN_NAME(l);
     CALL(close(c)), CALL(close(s));
-    /* Connected through another address of the peer. */
+    /* Connects to another address of the peer. */
     c = open_one();
     CALL(connect(c, as(&others[0]), sizeof *others));
     OWN_NAME(c);
@@ -97,7 +98,7 @@ static void names(void)
     OWN_NAME(s);
     PEER_NAME(s);
     CALL(close(c)), CALL(close(s)), CALL(close(l));
-    /* Several addresses of the client. */
+    /* Connects a client that has several addresses. */
     struct sockaddr_in two[2] = { at("127.0.0.4", 0), at("127.0.0.5", 0) };
     l = open_many(), c = open_many(), own = at("127.0.0.1", port + 1);
     struct sctp_event_subscribe events = { .sctp_association_event = 1 };
@@ -118,7 +119,7 @@ static void names(void)
     PEER_NAME(peeled);
     LOCAL(peeled, 0);
     CALL(close(peeled)), CALL(close(c)), CALL(close(l));
-    /* A one-to-many socket, bound by its first association. */
+    /* Tests a one-to-many socket whose first association binds it. */
     l = open_many(), c = open_many(), own = at("127.0.0.1", port + 2);
     CALL(bind(l, as(&own), sizeof own));
     CALL(listen(l, 1));
@@ -126,7 +127,7 @@ static void names(void)
     OWN_NAME(c);
     PEER_NAME(c);
     CALL(close(c)), CALL(close(l));
-    /* From IPv6 to an IPv4 peer. */
+    /* Connects from an IPv6 socket to an IPv4 peer. */
     l = open_one(), c = socket(AF_INET6, SOCK_STREAM, IPPROTO_SCTP), own = at("127.0.0.1", port + 3);
     struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)(port + 3)) };
     inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr);
@@ -142,7 +143,7 @@ static void names(void)
     CALL(close(c)), CALL(close(s)), CALL(close(l));
 }
 
-/* Sets an option and reads it back. */
+/* Sets an option and returns the value read back. */
 static long kept(int s, int level, int option, int value)
 {
     socklen_t length = sizeof value;
@@ -185,7 +186,7 @@ static void below(void)
     CALL(kept(v6, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1));
     CALL(asked(v6, IPPROTO_IPV6, 9999));
     CALL(kept(v6, IPPROTO_IP, IP_TOS, 0x10));
-    /* TCP options are not SCTP options. */
+    /* Options of TCP are not options of SCTP. */
     CALL(kept(v4, IPPROTO_TCP, TCP_NODELAY, 1));
     CALL(asked(v4, IPPROTO_TCP, TCP_MAXSEG));
     CALL(kept(v6, IPPROTO_TCP, TCP_NODELAY, 1));
@@ -199,8 +200,7 @@ static void below(void)
     CALL(close(v4)), CALL(close(many)), CALL(close(v6));
 }
 
-/* Result of an option for each size of its value: writes the sizes from which the result
- * changes. */
+/* Tests an option with each size of its value, and prints the sizes at which the result changes. */
 static void lengths(int option, int many, int sets)
 {
     char bytes[512];
@@ -227,7 +227,7 @@ static void sizes(void)
 {
     section = "sizes";
     for (int option = 0; option <= SCTP_REMOTE_UDP_ENCAPS_PORT; option++) {
-        /* Unassigned numbers, and those of libsctp's own functions. */
+        /* Skips unassigned numbers, and those of libsctp's own functions. */
         if ((option >= 37 && option < 112) || option == SCTP_SOCKOPT_PEELOFF_FLAGS || option == 126)
             continue;
         for (int which = 0; which < 4; which++)
@@ -316,7 +316,7 @@ static void wrong(void)
     CALL(shutdown(s, SHUT_RD));
     CALL(shutdown(many, SHUT_RDWR));
     CALL(close(s));
-    /* Listens, and gets the same calls as the others. */
+    /* A listening socket gets the same calls as the sockets above. */
     s = open_one();
     CALL(bind(s, as(&any), sizeof any));
     CALL(bind(s, as(&any), sizeof any));
@@ -335,7 +335,7 @@ static void wrong(void)
     CALL(send(s, "x", 1, MSG_NOSIGNAL));
 }
 
-/* A connection between two new sockets, bound or not. */
+/* Creates two connected sockets. */
 static void pair(int out[2], int number)
 {
     struct sockaddr_in own = at("127.0.0.1", number);
@@ -390,7 +390,7 @@ static void ancillary(void)
     CALL(send_raw(s[0], SCTP_PRINFO, &terms, sizeof terms, CMSG_LEN(sizeof terms)));
     terms.pr_policy = SCTP_PR_SCTP_RTX;
     CALL(send_raw(s[0], SCTP_PRINFO, &terms, sizeof terms, CMSG_LEN(sizeof terms)));
-    /* Several items of one type, and of different types. */
+    /* Sends several items of ancillary data, of one type and of different types. */
     struct sctp_sendv_spa spa = { .sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID,
                                   .sendv_sndinfo = { .snd_sid = 1, .snd_ppid = htonl(9) },
                                   .sendv_prinfo = { .pr_policy = SCTP_PR_SCTP_TTL, .pr_value = 60000 } };
@@ -398,7 +398,7 @@ static void ancillary(void)
     CALL(sctp_sendv(s[0], parts, 3, NULL, 0, &spa, sizeof spa, SCTP_SENDV_SPA, 0));
     CALL(sctp_sendv(s[0], parts, 3, NULL, 0, NULL, 0, SCTP_SENDV_NOINFO, 0));
     CALL(sctp_sendv(s[0], NULL, 0, NULL, 0, NULL, 0, SCTP_SENDV_NOINFO, 0));
-    /* Little space for the received data. */
+    /* Receives with too little space for the ancillary data. */
     CALL(set_int(s[1], SCTP_RECVRCVINFO, 1));
     char bytes[16] = "", control[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
     for (size_t room = 0; room <= sizeof control; room += room == 0 ? 8 : 12) {
@@ -467,7 +467,7 @@ static void *waits(void *of)
     return (void *)(n < 0 ? -errno : n);
 }
 
-/* Failed connections, and connections that end while a thread waits. */
+/* Tests connections that fail, and connections that end while a thread waits. */
 static void ends(void)
 {
     section = "not made";
@@ -482,7 +482,7 @@ static void ends(void)
     CALL(getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &length)), VALUE(error);
     CALL(getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &length)), VALUE(error);
     CALL(send(s, "x", 1, MSG_NOSIGNAL));
-    /* Again with the same socket, now that a server listens. */
+    /* Connects again with the same socket, now that a server listens. */
     own = at("127.0.0.1", port + 9);
     int l = open_one();
     CALL(bind(l, as(&own), sizeof own));
@@ -497,7 +497,7 @@ static void ends(void)
     CALL(fcntl(s, F_SETFL, 0));
     CALL(send(s, "made", 4, 0));
     take(a, 0);
-    /* The peer ends it while a thread waits. */
+    /* The peer ends the association while a thread waits. */
     pthread_t thread;
     void *result;
     pthread_create(&thread, NULL, waits, &s);
@@ -507,7 +507,7 @@ static void ends(void)
     VALUE((long)result);
     CALL(recv(s, &(char){ 0 }, 1, 0));
     CALL(close(s));
-    /* This end aborts it. */
+    /* One end aborts the association while a thread waits at the other. */
     int p[2];
     section = "aborted";
     s = open_one();
@@ -523,7 +523,7 @@ static void ends(void)
     CALL(send(p[1], "x", 1, MSG_NOSIGNAL));
     CALL(getsockopt(p[1], SOL_SOCKET, SO_ERROR, &error, &length)), VALUE(error);
     CALL(close(p[1]));
-    /* A timeout, and an invalid one. */
+    /* Sets a valid and an invalid timeout. */
     section = "limits";
     s = open_one();
     CALL(connect(s, as(&own), sizeof own));
@@ -544,7 +544,7 @@ static void ends(void)
     CALL(close(s)), CALL(close(p[1])), CALL(close(l));
 }
 
-/* Result of each call after a shutdown by this end and then by the peer. */
+/* Prints the result of each call after a shutdown by this end, and then after one by the peer. */
 static void shut(void)
 {
     section = "shut down";
@@ -574,7 +574,7 @@ static void shut(void)
     VALUE(status.sstat_state);
     CALL(close(s[1]));
     take(s[0], 0);
-    /* After a shutdown of receiving, no event reports the end. */
+    /* After a local shutdown of receiving, no event reports the end of the association. */
     while (get(s[0], SCTP_STATUS, &status, sizeof status) == 0)
         usleep(1000);
     CALL(get(s[0], SCTP_STATUS, &status, sizeof status));

@@ -1,5 +1,6 @@
-/* Options and notifications with an effect: adaptation layer indication, SENDER_DRY, stream values,
- * two listeners at one port, and the release of a port when its last descriptor is closed. */
+/* Tests of options and notifications that have an effect: adaptation layer indication,
+ * SENDER_DRY, values per stream, two listeners at one port, and release of a port when its last
+ * descriptor is closed. */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -30,7 +31,7 @@ static void want(int s, uint16_t kind)
     set(s, SCTP_EVENT, &event, sizeof event);
 }
 
-/* The next notification, which must be of that type. */
+/* Receives the next notification, and checks that it has this type. */
 static union sctp_notification told(int s, uint16_t kind)
 {
     union sctp_notification all;
@@ -42,8 +43,8 @@ static union sctp_notification told(int s, uint16_t kind)
     return all;
 }
 
-/* Each end should be notified of the peer's adaptation layer, and when all sent data was
- * acknowledged. */
+/* Each end should be notified of the peer's adaptation layer, and when all data that it has sent
+ * is acknowledged. */
 static void notifications(int port)
 {
     int l = opened(SOCK_STREAM, port), c = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -60,7 +61,8 @@ static void notifications(int port)
     CHECK(a >= 0);
     CHECK(told(c, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == there);
     CHECK(told(a, SCTP_ADAPTATION_INDICATION).sn_adaptation_event.sai_adaptation_ind == here);
-    /* At once, because no data is in flight; and again after data is sent. */
+    /* The notification should be immediate, because no data is in flight. It should come again
+     * after data is sent. */
     want(c, SCTP_SENDER_DRY_EVENT);
     union sctp_notification dry = told(c, SCTP_SENDER_DRY_EVENT);
     CHECK(dry.sn_header.sn_length == sizeof dry.sn_sender_dry_event);
@@ -85,7 +87,7 @@ static void values_of_streams(int port)
     CHECK(close(c) == 0 && close(l) == 0);
 }
 
-/* SCTP_REUSE_PORT: each listener should get some of the connections. */
+/* With SCTP_REUSE_PORT, each of two listeners should get some of the connections. */
 static void two_listeners(int port)
 {
     int l[2], on = 1, got[2] = { 0, 0 };
@@ -123,7 +125,7 @@ static int caller(int port)
     return -1;
 }
 
-/* The backlog admits one association more than `listen` requested, as in Linux; others are
+/* As in Linux, the backlog admits one association more than `listen` requested; further ones are
  * refused. */
 static void backlog(int port)
 {
@@ -138,7 +140,7 @@ static void backlog(int port)
     CHECK(count == 5);
     int a = accept(l, NULL, NULL);
     CHECK(a >= 0);
-    /* The host learns of that a moment later. */
+    /* The host learns of the accepted association a moment later. */
     while ((all[count] = caller(port)) < 0)
         continue;
     CHECK(caller(port) == -1);

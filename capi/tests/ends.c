@@ -1,4 +1,5 @@
-/* Calls on sockets without an association or with an ended one, and their results (see calls.c). */
+/* Calls on sockets whose association has ended or that have none, and their results (see
+ * calls.c). */
 #include "calls.h"
 
 #include <sys/uio.h>
@@ -24,7 +25,7 @@ static void error_of(int s)
     printf("%s: the error that waits is %s\n", section, error ? strerrorname_np(error) : "none");
 }
 
-/* Immediate result of `poll`. */
+/* Prints the immediate result of `poll`. */
 static void look(int s)
 {
     struct pollfd wanted = { s, POLLIN | POLLOUT | POLLRDHUP, 0 };
@@ -64,7 +65,7 @@ static struct sockaddr_in listening(int s)
     return own;
 }
 
-/* Two ends of a one-to-one association. */
+/* Creates the two ends of a one-to-one association. */
 static void pair(int *caller, int *called)
 {
     int l = open_one();
@@ -103,7 +104,7 @@ static void without(void)
     CALL(connect(c, as(&own), sizeof own));
     LOOK(l), RECEIVE(l);
     SEND(l);
-    /* Those calls should not have taken the association that waits to be accepted. */
+    /* The calls above should not have consumed the association that waits to be accepted. */
     s = accept(l, NULL, NULL);
     VALUE(s > 0);
     SEND(c);
@@ -244,7 +245,7 @@ static void over(void)
     RECEIVE(a);
     CALL(close(a)), CALL(close(b));
 
-    /* The process that caches the state of the socket is another one. */
+    /* Another process caches the state of the socket. */
     section = "in two processes";
     pair(&a, &b);
     SEND(a), RECEIVE(b);
@@ -299,8 +300,8 @@ static void peeled(void)
     CALL(close(l)), CALL(close(c));
 }
 
-/* Addresses that are passed to sockets with one association, and options of future associations
- * that are set with the number of an existing one. */
+/* Passes addresses to sockets with one association, and sets options of future associations with
+ * the number of an existing one. */
 static void named(void)
 {
     section = "named";
@@ -334,7 +335,8 @@ static void named(void)
     CALL(set_int(b, SCTP_RECVRCVINFO, 1));
     struct sctp_event_subscribe events = { .sctp_data_io_event = 1 };
     set(b, SCTP_EVENTS, &events, sizeof events);
-    /* Space for nothing, a header, a part of the first item, and the first item alone. */
+    /* Sizes of the control buffer: none, a header, a part of the first item, the first item
+     * alone, and more. */
     const size_t rooms[] = { 0, sizeof(struct cmsghdr), 20, CMSG_SPACE(sizeof(struct sctp_rcvinfo)), 100, 200 };
     for (unsigned i = 0; i < sizeof rooms / sizeof *rooms; i++) {
         char byte, control[200];
@@ -345,7 +347,7 @@ static void named(void)
         VALUE(message.msg_flags), VALUE(message.msg_controllen);
     }
     CALL(close(a)), CALL(close(b));
-    /* A socket that is bound to all addresses has those of the interfaces. */
+    /* A socket that is bound to all addresses should have those of the interfaces. */
     struct sockaddr_in all = { .sin_family = AF_INET };
     s = open_one();
     CALL(bind(s, as(&all), sizeof all));
@@ -354,7 +356,7 @@ static void named(void)
     VALUE(((struct sockaddr_in *)list)->sin_addr.s_addr != INADDR_ANY);
     sctp_freeladdrs(list);
     CALL(close(s));
-    /* An association that is not accepted should end with the listening socket. */
+    /* An association that was not accepted should end with the listening socket. */
     l = open_one(), a = open_one(), own = listening(l);
     patience(a);
     CALL(connect(a, as(&own), sizeof own));
@@ -392,7 +394,7 @@ static void quiet(void)
     KEEPS(recv(s, large, sizeof large, 0));
     KEEPS(sctp_sendmsg(c, "x", 1, NULL, 0, 0, 0, 0, 0, 0));
     KEEPS(sctp_recvmsg(s, large, sizeof large, NULL, NULL, &info, &flags));
-    /* Waits for data. */
+    /* Receives in a wait, while another process sends. */
     fflush(stdout);
     if (!fork()) {
         settle(50);

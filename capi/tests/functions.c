@@ -1,6 +1,7 @@
-/* Functions of libsctp, found in each way that programs use: linked, in the program's own copy
- * (COPIED; the oldest version of each), or opened by dlopen (OPENED). `functions PORT` runs both
- * ends; it writes the path of the library, and that all checks passed. */
+/* Tests of libsctp's functions in each way that programs use them: linked, in the program's own
+ * copy (COPIED; with the oldest version of each function), or opened by dlopen (OPENED).
+ * `functions PORT` runs both ends, and prints the path of the library and that all checks
+ * passed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -35,8 +36,7 @@ static struct sockaddr_in at(const char *ip, int port)
     return out;
 }
 
-/* A received message should have its stream, its identifier, and information about the next
- * message. */
+/* Receives a message, and checks its text, stream and payload protocol identifier. */
 static void receive(int s, const char *text, unsigned stream)
 {
     char data[64];
@@ -77,8 +77,8 @@ int main(int count, char **given)
     CHECK(listen(l, 5) == 0);
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
 
-    /* The association's number is returned, also by the second to last version; the oldest version
-     * has no such argument, and is the one that dlsym finds, as with Linux's library. */
+    /* The last two versions of sctp_connectx return the association number. The oldest version
+     * has no such argument; dlsym finds this version, as with Linux's library. */
     sctp_assoc_t name = 0;
     CHECK(F(sctp_connectx)(c, (struct sockaddr *)own, 1, &name) == 0);
 #if !defined(COPIED) && !defined(OPENED)
@@ -104,7 +104,7 @@ int main(int count, char **given)
     CHECK(F(sctp_getpaddrs)(c, name, &all) >= 1);
     CHECK(((struct sockaddr_in *)all)->sin_port == own->sin_port && F(sctp_freepaddrs)(all) == 0);
 
-    /* Each way to send. */
+    /* Sends with each of the functions. */
     struct sctp_sendv_spa how = { .sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID };
     how.sendv_sndinfo = (struct sctp_sndinfo){ .snd_sid = 1, .snd_ppid = htonl(9) };
     how.sendv_prinfo = (struct sctp_prinfo){ .pr_policy = SCTP_PR_SCTP_TTL, .pr_value = 60000 };
@@ -134,7 +134,8 @@ int main(int count, char **given)
     char data[16];
     int flags = 0;
     length = sizeof from;
-    /* Linux's own sctp_recvmsg has space for one of the two structs. */
+    /* SCTP_RECVRCVINFO is disabled, because Linux's own sctp_recvmsg has space for only one of
+     * the two structs. */
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_RECVRCVINFO, &off, sizeof off) == 0);
     CHECK(setsockopt(l, IPPROTO_SCTP, SCTP_EVENTS, &wanted, sizeof wanted) == 0);
     CHECK(F(sctp_send)(c, "whose?", 6, &old, 0) == 6);

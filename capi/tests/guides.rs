@@ -1,4 +1,5 @@
-//! The guides of docs/howto, run literally: their command blocks, each at the host that it names.
+//! Tests that run the guides of docs/howto literally: each command block is run at the host that it
+//! names.
 
 mod common;
 
@@ -12,7 +13,7 @@ use std::sync::Barrier;
 use common::networks::joined;
 use common::{library, tied};
 
-/// The blocks of a page for a host, in order.
+/// The command blocks of a page for one host, in the order of the page.
 fn blocks(page: &str, host: &str) -> Vec<String> {
     let begin = format!("```sh {host}\n");
     let found = page.split(&begin).skip(1);
@@ -21,8 +22,8 @@ fn blocks(page: &str, host: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads a page and creates a directory with `anabranch` for its commands; `None`: a requirement is
-/// missing, which is reported.
+/// Reads a page, and creates a directory with `anabranch` for its commands. Returns `None` with a
+/// message if a requirement is missing.
 fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
     let library = library();
     // target/*/deps contains the tests, and target/* the programs.
@@ -42,9 +43,9 @@ fn prepare(page: &str, folder: &Path, needs: &[&str]) -> Option<String> {
     Some(fs::read_to_string(root.join(page)).expect("the page is there"))
 }
 
-/// Runs commands in the network namespace of this thread, and passes each line of output to `each`
-/// until it returns true. Returns whether it did, or else whether the commands succeeded, and all
-/// output.
+/// Runs a script in the network namespace of this thread, and passes each line of its output to
+/// `each` until that returns true. Returns all output, and whether `each` has returned true or, if
+/// it has not, the script has succeeded.
 fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool, String) {
     let mut command = Command::new("bash");
     let others = std::env::var("PATH").unwrap_or_default();
@@ -66,7 +67,7 @@ fn run(folder: &Path, script: &str, mut each: impl FnMut(&str) -> bool) -> (bool
         said.push_str(&line);
         said.push('\n');
         if each(&line) {
-            // All processes that it started end with it.
+            // All processes that the script has started end with it.
             let _ = child.kill();
             let _ = child.wait();
             return (true, said);
@@ -142,7 +143,7 @@ fn a_diameter_peer_behind_udp_encapsulation() {
         let outcome = run(folders[side].path(), &script, |line| {
             open = line.contains("-> 'STATE_OPEN'");
             if open {
-                // Each waits for the other before it leaves.
+                // Each peer waits for the other before it ends.
                 opened.wait();
             }
             open

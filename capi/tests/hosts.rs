@@ -1,5 +1,5 @@
-//! Usage of `anabranch wrap`: several commands on one host, hosts that are short of descriptors,
-//! and hosts that are killed.
+//! Tests of `anabranch wrap` with several commands on one host, with hosts that are short of
+//! descriptors, and with hosts that are killed.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use common::{library, tied};
 
-/// The command, if it is built.
+/// Path of the `anabranch` command; `None` with a message if it is not built or python3 is missing.
 fn anabranch() -> Option<PathBuf> {
     // target/*/deps contains the tests, and target/* the programs.
     let command = library().parent()?.parent()?.join("anabranch");
@@ -26,7 +26,7 @@ fn anabranch() -> Option<PathBuf> {
     Some(command)
 }
 
-/// A loopback address that no other test uses, not even in another process.
+/// A loopback address that no other test uses, even in another process.
 fn own_address() -> String {
     static COUNT: AtomicU8 = AtomicU8::new(1);
     let [high, low] = ((std::process::id() % 65_000) as u16).to_be_bytes();
@@ -34,7 +34,7 @@ fn own_address() -> String {
     format!("127.{}.{high}.{low}", 100 + count)
 }
 
-/// Header of each program of these tests.
+/// First lines of all Python programs in these tests.
 const HEAD: &str = "
 import errno, os, signal, socket, sys, time
 def tcp(kind=socket.SOCK_STREAM): return socket.socket(socket.AF_INET, kind, 132)
@@ -46,7 +46,7 @@ def heard(): return sys.stdin.readline()
 AT = sys.argv[1]
 ";
 
-/// A program under `wrap` that reads and writes lines.
+/// A Python program under `anabranch wrap`, which reads and writes lines.
 struct Program {
     child: Child,
     input: ChildStdin,
@@ -54,8 +54,8 @@ struct Program {
 }
 
 impl Program {
-    /// `before` is run by the shell, for example to set a limit. Processes that outlive a killed
-    /// command are killed with the shell.
+    /// Starts the program; `before` is run by the shell, for example to set a limit. If the command
+    /// is killed, its remaining processes are killed with the shell.
     fn start(before: &str, arguments: &[&str], at: &str, script: &str) -> Option<Self> {
         let command = anabranch()?;
         let quoted: Vec<String> = arguments.iter().map(|it| format!("'{it}'")).collect();
@@ -93,7 +93,7 @@ impl Program {
         self.input.write_all(b"go\n").expect("it reads");
     }
 
-    /// The remaining output, and the exit status.
+    /// Returns the remaining output and the exit status.
     fn end(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).expect("text");
@@ -104,13 +104,14 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The host may have ended.
+        // The host may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Accepts until the end, closes connections that the peer closed, and echoes.
+/// Program that accepts connections and echoes data until it is stopped, and closes connections
+/// that the peer has closed.
 const SERVER: &str = "
 import select
 l = tcp(); l.bind((AT, 7200)); l.listen(128); say('listening')
@@ -129,8 +130,8 @@ while True:
         p.unregister(fd); held.pop(fd).close()
 ";
 
-/// Opens as many associations as possible, reports it, and closes them on request; then opens one
-/// that is echoed.
+/// Program that opens as many associations as possible, reports this, and closes them on request.
+/// Then it opens one association, on which it expects an echo.
 const CLIENTS: &str = "
 all = []
 for i in range(int(os.environ.get('COUNT', '1'))):
@@ -151,8 +152,8 @@ for attempt in range(200):
 say(b.decode())
 ";
 
-/// A peer that opens more associations than the server's host may have descriptors should not end
-/// `accept`.
+/// If a peer opens more associations than the server's host may have descriptors, `accept` should
+/// continue to work.
 #[test]
 fn a_host_without_descriptors_goes_on() {
     let at = own_address();
@@ -174,8 +175,8 @@ fn a_host_without_descriptors_goes_on() {
     assert_eq!(status, Some(0));
 }
 
-/// Programs of the second command should use the host of the first, with separate ports, like
-/// programs that share a kernel; also when the first command has ended.
+/// Programs of the second command should use the host of the first command, with separate ports,
+/// like programs that share a kernel. This should also work after the first command has ended.
 #[test]
 fn commands_with_one_port_share_a_host() {
     let at = own_address();
@@ -230,7 +231,7 @@ fn a_port_that_cannot_be_shared_is_named_with_the_remedy() {
     assert!(said.contains("--udp-port"), "{said}");
 }
 
-/// The process that runs SCTP is killed: every socket should report an error, and a new socket
+/// If the process that runs SCTP is killed, every socket should report an error, and a new socket
 /// should work.
 #[test]
 fn a_host_that_dies_is_an_error_of_each_socket_and_another_is_begun() {
@@ -273,7 +274,8 @@ c.send(b'again'); say(d.recv(10).decode())
     }
 }
 
-/// A daemon that drops root privileges should keep its access, because it has the host's secret.
+/// A daemon that drops root privileges should still be able to use its host, because it has the
+/// host's secret.
 #[test]
 fn a_program_that_gives_up_root_accepts() {
     let at = own_address();

@@ -1,4 +1,4 @@
-//! Installation by `make dist` and the package, as used to build a C program.
+//! Tests of an installation by `make dist` or the package, with which a C program is built.
 
 mod common;
 
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use common::{library, libsctp, run, text};
 
-/// A program is compiled with the flags that pkg-config returns for the installed tree. It should
-/// find its library there, and its SCTP should work. The tree may be at any location.
+/// A program is compiled with the flags that pkg-config returns for the installed tree, which may
+/// be at any location. The program should find its library there, and its SCTP sockets should work.
 #[test]
 fn a_program_is_built_with_the_installed_tree() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -47,7 +47,7 @@ fn a_program_is_built_with_the_installed_tree() {
     assert_eq!(version, env!("CARGO_PKG_VERSION"));
     let [cflags, libs] = [["--cflags"], ["--libs"]].map(|it| asked(&it).expect("it is there"));
     let program = folder.path().join("functions");
-    // The header is ours, and not that of libsctp-dev.
+    // The compiler must use this project's header, not that of libsctp-dev.
     let compiled = Command::new("cc")
         .args(["-Wall", "-Wextra", "-Werror", "-H", "-o"])
         .args([&program, &root.join("tests/functions.c")])
@@ -59,7 +59,7 @@ fn a_program_is_built_with_the_installed_tree() {
     let header = "include/anabranch/netinet/sctp.h";
     assert!(said.contains(header), "{header} was not read: {said}");
 
-    // cargo's library path would be searched before the program's.
+    // cargo's library path is removed, because it would be searched before the program's.
     let mut command = Command::new("env");
     command.args(["-u", "LD_LIBRARY_PATH"]);
     let output = run(command.arg(&program).arg("5001"));
@@ -73,7 +73,7 @@ fn a_program_is_built_with_the_installed_tree() {
     assert!(said.ends_with("as it should be\n"), "{said}");
 }
 
-/// The manual pages should pass the checks of mandoc and groff if these are installed.
+/// The manual pages should pass the checks of mandoc and groff, if these programs are installed.
 #[test]
 fn manual_pages_are_well_formed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("man");

@@ -1,5 +1,5 @@
-/* A program that gets many signals without SA_RESTART: the end of an association should be reported
- * as such, and not as the loss of the host (ECONNRESET). */
+/* Program that gets many signals without SA_RESTART. The end of an association should be
+ * reported as the end of data, not as the loss of the host (ECONNRESET). */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>

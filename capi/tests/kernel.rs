@@ -1,5 +1,5 @@
-//! Debian's programs on this stack, against the same programs on Linux's own SCTP (in a User Mode
-//! Linux).
+//! Tests of Debian's programs on this stack with the same programs on Linux's own SCTP, which runs
+//! in a User Mode Linux (the guest).
 
 mod common;
 
@@ -16,9 +16,9 @@ use anabranch_interop::programs::Programs;
 use anabranch_net::{Carrier, Config};
 use common::{compile, library, run_at, text};
 
-/// Timeout of a case, for busy machines.
+/// Timeout of a case, long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(250);
-/// The UDP port of both ends.
+/// UDP port of both ends.
 const PORT: u16 = 9899;
 const NEEDED: [&str; 7] = [
     "sctp_test",
@@ -35,7 +35,7 @@ fn programs() -> &'static Programs {
     PROGRAMS.get_or_init(|| Programs::new(env!("CARGO_TARGET_TMPDIR"), "", ""))
 }
 
-/// Whether all requirements are available; reports missing ones.
+/// Whether all requirements are available; prints the first that is missing.
 fn able() -> bool {
     let programs_there = || {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -54,7 +54,8 @@ fn able() -> bool {
     able.is_ok()
 }
 
-/// Runs `body` in a network with a guest: this side's address, and the guest's.
+/// Runs `body` in a network with a guest. The arguments of `body` are this side's address and the
+/// guest's address.
 fn beside_a_guest<R: Send>(body: impl FnOnce(IpAddr, IpAddr) -> Result<R, String> + Send) -> R {
     let run = || {
         namespace::tap(0, Family::V4)?;
@@ -64,7 +65,8 @@ fn beside_a_guest<R: Send>(body: impl FnOnce(IpAddr, IpAddr) -> Result<R, String
     namespace::inside(run).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Configuration of a host at this address: inside UDP, or directly over IP.
+/// Configuration of a host at this address: SCTP directly over IP if `raw`, or else with UDP
+/// encapsulation.
 fn host(own: IpAddr, raw: bool) -> Config {
     Config::default().with(|it| {
         it.addresses = vec![own];
@@ -83,7 +85,7 @@ fn deadline() -> Instant {
     Instant::now() + TIMEOUT
 }
 
-/// Runs `script` in the guest, with the addresses filled in.
+/// Starts a guest that runs `script`, in which the addresses are filled in.
 fn guest(
     folder: &Path,
     script: &str,
@@ -97,8 +99,8 @@ fn guest(
     Peer::script(&path, own, udp, programs())
 }
 
-/// Servers, each at its port, which report their result as a line with one word. `OWN` is the local
-/// address. Each ends with the shell.
+/// Shell script that starts the servers at address `OWN`, each at a port. Each server prints its
+/// result as a line with one word, and ends with the shell.
 const SERVERS: &str = r#"
     # Runs a command, and says its name when a line says that it listens, and when so many have what it shall get. Its standard input
     # never ends: ncat would end the association with it.
@@ -119,7 +121,7 @@ const SERVERS: &str = r#"
     await ncat Listening 'last words' 1 ncat -v --sctp -l $OWN 5005
 "#;
 
-/// The servers.
+/// Names of the servers, as the scripts print them.
 const NAMES: [&str; 6] = [
     "sctp_test",
     "sctp_test-T",
@@ -129,7 +131,7 @@ const NAMES: [&str; 6] = [
     "ncat",
 ];
 
-/// Clients of the servers at `OTHER`.
+/// Shell script of clients, which connect to the servers at `OTHER`.
 const CLIENTS: &str = r#"
     log=$(mktemp)
     fails() { tail -n 5 $log; echo "fails $1"; exit 1; }
@@ -158,13 +160,13 @@ second
     echo called ncat
 "#;
 
-/// After the guest's programs have ended, their last data is still in transit: its kernel runs
-/// until all associations have ended.
+/// Shell script for the guest after its programs have ended. It waits until all associations have
+/// ended, because the kernel may still be sending the last data.
 const LAST_WORDS: &str = "
     until (($(wc -l </proc/net/sctp/assocs) == 1)); do sleep 0.1; done
 ";
 
-/// Programs on this stack connect to those on the kernel.
+/// Tests programs on this stack that connect to programs on the kernel.
 fn calls_the_kernel(raw: bool) {
     if !able() {
         return;
@@ -194,7 +196,7 @@ fn calls_the_kernel(raw: bool) {
     });
 }
 
-/// Programs on the kernel connect to those on this stack.
+/// Tests programs on the kernel that connect to programs on this stack.
 fn is_called_by_the_kernel(raw: bool) {
     if !able() {
         return;
@@ -202,8 +204,8 @@ fn is_called_by_the_kernel(raw: bool) {
     let folder = tempfile::tempdir().expect("a directory");
     let ready = folder.path().join("ready");
     let stop = folder.path().join("stop");
-    // The guest starts when all servers listen; this script ends when each has its result, or the
-    // guest has ended without that.
+    // The guest starts when all servers listen. This script ends when each server has its result,
+    // or when the guest has ended early.
     let mut script =
         format!("{{ {SERVERS}\nwait; }} > >(n=0; m=0; while read -r said; do echo \"$said\"");
     script.push_str(&format!(
@@ -271,8 +273,8 @@ fn the_kernels_programs_call_debians_over_ip() {
     is_called_by_the_kernel(true);
 }
 
-/// The kernel's results of the calls should equal `calls.linux`, `more.linux`, `ports.linux`,
-/// `edges.linux` and `ends.linux`, with which this stack is compared (`linux.rs`).
+/// On the kernel, the results of the calls should equal `calls.linux`, `more.linux`, `ports.linux`,
+/// `edges.linux` and `ends.linux`. `linux.rs` compares this stack with the same files.
 #[test]
 fn the_kernels_calls_end_as_they_are_listed() {
     if !able() {

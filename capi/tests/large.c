@@ -1,5 +1,6 @@
-/* A non-blocking socket, messages of several frames, and a peer that does not read: each message
- * should be sent completely or refused with EAGAIN (POSIX, send), and none truncated. */
+/* Sends messages of several frames on a non-blocking socket to a peer that does not read. Each
+ * message should be sent completely or refused with EAGAIN (POSIX, send); none should be
+ * truncated. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,7 +23,7 @@ int main(int count, char **words)
     CHECK(connect(s, (struct sockaddr *)&address, sizeof address) == 0);
     int a = accept(l, NULL, NULL);
     CHECK(a >= 0 && fcntl(s, F_SETFL, O_NONBLOCK) == 0);
-    /* Would expire if a send blocked, because no data is read. */
+    /* If a send blocked, the alarm would end the test, because the peer does not read. */
     alarm(60);
     uint32_t sent = 0;
     for (int refused = 0; refused < 3; ) {
@@ -33,7 +34,7 @@ int main(int count, char **words)
             CHECK(sent++ < MOST);
             refused = 0;
         } else {
-            /* The host may have read more meanwhile. */
+            /* The host may have read from the descriptor in the meantime. */
             struct pollfd watched = { .fd = s, .events = POLLOUT };
             if (poll(&watched, 1, 1000) == 0)
                 refused++;

@@ -1,9 +1,9 @@
-//! Results of sockets API calls, compared with Linux's SCTP.
+//! Compares the results of sockets API calls with those of Linux's SCTP.
 //!
-//! `calls.c`, `more.c`, `ports.c`, `edges.c` and `ends.c` write a line for each call. `calls.linux`
-//! and the other files contain their output on Linux 6.1 (compiled with `-lsctp`, run as root,
-//! three times with the same result), and `calls.differences` and the other files list the
-//! differences of this stack, with the reasons.
+//! `calls.c`, `more.c`, `ports.c`, `edges.c` and `ends.c` write a line for each call. Their output
+//! on Linux 6.1 is in `calls.linux` and files with corresponding names; the programs were compiled
+//! with `-lsctp` and run as root three times, with the same result. The differences of this stack,
+//! with the reasons, are in `calls.differences` and corresponding files.
 
 mod common;
 
@@ -13,9 +13,9 @@ use std::{env, fs};
 
 use common::{compile, run, text};
 
-/// Differences of two texts: their lines with `-` and `+`, in order.
+/// Difference of two texts: their differing lines, with `-` and `+`, in order.
 fn difference(old: &[&str], new: &[&str]) -> Vec<String> {
-    // Longest common subsequence of the remaining lines for each pair of positions.
+    // Length of the longest common subsequence of the remaining lines, for each pair of positions.
     let mut common = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for (i, line) in old.iter().enumerate().rev() {
         for (j, other) in new.iter().enumerate().rev() {
@@ -40,7 +40,7 @@ fn difference(old: &[&str], new: &[&str]) -> Vec<String> {
     out
 }
 
-/// Compares the output of the program of that name with Linux's.
+/// Compares the output of the C program `name` on this stack with its output on Linux.
 fn compare(name: &str, port: &str) {
     let folder = tempfile::tempdir().expect("a directory");
     let program = compile(name, folder.path());

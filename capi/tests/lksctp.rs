@@ -1,5 +1,5 @@
-//! The functional tests of lksctp-tools, from Debian's source package, which is downloaded when the
-//! test runs and built with the header and library of this stack.
+//! Runs the functional tests of lksctp-tools. Debian's source package is downloaded when this test
+//! runs, and is built with the header and library of this project.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use common::{library, libsctp, run_with, text};
 
-/// Version of the package.
+/// Version of Debian's package lksctp-tools.
 const VERSION: &str = "1.0.19+dfsg-2";
 
 /// Tests that are also built for IPv6.
@@ -28,7 +28,7 @@ const V6: [&str; 10] = [
     "test_tcp_style",
 ];
 
-/// Tests that may fail; docs/SOCKETS.md has the reasons.
+/// Tests that may fail; docs/SOCKETS.md explains the reasons.
 const OTHERWISE: [&str; 4] = [
     "test_sctp_sendrecvmsg",
     "test_sctp_sendrecvmsg_v6",
@@ -37,8 +37,8 @@ const OTHERWISE: [&str; 4] = [
 ];
 
 /// Tests that expect a message, or the end of an association, to be available when the sending call
-/// returns, as over Linux's loopback interface. Here it arrives a moment later, so these tests are
-/// built with `pause.c`, which pauses after each call that sends.
+/// returns, as it is on Linux's loopback interface. On this stack it arrives a moment later.
+/// Therefore these tests are built with `pause.c`, which pauses after each call that sends.
 const SYNCHRONOUS: [&str; 5] = [
     "test_1_to_1_nonblock",
     "test_assoc_abort",
@@ -46,20 +46,20 @@ const SYNCHRONOUS: [&str; 5] = [
     "test_peeloff",
     "test_peeloff_v6",
 ];
-/// Linker's option that adds the pause: each call that sends and that these tests use.
+/// Linker option that adds the pause to each sending call that these tests use.
 const WRAP: &str = "-Wl,--wrap=close,--wrap=connect,--wrap=sendmsg";
-/// Pause of each attempt, in milliseconds: the first is enough for an idle machine, the last for a
-/// busy one. A test has at most 52 pauses, which with the last value take 104 s of [`LIMIT`].
+/// Pause of each attempt in milliseconds: the first suffices for an idle machine, the last for a
+/// busy one. A test has at most 52 pauses; with the last value they take 104 s of [`LIMIT`].
 const PAUSES: [u32; 5] = [10, 50, 200, 1000, 2000];
 
-/// Total number of built tests.
+/// Number of tests that are built.
 const ALL: usize = 43;
-/// Timeout of a test, in seconds; two of them wait for seconds.
+/// Timeout of a test, seconds. Two of the tests wait for several seconds.
 const LIMIT: &str = "120";
-/// Fills memory of `malloc` with zeros, because one of the tests uses uninitialized memory as an
-/// address.
+/// Setting with which `malloc` fills memory with zeros, because one of the tests uses uninitialized
+/// memory as an address.
 const ZEROS: &str = "GLIBC_TUNABLES=glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
-/// Number of concurrent tests: they mostly wait.
+/// Number of tests that run at the same time; they mostly wait.
 const THREADS: usize = 4;
 
 fn tool(command: &mut Command) -> Result<(), String> {
@@ -71,7 +71,7 @@ fn tool(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// The package archive of this system, as a source archive.
+/// The entry of this system's package archive for source packages, in the format of /etc/apt.
 fn sources() -> Result<String, String> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let release = read(Path::new("/etc/os-release"));
@@ -108,8 +108,8 @@ fn sources() -> Result<String, String> {
     }
 }
 
-/// The unpacked package: downloaded once for a target directory, with separate package lists, so
-/// that the system is not changed.
+/// Path of the unpacked package. It is downloaded once for each target directory, with separate
+/// package lists, so that the system is not changed.
 fn package() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("lksctp-tools-{VERSION}"));
     let unpacked = folder.join("unpacked");
@@ -156,13 +156,14 @@ fn package() -> Result<PathBuf, String> {
     ])?;
     let unpack = "tar -xf *.orig.tar.* --strip-components=1 -C unpacked";
     tool(Command::new("sh").current_dir(at).args(["-c", unpack]))?;
-    // Another test may have been first.
+    // If another test has stored the package at the same time, the rename fails and its copy is
+    // used.
     let _ = fs::create_dir_all(&folder);
     let _ = fs::rename(at.join("unpacked"), &unpacked);
     Ok(unpacked)
 }
 
-/// Builds each test, by name.
+/// Builds all tests. Returns their names and paths.
 fn build(package: &Path, into: &Path) -> Vec<(String, PathBuf)> {
     let header = into.join("netinet");
     fs::create_dir(&header).expect("a directory");

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 
-/* Two connected one-to-one sockets, each with two addresses. */
+/* Creates two connected one-to-one sockets with two addresses each. */
 static void pair(int number, int out[2], void (*prepare)(int))
 {
     struct sockaddr_in own = at("127.0.0.1", number), other = at("127.0.0.2", number);
@@ -121,7 +121,7 @@ static void keys(void)
     CALL(close(s[1]));
 }
 
-/* TSNs of one message. */
+/* Receives one message and returns its TSNs. */
 static void tsns(int s, unsigned *tsn, unsigned *cumulative)
 {
     char data[64], control[512];
@@ -203,7 +203,7 @@ static void options(void)
     CALL(close(s[1]));
 }
 
-/* Unread data should move with an association that is peeled off. */
+/* When an association is peeled off, its unread data should move with it. */
 static void taken_off(void)
 {
     section = "taken off";
@@ -236,7 +236,7 @@ static void taken_off(void)
     take(s, 0);
     take(s, MSG_DONTWAIT);
     CALL(close(taken));
-    /* A partially read message. */
+    /* Peels off an association whose first message is partially read. */
     char part[4];
     CALL(sctp_sendmsg(b, "0123456789", 10, as(&own), sizeof own, 0, 0, 0, 0, 0));
     settle(200);
@@ -261,7 +261,7 @@ static long family_of(struct sockaddr_storage *address, int mapped)
     return address->ss_family == AF_INET ? 4 : address->ss_family == AF_INET6 ? 6 : 0;
 }
 
-/* Addresses of an IPv4 peer as reported by an AF_INET6 socket. */
+/* Prints the addresses of an IPv4 peer as an AF_INET6 socket reports them. */
 static void mapped(void)
 {
     struct sockaddr_in own = at("127.0.0.1", port + 6), client = at("127.0.0.1", 0);
@@ -306,7 +306,7 @@ static void mapped(void)
     }
 }
 
-/* sendfile and splice. */
+/* Tests sendfile and splice. */
 static void transfers(void)
 {
     section = "transfers";

@@ -1,6 +1,6 @@
-/* Order of events and messages for a program that is slow to read: a stream reset and a shutdown by
+/* Order of events and messages for a program that reads slowly. A stream reset and a shutdown by
  * the peer must be reported after the messages before them (RFC 6525 §5.2.2, RFC 9260 §9.2), and
- * before later ones. With one-to-one, accepted, one-to-many and peeled-off sockets. */
+ * before later messages. The test uses accepted, one-to-many and peeled-off sockets. */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -11,8 +11,8 @@
 
 #include "check.h"
 
-/* More than the program's descriptor can hold, and less than the receive window: the rest stays in
- * the association, acknowledged. */
+/* Number of messages before the reset. It exceeds the capacity of the program's descriptor, but
+ * not the receive window, so that the rest is acknowledged and stays in the association. */
 enum { BEFORE = 700, STREAM = 1 };
 
 enum how { ACCEPTED, MANY, PEELED_OFF };
@@ -39,10 +39,10 @@ static int opened(int style, uint16_t first, uint16_t second)
     return s;
 }
 
-/* Number of messages read. */
+/* Number of messages read so far. */
 static int count;
 
-/* Checks the next item: a notification of that type, or the text. */
+/* Checks the next received item: a notification of this type, or a message with this text. */
 static sctp_assoc_t next(int s, uint16_t kind, const char *text)
 {
     char data[512];
@@ -66,8 +66,8 @@ static void say(int s, const char *text)
     CHECK(sctp_sendmsg(s, text, strlen(text), NULL, 0, 0, 0, STREAM, 0, 0) == (int)strlen(text));
 }
 
-/* Waits until this many single-chunk messages were sent and acknowledged. No option reports data
- * that the host has not read yet. */
+/* Waits until this number of single-chunk messages was sent and acknowledged. The count of DATA
+ * chunks is needed, because no option reports data that the host has not read yet. */
 static void acknowledged(int s, unsigned messages)
 {
     struct sctp_status status;
@@ -105,7 +105,7 @@ static void slow_reader(int port, enum how how)
         say(c, "before");
     acknowledged(c, BEFORE);
     set(c, SCTP_RESET_STREAMS, &reset, sizeof reset);
-    /* The peer has performed it. */
+    /* The notification means that the peer has performed the reset. */
     next(c, SCTP_STREAM_RESET_EVENT, "");
     say(c, "after");
     acknowledged(c, BEFORE + 1);

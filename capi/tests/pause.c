@@ -1,5 +1,5 @@
-/* Pauses after calls that send, for programs that expect the result of such a call to be available
- * when the call returns. The linker's option --wrap replaces the program's calls by these. */
+/* Pauses after each call that sends, for programs that expect its result at the peer as soon as
+ * the call returns. The linker option --wrap replaces the program's calls by these functions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -9,7 +9,7 @@ int __real_close(int descriptor);
 int __real_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 ssize_t __real_sendmsg(int descriptor, const struct msghdr *message, int flags);
 
-/* Waits for as many milliseconds as the environment variable PAUSE has. */
+/* Waits for the number of milliseconds in the environment variable PAUSE. */
 static void pause_after_call(void)
 {
 	int error = errno;

@@ -1,5 +1,5 @@
-/* Messages of several frames from several threads and processes on one socket: each should arrive
- * whole. */
+/* Several threads and processes send messages of several frames on one socket. Each message
+ * should arrive complete and not mixed with others. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>

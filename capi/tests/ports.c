@@ -1,15 +1,15 @@
-/* More calls and their results (see calls.c): sockets that share a port, notifications of keys and
- * addresses, notifications of an abort, and a close with unread messages. */
+/* More calls and their results (see calls.c): sockets that share a port, notifications of keys,
+ * addresses and aborts, and sockets closed with unread messages. */
 #include "calls.h"
 
-/* A socket that is bound to the address, or -1. */
+/* Binds the socket to this address; returns 0, or -1 if that fails. */
 static int bound(int s, const char *ip, int number)
 {
     struct sockaddr_in own = at(ip, number);
     return bind(s, as(&own), sizeof own) ? -1 : 0;
 }
 
-/* Connects a new socket, and writes which of two listeners gets it. */
+/* Connects a new socket, and prints which of two listeners gets the association. */
 static void meet(const char *ip, int number, const int listeners[2])
 {
     struct sockaddr_in there = at(ip, number), peer = { 0 };
@@ -52,7 +52,7 @@ static void one_port(void)
     meet("127.0.0.1", port, s);
     meet("127.0.0.2", port, s);
     meet("127.0.0.1", port, s);
-    /* An address that is added at the port, and one that another socket has. */
+    /* Adds an address at the port that is free, and one that another socket has. */
     CALL(sctp_bindx(s[1], as(&first), 1, SCTP_BINDX_ADD_ADDR));
     CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_ADD_ADDR));
     CALL(bound(third, "127.0.0.3", port));
@@ -60,7 +60,7 @@ static void one_port(void)
     CALL(sctp_bindx(s[1], as(&third_address), 1, SCTP_BINDX_REM_ADDR));
     CALL(bound(third, "127.0.0.3", port));
     CALL(close(third));
-    /* A one-to-many socket also shares the port if its addresses differ. */
+    /* A one-to-many socket can share the port too, if its addresses differ. */
     CALL(bound(many, "127.0.0.4", port));
     CALL(listen(many, 1));
     struct sockaddr_in fourth = at("127.0.0.4", port);
@@ -87,7 +87,7 @@ static void one_port_of_all(void)
     CALL(close(other));
 }
 
-/* A client that connects from the port at which another socket of its own host listens at another
+/* A client connects from a port at which another socket of the same host listens at another
  * address. */
 static void from_the_port(void)
 {
@@ -111,7 +111,7 @@ static void from_the_port(void)
     CALL(close(l));
 }
 
-/* Notifications of keys and addresses, with all fields. */
+/* Prints notifications of keys and addresses with all their fields. */
 static void tell(int s)
 {
     union sctp_notification it = { 0 };
@@ -144,7 +144,7 @@ static void wants(int s, int type)
     CALL(set(s, SCTP_EVENT, &event, sizeof event));
 }
 
-/* Two connected one-to-one sockets with one address each. */
+/* Creates two connected one-to-one sockets with one address each. */
 static void pair(int number, int out[2], void (*prepare)(int))
 {
     struct sockaddr_in own = at("127.0.0.1", number);
@@ -201,7 +201,7 @@ static void with_keys(void)
     CALL(send(s[0], "by four", 7, 0));
     tell(s[1]);
     take(s[1], 0);
-    /* All data that was signed with it is acknowledged. */
+    /* Waits until all data that was authenticated with key 3 is acknowledged. */
     settle(500);
     id.scact_keynumber = 3;
     CALL(set(s[0], SCTP_AUTH_DEACTIVATE_KEY, &id, sizeof id));
@@ -253,7 +253,7 @@ static void aborts(void)
     CALL(sctp_sendmsg(s[0], "because", 7, NULL, 0, 0, SCTP_ABORT, 0, 0, 0));
     CALL(close(s[0]));
     CALL(close(s[1]));
-    /* With a reason, which only one-to-many sockets can set. */
+    /* Aborts with a reason, which only one-to-many sockets can give. */
     struct sockaddr_in there = at("127.0.0.1", port + 8);
     int l = open_one(), many = open_many();
     hears_of_the_end(l);
@@ -271,7 +271,7 @@ static void aborts(void)
     CALL(close(s[1]));
     CALL(close(many));
     CALL(close(l));
-    /* By closing. */
+    /* Ends the association by closing the socket. */
     pair(port + 7, s, hears_of_the_end);
     tell(s[0]), tell(s[1]);
     struct linger now = { .l_onoff = 1 };
@@ -281,7 +281,7 @@ static void aborts(void)
     CALL(close(s[1]));
 }
 
-/* Sockets without an explicit protocol, and unmapped pages. */
+/* Tests sockets without an explicit protocol, and unmapped pages. */
 static void odds(void)
 {
     section = "without a protocol";
@@ -312,7 +312,7 @@ static void hears_nothing(int s)
     (void)s;
 }
 
-/* Sends as much as both ends can buffer: until no space was available for this time, in
+/* Sends as much as both ends can buffer: until no space has become available for `patience`
  * milliseconds. */
 static void fill(int s, int patience)
 {
@@ -324,12 +324,12 @@ static void fill(int s, int patience)
     while (poll(&room, 1, patience) > 0);
 }
 
-/* Notifications of the peer of a socket that is closed with unread data. */
+/* Prints the notifications of the peer when a socket is closed with unread data. */
 static void unread(void)
 {
     section = "left unread";
     int s[2];
-    /* A notification does not count as a message. */
+    /* An unread notification should not count as an unread message. */
     pair(port + 11, s, hears_of_the_end);
     tell(s[0]);
     CALL(close(s[1]));
@@ -343,7 +343,7 @@ static void unread(void)
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
-    /* The first of many messages is read. */
+    /* Only the first of many messages is read. */
     pair(port + 13, s, hears_of_the_end);
     tell(s[0]), tell(s[1]);
     fill(s[0], 0);
@@ -353,8 +353,8 @@ static void unread(void)
     CALL(close(s[1]));
     tell(s[0]);
     CALL(close(s[0]));
-    /* All available data is read, and more arrives: it is undefined whether a message is unread at
-     * that moment, but the association must end. */
+    /* All available data is read while more arrives. It is undefined whether a message is unread
+     * when the socket is closed, but the association must end. */
     section = "more to come";
     static char bytes[1 << 18];
     pair(port + 14, s, hears_nothing);
@@ -365,8 +365,8 @@ static void unread(void)
     long n = recv(s[0], bytes, sizeof bytes, 0);
     VALUE(n == 0 || (n < 0 && errno != EAGAIN));
     CALL(close(s[0]));
-    /* While the remaining data of a closed socket waits for its peer to read, the peer may send
-     * much more than can be buffered. */
+    /* The remaining data of a closed socket waits until its peer reads. Meanwhile, the peer may
+     * send much more data than can be buffered. */
     section = "sends to a closed socket";
     pair(port + 15, s, hears_nothing);
     fill(s[1], 2000);

@@ -1,4 +1,4 @@
-//! C programs on a host in this process.
+//! Tests of C programs and Debian's programs on a host in this process.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn sockets_behave_as_rfc_6458_says() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
-/// Messages of several frames to a peer that does not read.
+/// Sends messages of several frames to a peer that does not read.
 #[test]
 fn a_large_message_does_not_wait_where_the_program_does_not() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -27,7 +27,7 @@ fn a_large_message_does_not_wait_where_the_program_does_not() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
-/// Messages of several frames, sent by several threads of two processes at once.
+/// Several threads of two processes send messages of several frames at the same time.
 #[test]
 fn large_messages_of_several_threads_are_not_mixed() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -36,7 +36,7 @@ fn large_messages_of_several_threads_are_not_mixed() {
     assert_eq!(text(&output), "whole\n");
 }
 
-/// Signals without SA_RESTART interrupt the library's own calls.
+/// Signals without SA_RESTART interrupt the system calls that the library makes.
 #[test]
 fn a_signal_is_not_the_end_of_the_host() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -53,8 +53,8 @@ fn undelivered_messages_are_returned() {
     assert_eq!(text(&output), "as it should be\n");
 }
 
-/// A program should find the functions in each possible way: linked with the library, opened by
-/// dlopen, or in its own copy.
+/// A program should find the functions in each possible way: by linking with the library, by
+/// dlopen, or in a static copy.
 #[test]
 fn functions_are_found_linked_opened_and_in_a_copy() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -76,8 +76,8 @@ fn functions_are_found_linked_opened_and_in_a_copy() {
     }
 }
 
-/// The library should have the names and versions of Linux's library, and one that Linux's header
-/// declares and its library lacks.
+/// The library should have the symbol names and versions of Linux's library, and one symbol that
+/// Linux's header declares but its library lacks.
 #[test]
 fn the_library_has_the_symbols_and_versions_of_linux() {
     let symbols = |library: &str| {
@@ -105,8 +105,8 @@ fn the_library_has_the_symbols_and_versions_of_linux() {
     assert_eq!(ours, symbols(&theirs));
 }
 
-/// Runs Debian's programs, with both ends on one host. A program that is not installed is skipped
-/// with a message.
+/// Runs a shell script of Debian's programs, with both ends on one host. If a program is not
+/// installed, prints a message and returns `None`.
 fn shell(needs: &str, script: &str) -> Option<Output> {
     let found = Command::new(needs).arg("--version").output();
     if found.is_err() {
@@ -124,8 +124,8 @@ fn checksctp_finds_sctp() {
     assert_eq!(text(&output), "SCTP supported\n");
 }
 
-/// One direction only: SCTP has no half-closed state (RFC 9260 §9.2), so an echo of the last data
-/// could not be sent.
+/// Data is sent in one direction only: SCTP has no half-closed state (RFC 9260 §9.2), so an echo of
+/// the last data could not be sent.
 #[test]
 fn socat_carries_bytes_to_the_last() {
     let script = "
@@ -139,7 +139,7 @@ fn socat_carries_bytes_to_the_last() {
     assert!(text(&output).ends_with("all\n"), "{}", text(&output));
 }
 
-/// Runs `body` in a separate network namespace if that is allowed, with a free TCP port.
+/// Runs `body` in a new network namespace, if that is allowed, with a free TCP port.
 fn alone<R: Send>(body: impl FnOnce(u16) -> R + Send) -> R {
     let free = || {
         let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
@@ -153,10 +153,10 @@ fn alone<R: Send>(body: impl FnOnce(u16) -> R + Send) -> R {
 
 #[test]
 fn iperf3_measures_either_way_and_over_several_associations() {
-    // With only --nstreams, version 3.12 sends one message and stops; with -b 0 in addition, it
+    // With only --nstreams, iperf3 3.12 sends one message and stops; with -b 0 in addition, it
     // continues.
     for options in ["-n 4M", "-n 4M -R", "-n 4M -P 3", "-n 4M --nstreams 8 -b 0"] {
-        // The two ends of the program also communicate over TCP, at the same port.
+        // The client and the server of iperf3 also communicate over TCP, at the same port.
         let script = |port: u16| {
             format!(
                 "exec {{server}}< <(exec stdbuf -oL iperf3 -s -1 -p {port})
@@ -170,8 +170,8 @@ fn iperf3_measures_either_way_and_over_several_associations() {
         };
         let all: serde_json::Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
-        // The receiver counts until the sender reports the end over TCP, when some data is still in
-        // transit.
+        // The receiver stops counting when the sender reports the end over TCP, while some data is
+        // still in transit.
         let [sent, received] =
             ["sum_sent", "sum_received"].map(|it| all["end"][it]["bytes"].as_u64());
         let right = sent.is_some_and(|it| it >= 4 << 20) && received.is_some_and(|it| it > 0);
@@ -193,8 +193,8 @@ fn ncat_listens_at_both_families_and_its_last_words_arrive() {
     assert!(text(&output).ends_with("last words\n"), "{}", text(&output));
 }
 
-/// Every test case of lksctp-tools' own program, over one-to-many and one-to-one sockets: ten
-/// messages should arrive completely.
+/// Runs every test case of `sctp_test` from lksctp-tools, over one-to-many and one-to-one sockets.
+/// Ten messages should arrive completely.
 #[test]
 fn sctp_test_sends_what_it_has_in_each_case() {
     for style in ["", "-T"] {
@@ -218,8 +218,8 @@ fn sctp_test_sends_what_it_has_in_each_case() {
     }
 }
 
-/// The other program of lksctp-tools: over one-to-many and one-to-one sockets, and with its
-/// commands.
+/// Runs `sctp_darn` from lksctp-tools, over one-to-many and one-to-one sockets, and with its
+/// interactive commands.
 #[test]
 fn sctp_darn_sends_lines_and_obeys_commands() {
     let commands =
@@ -230,7 +230,7 @@ fn sctp_darn_sends_lines_and_obeys_commands() {
         ("-I", commands),
     ];
     for (how, input) in ways {
-        // Only the sender is interactive.
+        // Only the sender runs in interactive mode.
         let server = if how == "-I" { "" } else { how };
         let last = if how == "-I" { "*DATA*5*" } else { "*second*" };
         let script = format!(
@@ -262,7 +262,8 @@ fn options_have_their_effects() {
     assert_eq!(text(&output), "effects\n");
 }
 
-/// Invalid pointers, peers on the same machine, addresses and their ports, local shutdown.
+/// Calls with invalid pointers, peers on the same machine, addresses and their ports, and local
+/// shutdown.
 #[test]
 fn arguments_are_taken_as_linux_takes_them() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -271,7 +272,7 @@ fn arguments_are_taken_as_linux_takes_them() {
     assert_eq!(text(&output), "arguments\n");
 }
 
-/// Notifications should keep their position between messages, also for a program that reads slowly.
+/// Notifications should keep their position between messages, even if the program reads slowly.
 #[test]
 fn notifications_stay_between_the_messages_that_they_came_between() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -280,8 +281,8 @@ fn notifications_stay_between_the_messages_that_they_came_between() {
     assert_eq!(text(&output), "order\n");
 }
 
-/// Programs that end their threads with `pthread_cancel` wait for them, and would otherwise wait
-/// forever.
+/// Programs that end their threads with `pthread_cancel` then wait for these threads, which must
+/// not take forever.
 #[test]
 fn threads_that_wait_can_be_cancelled() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -290,8 +291,8 @@ fn threads_that_wait_can_be_cancelled() {
     assert_eq!(text(&output), "cancelled\n");
 }
 
-/// A peer that does not read should delay its own messages, and not those to others of the same
-/// socket.
+/// A peer that does not read should delay only its own messages, not those to other peers of the
+/// same socket.
 #[test]
 fn a_peer_that_reads_nothing_holds_up_no_other() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -308,11 +309,11 @@ fn a_server_restarts_at_its_port() {
     assert_eq!(text(&output), "restarted\n");
 }
 
-/// One process has a thousand sockets with an association each; the other ends belong to another
-/// process.
+/// One process has a thousand sockets with one association each; another process has the other
+/// ends.
 #[test]
 fn one_process_has_a_thousand_sockets() {
-    // The host, which is this process, has two descriptors for each.
+    // This process is the host, which needs two descriptors for each association.
     let process = std::process::id().to_string();
     let raised = Command::new("prlimit")
         .args(["--pid", &process, "--nofile=8192:"])
@@ -327,7 +328,7 @@ fn one_process_has_a_thousand_sockets() {
     assert_eq!(text(&output), "1000\n");
 }
 
-/// Programs without SCTP sockets should be unaffected.
+/// Descriptors that are not SCTP sockets should be unaffected.
 #[test]
 fn other_descriptors_are_left_alone() {
     let mut command = Command::new("sh");

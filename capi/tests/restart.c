@@ -1,4 +1,4 @@
-/* Restart of a server: it listens at a port again while associations that were accepted there
+/* Restart of a server, which listens at a port again while associations that it accepted there
  * continue. `restart PORT` runs both ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,7 +14,8 @@
 
 static struct sockaddr_in own;
 
-/* A listening socket. The previous one was just closed, which the host learns a moment later. */
+/* Creates a listening socket. The bind is repeated, because the host learns only a moment later
+ * that the previous socket was closed. */
 static int listening(void)
 {
     int on = 1, s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
@@ -63,14 +64,14 @@ int main(int count, char **given)
         }
     }
 
-    /* No socket listens now, so connections should be refused soon. */
+    /* Without a listening socket, connections should soon be refused. */
     int c;
     while ((c = called()) >= 0) {
         CHECK(close(c) == 0);
         usleep(10000);
     }
 
-    /* Again, while all associations are being closed. */
+    /* Listens again while all associations are being closed. */
     for (int turn = 0; turn < 3; turn++)
         CHECK(close(ends[turn][0]) == 0 && close(ends[turn][1]) == 0);
     int s = listening();

@@ -1,6 +1,6 @@
 /* Semantics of one-to-one SCTP sockets (RFC 6458 §4), tested from C. `semantics PORT` runs both
- * ends: a server in a child process, and a client. Exits with 0 if all checks pass; otherwise
- * reports the failed line. */
+ * ends: a server in a child process, and a client. The exit status is 0 if all checks pass; the
+ * first failed check prints its line. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +49,8 @@ static int listening(int port)
     return s;
 }
 
-/* Receives one message with its struct sctp_rcvinfo; returns its length, or -1 at the end. */
+/* Receives one message with its struct sctp_rcvinfo; returns its length, or -1 at the end of
+ * data. */
 static ssize_t take(int s, char *data, size_t room, struct sctp_rcvinfo *info, int *flags)
 {
     char control[256];
@@ -74,13 +75,15 @@ static void serve(int s)
     CHECK(fcntl(c, F_GETFD) & FD_CLOEXEC);
     CHECK(setsockopt(c, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on) == 0);
 
-    /* A message should have its stream, its identifier, and its order. */
+    /* A message should have its stream, its payload protocol identifier, and its place in the
+     * order. */
     struct sctp_rcvinfo info = { 0 };
     CHECK(take(c, data, sizeof data, &info, &flags) == 5 && !memcmp(data, "first", 5));
     CHECK(flags == MSG_EOR && info.rcv_sid == 3 && ntohl(info.rcv_ppid) == 77 && !(info.rcv_flags & SCTP_UNORDERED));
     CHECK(take(c, data, sizeof data, &info, &flags) == 6 && (info.rcv_flags & SCTP_UNORDERED) && info.rcv_sid == 1);
 
-    /* A short buffer should get a part, and poll and FIONREAD report the rest. */
+    /* A short buffer should get a part of the message; then poll and FIONREAD should report the
+     * rest. */
     struct pollfd wanted = { .fd = c, .events = POLLIN };
     CHECK(take(c, data, 4, &info, &flags) == 4 && !memcmp(data, "0123", 4) && flags == 0);
     CHECK(poll(&wanted, 1, 0) == 1 && wanted.revents == POLLIN);
@@ -125,7 +128,8 @@ static void send_on(int s, const void *data, size_t length, int stream, int flag
     CHECK(sendmsg(s, &message, 0) == (ssize_t)length);
 }
 
-/* Connects without blocking, and waits with epoll on the socket and an ordinary descriptor. */
+/* Connects without blocking. Waits with epoll, which watches the socket and an ordinary
+ * descriptor. */
 static int call(int port)
 {
     int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_SCTP), error = -1, pipes[2];
@@ -161,7 +165,7 @@ int main(int count, char **given)
     }
     CHECK(close(s) == 0);
 
-    /* No socket listens there. */
+    /* At this port, no socket listens. */
     struct sockaddr_in nobody = at(port + 1);
     int refused = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
     CHECK(connect(refused, (struct sockaddr *)&nobody, sizeof nobody) == -1 && errno == ECONNREFUSED);
@@ -175,7 +179,7 @@ int main(int count, char **given)
     struct sctp_status status = { 0 };
     length = sizeof status;
     CHECK(getsockopt(c, IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0);
-    /* The server accepts nine streams, and this end requests ten. */
+    /* The server accepts nine streams, of the ten that this end requests. */
     CHECK(status.sstat_outstrms == 9 && status.sstat_instrms == 7);
 
     send_on(c, "first", 5, 3, 0);

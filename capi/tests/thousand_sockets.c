@@ -1,7 +1,7 @@
-/* Many one-to-one sockets in one process: `thousand_sockets PORT COUNT` connects COUNT of them to a server
- * in a child process, sends a message on each, and reads an answer. The backlog must admit all of
- * them, because a server that polls a thousand sockets before each `accept` is slower than its
- * clients. */
+/* Many one-to-one sockets in one process. `thousand_sockets PORT COUNT` connects COUNT sockets
+ * to a server in a child process, sends a message on each, and reads an answer. The backlog must
+ * admit all of them, because a server that polls a thousand sockets before each `accept` is
+ * slower than its clients. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

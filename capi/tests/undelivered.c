@@ -1,9 +1,9 @@
-/* Messages that an association does not deliver should be returned, each with its own data, before
- * the end of the association is reported (RFC 6458 §6.1.4, §6.1.11). */
+/* Messages that an association does not deliver should be returned to the sender, each with its
+ * own data, before the end of the association is reported (RFC 6458 §6.1.4, §6.1.11). */
 #include "calls.h"
 #include "check.h"
 
-/* Longer than a packet. */
+/* Length of a message, bytes; longer than a packet. */
 #define LENGTH 40000
 
 static char text[LENGTH], got[2 * LENGTH];
@@ -15,7 +15,7 @@ static const char *text_of(int number)
     return text;
 }
 
-/* Extracts number, stream, identifier, cause and flags from a notification; returns whether it is a
+/* Extracts message number, flags and cause from a notification; returns whether it reports a
  * send failure. */
 static int failed(const void *data, ssize_t length, uint16_t *flags, uint32_t *cause, int *number)
 {
@@ -41,7 +41,7 @@ static int failed(const void *data, ssize_t length, uint16_t *flags, uint32_t *c
     return 1;
 }
 
-/* This end or the peer aborts while messages are queued. */
+/* Aborts the association at this end or at the peer while messages are queued. */
 static void aborted(int own, int type)
 {
     int l = open_many(), c = own ? open_many() : open_one();
@@ -102,15 +102,15 @@ static void aborted(int own, int type)
             CHECK(change->sac_state == SCTP_COMM_LOST);
             break;
         }
-        /* User-Initiated Abort, as in the packet. */
+        /* The cause should be User-Initiated Abort, as in the packet. */
         CHECK(cause == htons(12));
         CHECK(said == SCTP_DATA_SENT || said == SCTP_DATA_UNSENT);
         CHECK(number > last || last == -1);
         last = number;
         count_of[said == SCTP_DATA_SENT]++;
     }
-    /* Only messages that the peer has acknowledged are missing: the last one returned is the last
-     * one sent. */
+    /* The messages that are not returned were acknowledged by the peer. The last message
+     * returned should be the last one sent. */
     CHECK(last == sent - 1 && count_of[0] > 0 && count_of[0] + count_of[1] <= sent);
     close(c), close(l);
 }

@@ -1,5 +1,5 @@
-/* A one-to-many socket with one peer that does not read: messages to this peer wait, or are refused
- * with EAGAIN; messages to the others are not affected (RFC 6458 §3.2). */
+/* A one-to-many socket has a peer that does not read. Messages to this peer wait or are refused
+ * with EAGAIN, but messages to the other peers should not be affected (RFC 6458 §3.2). */
 #include <arpa/inet.h>
 #include <linux/sctp.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static int listening(const struct sockaddr_in *address)
     return s;
 }
 
-/* Sends a message with its number. */
+/* Sends a message that contains `number`. */
 static ssize_t put(const struct sockaddr_in *to, uint32_t number, int flags)
 {
     char text[SIZE] = { 0 };
@@ -38,7 +38,8 @@ static ssize_t put(const struct sockaddr_in *to, uint32_t number, int flags)
     return sendto(many, text, sizeof text, flags, (const struct sockaddr *)to, sizeof *to);
 }
 
-/* Same, but retries if only the descriptor is full, which ends as soon as the host reads again. */
+/* Waits until the descriptor is writable, which it is as soon as the host reads again. Then
+ * sends a message; returns false if the buffer of the association is full. */
 static int has_room(const struct sockaddr_in *to, uint32_t number)
 {
     struct pollfd watched = { .fd = many, .events = POLLOUT };
@@ -48,7 +49,7 @@ static int has_room(const struct sockaddr_in *to, uint32_t number)
     return sent == SIZE;
 }
 
-/* Sends until the association is full; returns the number of the next message. */
+/* Sends until the association's buffer is full; returns the number of the next message. */
 static uint32_t fill(uint32_t number)
 {
     while (has_room(&quiet, number))
@@ -98,7 +99,7 @@ int main(int count, char **words)
     int l[2] = { listening(&quiet), listening(&busy) };
     many = socket(AF_INET, SOCK_SEQPACKET, IPPROTO_SCTP);
     CHECK(many >= 0);
-    /* Would expire if the host stopped reading. */
+    /* The alarm would end the test if the host stopped reading. */
     alarm(280);
     CHECK(put(&quiet, 0, 0) == SIZE && put(&busy, 0, 0) == SIZE);
     int reads_nothing = accept(l[0], NULL, NULL), reads = accept(l[1], NULL, NULL);
@@ -108,13 +109,13 @@ int main(int count, char **words)
     uint32_t next = fill(1), sent = 1;
     CHECK(next > 1);
     for (uint32_t end = sent + FEW; sent < end; sent++) {
-        /* That peer reads, so buffer space becomes available again. */
+        /* The peer `busy` reads, so buffer space becomes available again. */
         while (!has_room(&busy, sent))
             continue;
         came(reads, sent);
     }
 
-    /* A message to all includes the full association, so none gets it. */
+    /* A message to all includes the full association, so it should be sent to none. */
     CHECK(send_so(SCTP_SENDALL, NULL, MSG_DONTWAIT) == -1 && errno == EAGAIN);
     struct timeval limit = { .tv_usec = 1000 }, none = { 0 };
     CHECK(setsockopt(many, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0);
@@ -128,7 +129,7 @@ int main(int count, char **words)
         CHECK(put(&busy, sent, 0) == SIZE);
         came(reads, sent);
     }
-    /* All messages should arrive in order once they are read. */
+    /* All messages should arrive in order when the peer reads them. */
     for (uint32_t number = 0; number <= next; number++)
         came(reads_nothing, number);
     CHECK(pthread_join(thread, NULL) == 0);

@@ -7,11 +7,11 @@ use crate::descriptor::{forget, forget_from, is_ours};
 use crate::libc_next::next;
 use crate::receive;
 
-/// Variadic in C; the third argument is passed as in a function with three parameters on the
-/// supported machines.
+/// This function is variadic in C. On the supported machines, the third argument is passed as in a
+/// function with three parameters.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request != libc::FIONREAD as c_ulong || !is_ours(fd) {
@@ -23,13 +23,13 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
         return done(Err(libc::EFAULT));
     }
     done(receive::waiting(fd).map(|bytes| {
-        // SAFETY: guaranteed by the caller: an int.
+        // SAFETY: guaranteed by the caller; the argument points to an int.
         unsafe { argument.cast::<c_int>().write(bytes as c_int) };
     }))
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
@@ -39,7 +39,7 @@ pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
     forget_from(first, last);
@@ -49,11 +49,11 @@ pub unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, flags: 
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_from(first.max(0) as u32, u32::MAX);
-    // SAFETY: the name ends with a 0; libc's function of this name has this type.
+    // SAFETY: the name ends with a 0, and libc's function of this name has this type.
     unsafe {
         let next = libc::dlsym(libc::RTLD_NEXT, c"closefrom".as_ptr());
         if !next.is_null() {
@@ -62,10 +62,10 @@ pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     }
 }
 
-/// A stream closes its descriptor without a visible call of `close`.
+/// Interposed because `fclose` will close the descriptor without a visible call of `close`.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE {
     forget(fd);
@@ -75,7 +75,7 @@ pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut l
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     let next = next!(dup(c_int) -> c_int);
@@ -86,7 +86,7 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, copy: c_int) -> c_int {
     forget(copy);
@@ -96,7 +96,7 @@ pub unsafe extern "C-unwind" fn dup2(fd: c_int, copy: c_int) -> c_int {
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
     forget(copy);
@@ -107,10 +107,10 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_
 
 macro_rules! copies_descriptors {
     ($name:ident) => {
-        /// Variadic in C, like `ioctl`.
+        /// This function is variadic in C, like `ioctl`.
         ///
         /// # Safety
-        /// Same as libc's function.
+        /// The requirements are those of libc's function with this name.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name(
             fd: c_int,

@@ -1,5 +1,4 @@
-//! Symbol names in programs that are compiled with `_FORTIFY_SOURCE`: such programs do not call
-//! libc's usual names.
+//! Functions that programs compiled with `_FORTIFY_SOURCE` call instead of libc's usual ones.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,7 +9,7 @@ use crate::descriptor::is_ours;
 use crate::libc_next::next;
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
@@ -19,7 +18,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
     room: size_t,
 ) -> ssize_t {
     if length > room || !is_ours(fd) {
-        // libc ends a program that requests more than its buffer can hold.
+        // libc ends a program that requests more bytes than its buffer can hold.
         let next = next!(__read_chk(c_int, *mut c_void, size_t, size_t) -> ssize_t);
         // SAFETY: guaranteed by the caller.
         return unsafe { next(fd, at, length, room) };
@@ -29,7 +28,7 @@ pub unsafe extern "C-unwind" fn __read_chk(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
@@ -48,7 +47,7 @@ pub unsafe extern "C-unwind" fn __recv_chk(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,

@@ -1,4 +1,4 @@
-//! Messages in several parts, and with ancillary data.
+//! Calls for messages in several parts or with ancillary data.
 
 use std::ffi::c_int;
 
@@ -12,7 +12,7 @@ use crate::sctp::control_data;
 use crate::send::{self, MessageParts, SendParameters};
 use crate::{memory, system};
 
-/// Checks that a message can have these parts.
+/// Checks that a message can have these parts: the pointer and the count are valid.
 fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
     if count > send::MAX_PARTS {
         return Err(libc::EMSGSIZE);
@@ -23,14 +23,14 @@ fn check_parts(parts: *const iovec, count: usize) -> Result<(), c_int> {
     }
 }
 
-/// The number of parts of `writev` and `readv`; `None`: too many, or negative.
+/// Converts the number of parts of `writev` and `readv`; `None` if it is negative or too large.
 fn count_of(parts: c_int) -> Option<usize> {
     let count = usize::try_from(parts).ok();
     count.filter(|&it| it <= send::MAX_PARTS)
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let Some(socket_type) = socket_type(fd) else {
@@ -47,14 +47,15 @@ pub unsafe extern "C-unwind" fn writev(fd: c_int, parts: *const iovec, count: c_
     // SAFETY: guaranteed by the caller.
     let parts = unsafe { MessageParts::new(parts, count) };
     if parts.length() == 0 {
-        // No message, as in Linux, but an empty `write` is an error.
+        // As in Linux, an empty `writev` sends no message and succeeds, although an empty `write`
+        // is an error.
         return 0;
     }
     send::answer(fd, socket_type, parts, 0, || Ok(SendParameters::plain(0)))
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmsg(
     fd: c_int,
@@ -83,7 +84,7 @@ pub unsafe extern "C-unwind" fn sendmsg(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     if !is_ours(fd) {
@@ -103,7 +104,7 @@ pub unsafe extern "C-unwind" fn readv(fd: c_int, parts: *const iovec, count: c_i
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     if !is_ours(fd) {
@@ -111,7 +112,7 @@ pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: 
         // SAFETY: guaranteed by the caller.
         let length = unsafe { next(fd, message, flags) };
         if length >= 0 {
-            // SAFETY: libc filled it in.
+            // SAFETY: libc has filled in the message.
             unsafe { control_data::forget_passed(&*message) };
         }
         return length;

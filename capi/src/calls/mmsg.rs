@@ -1,4 +1,4 @@
-//! Several messages per call.
+//! Calls that send or receive several messages: `sendmmsg` and `recvmmsg`.
 
 use std::ffi::c_int;
 
@@ -9,13 +9,13 @@ use crate::descriptor::is_ours;
 use crate::libc_next::next;
 use crate::{memory, system};
 
-/// Whether the messages are outside the address space of any process.
+/// Whether the array of messages lies outside the address space of any process.
 fn are_out_of_reach(messages: *const mmsghdr, count: u32) -> bool {
     count > 0 && memory::is_out_of_reach(messages, count as usize * size_of::<mmsghdr>())
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
@@ -47,7 +47,7 @@ pub unsafe extern "C-unwind" fn sendmmsg(
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
@@ -66,8 +66,8 @@ pub unsafe extern "C-unwind" fn recvmmsg(
     }
     let one_by_one = flags & !libc::MSG_WAITFORONE;
     for place in 0..count {
-        // After the first, only messages that are available, as with MSG_WAITFORONE, also when the
-        // timeout has expired.
+        // After the first message, only available messages are received, as with MSG_WAITFORONE,
+        // even before the timeout expires.
         let flags = match place {
             0 => one_by_one,
             _ if flags & libc::MSG_WAITFORONE != 0 || !timeout.is_null() => {
@@ -85,7 +85,7 @@ pub unsafe extern "C-unwind" fn recvmmsg(
         match (received, place) {
             (..0, 0) => return -1,
             (..0, _) => return place as c_int,
-            // End of data.
+            // A message without bytes is the end of the data.
             (0, _) => return place as c_int + 1,
             _ => (),
         }

@@ -1,7 +1,7 @@
 //! Transfers between descriptors: `sendfile` and `splice`.
 //!
-//! Linux's SCTP maps these to messages: the sender transmits one page of the file or pipe per
-//! message; the receiver reads one message, or the requested part of it.
+//! In Linux's SCTP these calls transfer messages: the sender transmits each page of the file or
+//! pipe as one message, and the receiver reads one message or the requested part of it.
 
 use std::ffi::c_int;
 
@@ -14,11 +14,11 @@ use crate::system;
 
 /// Page size, bytes.
 const PAGE: usize = 4096;
-/// Maximum size of a transfer step: the capacity of a pipe.
+/// Maximum number of bytes of one transfer step: the capacity of a pipe.
 const MAX_TRANSFER: usize = 16 * PAGE;
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile(
     to: c_int,
@@ -35,10 +35,10 @@ pub unsafe extern "C-unwind" fn sendfile(
     unsafe { send_file(to, from, offset, count) }
 }
 
-/// Like `sendfile`, on 64-bit machines.
+/// Same function as `sendfile` on 64-bit machines.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sendfile64(
     to: c_int,
@@ -57,14 +57,14 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
     let mut done = 0;
     // SAFETY: guaranteed by the caller.
     let own = unsafe { offset.as_ref() }.copied();
-    // SAFETY: no pointers.
+    // SAFETY: the call has no pointer arguments.
     let begin = own.unwrap_or_else(|| unsafe { libc::lseek64(from, 0, libc::SEEK_CUR) });
     if begin < 0 {
         return -1;
     }
     while done < count {
         let at = begin + done as off64_t;
-        // Messages end at page boundaries of the file.
+        // Messages end at page boundaries of the file, so the first one may be shorter.
         let left = PAGE - at as usize % PAGE;
         let wanted = left.min(count - done);
         // SAFETY: `page` has that size.
@@ -89,7 +89,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
     // SAFETY: guaranteed by the caller.
     match unsafe { offset.as_mut() } {
         Some(offset) => *offset = end,
-        // SAFETY: no pointers.
+        // SAFETY: the call has no pointer arguments.
         None => unsafe {
             libc::lseek64(from, end, libc::SEEK_SET);
         },
@@ -98,7 +98,7 @@ unsafe fn send_file(to: c_int, from: c_int, offset: *mut off64_t, count: usize) 
 }
 
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn splice(
     from: c_int,
@@ -114,7 +114,7 @@ pub unsafe extern "C-unwind" fn splice(
         // SAFETY: guaranteed by the caller.
         return unsafe { next(from, from_at, to, to_at, count, flags) };
     }
-    // Sockets have no offsets, and one of the two descriptors must be a pipe.
+    // A socket has no offset, and one of the two descriptors must be a pipe.
     let (pipe, at_pipe, at_socket) = match out {
         true => (from, from_at, to_at),
         false => (to, to_at, from_at),
@@ -145,16 +145,16 @@ fn is_pipe(fd: c_int) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETPIPE_SZ) > 0 }
 }
 
-/// Transfers from a pipe, one message per page.
+/// Transfers data from a pipe to a socket, one message per page.
 fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut page = [0_u8; PAGE];
     let mut done = 0;
     while done < count {
-        // After the first page, only available data.
+        // After the first page, only data that is already in the pipe is sent.
         if done > 0 && !is_ready(pipe, libc::POLLIN) {
             break;
         }
-        // The socket must have buffer space for the data read from the pipe.
+        // The data is read from the pipe only if the socket has buffer space for it.
         let waits = flags & libc::MSG_DONTWAIT == 0 && !system::is_nonblocking(to);
         if !waits && !is_ready(to, libc::POLLOUT) {
             let full = system::answer(Err(libc::EAGAIN));
@@ -170,15 +170,16 @@ fn splice_out(pipe: c_int, to: c_int, count: usize, flags: c_int) -> ssize_t {
         if sent < 0 {
             return if done > 0 { done as ssize_t } else { -1 };
         }
-        // Unsent data stays in the pipe, as in Linux. SAFETY: `page` has that size.
+        // The sent data is removed from the pipe; unsent data stays there, as in Linux. SAFETY:
+        // `page` has that size.
         unsafe { libc::read(pipe, page.as_mut_ptr().cast(), read as usize) };
         done += read as usize;
     }
     done as ssize_t
 }
 
-/// Copies the first bytes of a pipe without consuming them. Uses a second pipe, because the kernel
-/// has no direct way. Blocks like `read`.
+/// Copies the first bytes of a pipe without consuming them, and blocks like `read`. A second pipe
+/// is needed, because the kernel offers no direct way.
 fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
     let mut ends = [-1; 2];
     // SAFETY: the two descriptors are written.
@@ -193,12 +194,12 @@ fn first_of(pipe: c_int, page: &mut [u8]) -> ssize_t {
             none => none,
         }
     };
-    // `close` does not change `errno` if it succeeds.
+    // A successful `close` does not change `errno`.
     ends.into_iter().for_each(system::close);
     read
 }
 
-/// Transfers a message, or the requested part of it, into a pipe.
+/// Transfers a message, or its requested part, from a socket into a pipe.
 fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     let mut bytes = [0_u8; MAX_TRANSFER];
     // SAFETY: `bytes` has that size.
@@ -223,7 +224,7 @@ fn splice_in(from: c_int, pipe: c_int, count: usize, flags: c_int) -> ssize_t {
     received
 }
 
-/// Whether the descriptor is readable (POLLIN) or writable (POLLOUT).
+/// Whether the descriptor is ready for `events`: readable (POLLIN) or writable (POLLOUT).
 fn is_ready(fd: c_int, events: i16) -> bool {
     let mut wanted = libc::pollfd {
         fd,

@@ -1,4 +1,4 @@
-//! `syscall`: system calls that programs make through this libc function.
+//! Interposed `syscall`: system calls that programs make through this libc function.
 
 use std::ffi::{c_int, c_long};
 
@@ -6,11 +6,11 @@ use super::messages::*;
 use super::*;
 use crate::system;
 
-/// Variadic in C; the arguments are passed as in a function with that many parameters on the
-/// supported machines.
+/// This function is variadic in C. On the supported machines, the arguments are passed as in a
+/// function with this number of parameters.
 ///
 /// # Safety
-/// Same as libc's function.
+/// The requirements are those of libc's function with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
@@ -22,7 +22,7 @@ pub unsafe extern "C-unwind" fn syscall(
     f: usize,
 ) -> c_long {
     let fd = a as c_int;
-    // SAFETY: the kernel's call of that number has the arguments of libc's function.
+    // SAFETY: the arguments of the kernel's call with this number are those of libc's function.
     unsafe {
         match number {
             libc::SYS_socket => c_long::from(socket(fd, b as c_int, c as c_int)),

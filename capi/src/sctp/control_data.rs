@@ -1,4 +1,4 @@
-//! Ancillary data of messages (RFC 6458 §5.3) with Linux's layouts.
+//! Ancillary data of messages (RFC 6458 §5.3) in Linux's layouts.
 
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
@@ -11,23 +11,23 @@ use crate::receive::{MSG_NOTIFICATION, Received};
 use crate::send::{SendInfo, SendParameters, flags};
 use crate::{memory, receive_flags};
 
-/// SCTP_SNDRCV.
+/// Type SCTP_SNDRCV of ancillary data.
 const SNDRCV: c_int = 1;
-/// SCTP_SNDINFO.
+/// Type SCTP_SNDINFO.
 const SNDINFO: c_int = 2;
-/// SCTP_RCVINFO.
+/// Type SCTP_RCVINFO.
 const RCVINFO: c_int = 3;
-/// SCTP_NXTINFO.
+/// Type SCTP_NXTINFO.
 const NXTINFO: c_int = 4;
-/// SCTP_PRINFO.
+/// Type SCTP_PRINFO.
 const PRINFO: c_int = 5;
-/// SCTP_AUTHINFO.
+/// Type SCTP_AUTHINFO.
 const AUTHINFO: c_int = 6;
-/// SCTP_DSTADDRV4, SCTP_DSTADDRV6.
+/// Types SCTP_DSTADDRV4 and SCTP_DSTADDRV6.
 const DSTADDRV4: c_int = 7;
 const DSTADDRV6: c_int = 8;
 
-/// struct sctp_sndrcvinfo.
+/// Layout of struct sctp_sndrcvinfo.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SndRcvInfo {
@@ -42,7 +42,7 @@ pub struct SndRcvInfo {
     pub assoc_id: i32,
 }
 
-/// struct sctp_sndinfo.
+/// Layout of struct sctp_sndinfo.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SndInfo {
@@ -53,7 +53,7 @@ pub struct SndInfo {
     pub assoc_id: i32,
 }
 
-/// struct sctp_rcvinfo.
+/// Layout of struct sctp_rcvinfo.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RcvInfo {
@@ -67,7 +67,7 @@ pub struct RcvInfo {
     pub assoc_id: i32,
 }
 
-/// struct sctp_nxtinfo.
+/// Layout of struct sctp_nxtinfo.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NxtInfo {
@@ -102,7 +102,7 @@ impl From<SndInfo> for SendInfo {
     }
 }
 
-/// A received message as struct sctp_sndrcvinfo.
+/// Describes a received message as struct sctp_sndrcvinfo.
 pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     SndRcvInfo {
         stream: frame.stream,
@@ -117,7 +117,7 @@ pub fn sndrcv(frame: &Frame) -> SndRcvInfo {
     }
 }
 
-/// The next message as struct sctp_nxtinfo.
+/// Describes the next message as struct sctp_nxtinfo.
 fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     let notification = frame.kind == Kind::Notification;
     let unordered = u16::from(frame.flags & frame::UNORDERED != 0);
@@ -135,12 +135,12 @@ fn nxtinfo(frame: &Frame, length: usize) -> NxtInfo {
     }
 }
 
-/// Bits of `sinfo_flags` for a policy of RFC 7496.
+/// Bits of `sinfo_flags` that contain a policy of RFC 7496.
 const POLICY: u16 = 0x30;
-/// SCTP_PR_SCTP_TTL.
+/// Policy SCTP_PR_SCTP_TTL: the message is abandoned after its lifetime.
 const LIFETIME: u16 = 0x10;
 
-/// Send parameters from the addresses and ancillary data of a message.
+/// Reads the send parameters from the address and the ancillary data of a message.
 ///
 /// # Safety
 /// The message must be valid for `sendmsg`.
@@ -159,7 +159,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<SendParameters, c_i
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-            // The entry must end within the program's buffer.
+            // The entry must end within the program's control buffer.
             let room = message.msg_control as usize + message.msg_controllen;
             let ends = libc::CMSG_DATA(at) as usize + length;
             if header.cmsg_len < libc::CMSG_LEN(0) as usize || ends > room {
@@ -175,7 +175,7 @@ pub unsafe fn sent(message: &msghdr, flags: c_int) -> Result<SendParameters, c_i
     Ok(parameters)
 }
 
-/// Checks for valid flags, with Linux's values.
+/// Checks that all flags are known; the values are Linux's.
 fn check_flags(given: u16) -> Result<(), c_int> {
     let known = flags::UNORDERED
         | flags::ADDR_OVER
@@ -190,7 +190,7 @@ fn check_flags(given: u16) -> Result<(), c_int> {
     }
 }
 
-/// Processes one item of ancillary data.
+/// Adds one item of ancillary data to the send parameters.
 fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(), c_int> {
     let room = |bytes: usize| match data.len() == bytes {
         true => Ok(data.as_ptr()),
@@ -202,7 +202,7 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
             // SAFETY: the buffer has that size, and any bytes are a valid value.
             let info = unsafe { at.read_unaligned() };
             check_flags(info.flags)?;
-            // Older programs set a lifetime without a policy.
+            // Older programs set a lifetime without a policy, which selects SCTP_PR_SCTP_TTL.
             let policy = match (info.flags & POLICY, info.timetolive) {
                 (0, 1..) => LIFETIME,
                 (policy, _) => policy,
@@ -219,7 +219,7 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
         }
         PRINFO => {
             let at = room(8)?.cast::<[u16; 4]>();
-            // SAFETY: the buffer has that size: struct sctp_prinfo, policy and value.
+            // SAFETY: the buffer has that size. It contains struct sctp_prinfo: policy and value.
             let [policy, _, low, high] = unsafe { at.read_unaligned() };
             if policy & !POLICY != 0 {
                 return Err(libc::EINVAL);
@@ -228,8 +228,8 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
             let [c, d] = high.to_ne_bytes();
             parameters.policy = Some((policy, u32::from_ne_bytes([a, b, c, d])));
         }
-        // Additional addresses of the peer, at the port of the first address; ignored without a
-        // first address.
+        // The item contains an additional address of the peer, whose port is that of the first
+        // address; it is ignored without a first address.
         DSTADDRV4 | DSTADDRV6 => {
             let Some(port) = parameters.to.first().map(SocketAddr::port) else {
                 return Ok(());
@@ -241,7 +241,7 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
             let ip = ip.ok_or(libc::EINVAL)?.to_canonical();
             parameters.to.push(SocketAddr::new(ip, port));
         }
-        // struct sctp_authinfo: the key.
+        // The item is struct sctp_authinfo: a key number.
         AUTHINFO => {
             let key = data.try_into().map_err(|_| libc::EINVAL)?;
             parameters.key = Some(u16::from_ne_bytes(key));
@@ -251,7 +251,8 @@ fn take(parameters: &mut SendParameters, kind: c_int, data: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// Fills in the data that a receiving program requested: address, ancillary data, flags.
+/// Writes the source address, the requested ancillary data and the flags of a received message to
+/// the program's msghdr.
 ///
 /// # Safety
 /// The message must be valid for `recvmsg`.
@@ -285,7 +286,7 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
         }
         return Ok(());
     }
-    // MSG_CTRUNC reports data that does not fit.
+    // If the control buffer is invalid, MSG_CTRUNC reports that the data does not fit.
     let room = match memory::is_out_of_reach(message.msg_control, room) {
         true => 0,
         false => room,
@@ -330,7 +331,8 @@ pub unsafe fn received(fd: c_int, message: &mut msghdr, received: &Received) -> 
     Ok(())
 }
 
-/// Writes one item of ancillary data, truncated to the buffer with MSG_CTRUNC.
+/// Writes one item of ancillary data. If it does not fit, it is truncated to the buffer and
+/// MSG_CTRUNC is set.
 ///
 /// # Safety
 /// `room` bytes must be writable at `base`.
@@ -343,13 +345,13 @@ unsafe fn put<T>(
     flags: &mut c_int,
 ) {
     let bytes = size_of::<T>() as u32;
-    // SAFETY: pure computation.
+    // SAFETY: the functions only compute sizes.
     let (space, length) = unsafe { (libc::CMSG_SPACE(bytes), libc::CMSG_LEN(bytes)) };
     let left = room - *used;
     if left < length as usize {
         *flags |= libc::MSG_CTRUNC;
     }
-    // SAFETY: pure computation.
+    // SAFETY: the function only computes a size.
     let head = unsafe { libc::CMSG_LEN(0) } as usize;
     if left < head {
         return;
@@ -369,7 +371,7 @@ unsafe fn put<T>(
     *used = (*used + space as usize).min(room);
 }
 
-/// Resets received descriptors (SCM_RIGHTS), which may be SCTP sockets.
+/// Resets the cached types of received descriptors (SCM_RIGHTS), because these may be SCTP sockets.
 ///
 /// # Safety
 /// The message must have been filled in by `recvmsg`.

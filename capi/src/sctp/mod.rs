@@ -1,5 +1,5 @@
-//! Options of SCTP sockets, including those with which Linux's `libsctp` implements the functions
-//! of RFC 6458 §9. Our `libsctp` is in `capi/libsctp`.
+//! Socket options of SCTP, including those with which Linux's `libsctp` implements the functions of
+//! RFC 6458 §9. This project's `libsctp` is in `capi/libsctp`.
 
 pub mod control_data;
 
@@ -14,8 +14,8 @@ use crate::associations::{connect_to, take_over};
 use crate::descriptor::{is_v6, socket_type};
 use crate::{address, host_client, memory, receive_flags, send_cache, system};
 
-/// SCTP_SOCKOPT_BINDX_ADD, _REM, _PEELOFF, _CONNECTX_OLD, GET_PEER_ADDRS, GET_LOCAL_ADDRS,
-/// _CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
+/// Linux's options SCTP_SOCKOPT_BINDX_ADD, _BINDX_REM, _PEELOFF, _CONNECTX_OLD,
+/// SCTP_GET_PEER_ADDRS, SCTP_GET_LOCAL_ADDRS, SCTP_SOCKOPT_CONNECTX, _CONNECTX3, _PEELOFF_FLAGS.
 const BINDX_ADD: c_int = 100;
 const BINDX_REM: c_int = 101;
 const PEELOFF: c_int = 102;
@@ -26,10 +26,10 @@ const CONNECTX: c_int = 110;
 const CONNECTX3: c_int = 111;
 const PEELOFF_FLAGS: c_int = 122;
 
-/// Maximum number of bytes read from the buffer of `getsockopt`.
+/// Maximum number of bytes that are read from the program's buffer of `getsockopt`.
 const MAX_READ: usize = 1 << 20;
 
-/// Whether options of that level apply to the socket: an IPv4 socket has no IPv6 options.
+/// Whether the socket has options of this level: an IPv4 socket has no IPv6 options.
 fn has_level(fd: c_int, level: c_int) -> bool {
     match level {
         libc::IPPROTO_SCTP | libc::IPPROTO_IP => true,
@@ -38,7 +38,7 @@ fn has_level(fd: c_int, level: c_int) -> bool {
     }
 }
 
-/// `setsockopt`, including the options behind sctp_bindx and sctp_connectx.
+/// Implements `setsockopt`, including the options behind sctp_bindx and sctp_connectx.
 ///
 /// # Safety
 /// `length` bytes must be readable at `value`.
@@ -53,9 +53,10 @@ pub unsafe fn set_option(
         return Err(libc::EINVAL);
     }
     match (level, option) {
-        // The host stores it.
+        // The host stores this option.
         (libc::SOL_SOCKET, libc::SO_LINGER) => (),
-        // SCTP ignores it, and this library uses the descriptor's (`receive_flags`).
+        // SCTP ignores this option, and in the option of the Unix socket this library stores other
+        // data (`receive_flags`).
         (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => return Ok(0),
         (libc::SOL_SOCKET, _) => {
             let arguments = [
@@ -88,7 +89,7 @@ pub unsafe fn set_option(
                 // SAFETY: guaranteed by the caller.
                 let addresses = unsafe { packed_at(value, length) }?;
                 let (number, connected) = connect_to(fd, addresses);
-                // Only the newer option returns the association as its result.
+                // Only the newer of the two options returns the association number as its result.
                 return connected.map(|()| {
                     if option == CONNECTX {
                         number as c_int
@@ -115,7 +116,8 @@ pub unsafe fn set_option(
     Ok(0)
 }
 
-/// `getsockopt`, including the options behind sctp_getpaddrs, sctp_getladdrs and sctp_connectx.
+/// Implements `getsockopt`, including the options behind sctp_getpaddrs, sctp_getladdrs and
+/// sctp_connectx.
 ///
 /// # Safety
 /// `*length` bytes must be writable at `value`.
@@ -130,7 +132,7 @@ pub unsafe fn get_option(
     let room = unsafe { memory::read(length.cast(), size_of::<socklen_t>()) }?;
     let room = room.try_into().map_or(0, c_int::from_ne_bytes);
     let room = usize::try_from(room).map_err(|_| libc::EINVAL)?;
-    // Options at socket level do not read the buffer.
+    // Options of level SOL_SOCKET do not read the program's buffer.
     let given = &match level {
         libc::SOL_SOCKET => vec![0; room.min(MAX_READ)],
         // SAFETY: guaranteed by the caller.
@@ -171,7 +173,8 @@ pub unsafe fn get_option(
         }
         _ if has_level(fd, level) => host_client::option(fd, level, option, given)?,
         _ => {
-            // Options at socket level, and unsupported levels.
+            // Options of level SOL_SOCKET that the host does not store, and unsupported levels, are
+            // read from the Unix socket.
             let arguments = [
                 fd as usize,
                 level as usize,
@@ -193,7 +196,7 @@ pub unsafe fn get_option(
     }
 }
 
-/// SO_TYPE.
+/// The socket type, as SO_TYPE returns it.
 fn kind(fd: c_int) -> c_int {
     match socket_type(fd).map(|it| it.style) {
         Some(Style::OneToMany | Style::PeeledOff) => libc::SOCK_SEQPACKET,
@@ -201,13 +204,13 @@ fn kind(fd: c_int) -> c_int {
     }
 }
 
-/// The association number at the start of a struct.
+/// Reads the association number at the start of a struct.
 fn named(given: &[u8]) -> Result<u32, c_int> {
     let bytes = given.first_chunk().ok_or(libc::EINVAL)?;
     Ok(u32::from_ne_bytes(*bytes))
 }
 
-/// Packed addresses.
+/// Reads addresses that are stored one after the other.
 ///
 /// # Safety
 /// Same as [`memory::read`].
@@ -218,18 +221,20 @@ unsafe fn packed_at(at: *const c_void, bytes: usize) -> Result<Vec<SocketAddr>, 
     unsafe { address::read_packed(copy.as_ptr().cast(), bytes, usize::MAX) }
 }
 
-/// struct sctp_getaddrs_old: association, length, pointer.
+/// Connects as requested by struct sctp_getaddrs_old: association number, length, pointer to
+/// addresses.
 fn connect_of(fd: c_int, given: &[u8]) -> Result<(u32, Result<(), c_int>), c_int> {
     let bytes = given.get(4..8).and_then(|it| it.try_into().ok());
     let bytes = c_int::from_ne_bytes(bytes.ok_or(libc::EINVAL)?);
     let at = given.get(8..16).and_then(|it| it.try_into().ok());
     let at = usize::from_ne_bytes(at.ok_or(libc::EINVAL)?) as *const c_void;
-    // SAFETY: the program guarantees that this number of bytes of addresses is readable.
+    // SAFETY: the program guarantees that addresses of this length are readable.
     let all = unsafe { packed_at(at, bytes.max(0) as usize) }?;
     Ok(connect_to(fd, all))
 }
 
-/// sctp_peeloff_arg_t: association, descriptor; then flags of the new descriptor.
+/// Peels off as requested by sctp_peeloff_arg_t: association number, descriptor; then, with the
+/// newer option, flags of the new descriptor.
 fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
     let number = named(given)?;
     let flags = match (option, given.get(8..12).and_then(|it| it.try_into().ok())) {
@@ -248,7 +253,7 @@ fn peel_off(fd: c_int, option: c_int, given: &[u8]) -> Result<c_int, c_int> {
     )
 }
 
-/// struct sctp_getaddrs: association, count, addresses.
+/// Returns addresses as struct sctp_getaddrs: association number, count, addresses.
 fn packed(fd: c_int, request: Request, given: &[u8]) -> Result<Vec<u8>, c_int> {
     let all = host_client::addresses(fd, request)?;
     let mut out = given[..4].to_vec();

@@ -1,5 +1,5 @@
-//! Runs programs on a host in this process.
-// Not every test uses all of it.
+//! Functions for tests that run programs on a host in this process.
+// Each test uses only some of these functions.
 #![allow(dead_code)]
 
 pub mod networks;
@@ -13,13 +13,13 @@ use std::time::Duration;
 use anabranch_net::{Carrier, Config};
 use anabranch_sockets::host::{BypassStatus, Host};
 
-/// Timeout of a program, for busy machines.
+/// Timeout of a program, long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Timeout for the host to send data of a program that has ended.
+/// Timeout for the host to send the remaining data of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
-/// The library that programs load, as built for this test, or as set by CAPI_LIBRARY ([`words`]).
+/// Path of the preloaded library: as built for this test, or as set by CAPI_LIBRARY ([`words`]).
 pub fn library() -> PathBuf {
     if let Some(other) = std::env::var_os("CAPI_LIBRARY") {
         return other.into();
@@ -29,7 +29,8 @@ pub fn library() -> PathBuf {
     folder.join("libanabranch_preload.so")
 }
 
-/// The replacement of Debian's libsctp.so.1, as built for this test, or as set by CAPI_LIBSCTP.
+/// Path of the replacement for Debian's libsctp.so.1: as built for this test, or as set by
+/// CAPI_LIBSCTP.
 pub fn libsctp() -> PathBuf {
     if let Some(other) = std::env::var_os("CAPI_LIBSCTP") {
         return other.into();
@@ -37,12 +38,12 @@ pub fn libsctp() -> PathBuf {
     Path::new(env!("OUT_DIR")).join("libsctp.so.1")
 }
 
-/// Compiles a program of this directory, linked with libsctp.
+/// Compiles a C program of this directory, linked with libsctp.
 pub fn compile(name: &str, into: &Path) -> PathBuf {
     compile_with(name, into, &["-lsctp"])
 }
 
-/// Compiles a program of this directory.
+/// Compiles a C program of this directory with these additional compiler arguments.
 pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{name}.c"));
     let program = into.join(name);
@@ -57,15 +58,15 @@ pub fn compile_with(name: &str, into: &Path, arguments: &[&str]) -> PathBuf {
     program
 }
 
-/// Words of an environment variable, with which `scripts/check-sanitizers` instruments these
-/// programs: CAPI_CFLAGS are compiler flags, CAPI_TOOL is a command that runs the programs,
-/// CAPI_PRELOAD is loaded before all other libraries.
+/// Splits an environment variable into words. With these variables, `scripts/check-sanitizers`
+/// instruments the programs: CAPI_CFLAGS are compiler flags, CAPI_TOOL is a command that runs the
+/// programs, CAPI_PRELOAD is loaded before all other libraries.
 fn words(variable: &str) -> Vec<String> {
     let value = std::env::var(variable).unwrap_or_default();
     value.split_whitespace().map(str::to_owned).collect()
 }
 
-/// The command under that tool.
+/// Returns the command that runs `command` under CAPI_TOOL.
 fn checked(command: &Command) -> Command {
     let mut words = words("CAPI_TOOL").into_iter();
     let Some(tool) = words.next() else {
@@ -86,17 +87,18 @@ pub fn text(output: &Output) -> String {
     format!("{out}{error}")
 }
 
-/// Runs a program whose SCTP sockets use a new host; peers are at the host's own UDP port.
+/// Runs a program whose SCTP sockets use a new host. The host expects peers at its own UDP port.
 pub fn run(command: &mut Command) -> Output {
     run_with(command, &[library()])
 }
 
-/// Runs the command with these libraries preloaded in front of others.
+/// Runs the command with these libraries preloaded.
 pub fn run_with(command: &mut Command, preload: &[PathBuf]) -> Output {
     run_at(command, preload, encapsulated(&[]))
 }
 
-/// Configuration of a host with these addresses, or with all.
+/// Configuration of a host with UDP encapsulation; it has these addresses, or all if there are
+/// none.
 pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     Config::default().with(|it| {
         it.carrier = Carrier::Encapsulated {
@@ -107,12 +109,13 @@ pub fn encapsulated(addresses: &[IpAddr]) -> Config {
     })
 }
 
-/// Runs the command with a host of this configuration, in the network namespace of this thread.
+/// Runs the command with a host that has this configuration, in the network namespace of this
+/// thread.
 pub fn run_at(command: &mut Command, preload: &[PathBuf], config: Config) -> Output {
     run_by(command, preload, config, false).0
 }
 
-/// Like [`run`], with detection of system calls that bypass the library; also returns the result of
+/// Like [`run`], with detection of system calls that bypass the library. Also returns the result of
 /// the detection.
 pub fn run_watched(command: &mut Command) -> (Output, BypassStatus) {
     run_by(command, &[library()], encapsulated(&[]), true)
@@ -147,8 +150,8 @@ fn run_by(
         }
         let child = command.output();
         let output = tokio::time::timeout(TIMEOUT, child).await;
-        // The last data of the program is still in transit; the wait for an unresponsive peer is
-        // short.
+        // The host may still be sending the last data of the program. The timeout limits the wait
+        // for a peer that does not respond.
         let _ = tokio::time::timeout(LAST_WORDS, idle).await;
         (output, missed.borrow().clone())
     });
@@ -156,8 +159,8 @@ fn run_by(
     (output, missed)
 }
 
-/// Ties the lifetime of the command's processes to this thread: it becomes the first process of a
-/// new PID namespace if that is allowed.
+/// Returns a command whose processes end with this thread: its program becomes the first process of
+/// a new PID namespace, if that is allowed.
 pub fn tied(command: &Command) -> Command {
     let mut out = match anabranch_interop::namespace::allowed() {
         Ok(()) => {

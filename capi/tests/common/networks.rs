@@ -1,22 +1,22 @@
-//! Two network namespaces of a test, joined by two links.
+//! Two network namespaces for a test, connected by two links.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Barrier, OnceLock};
 
 use anabranch_interop::namespace::{allowed, inside, ip};
 
-/// The address of side 0 or 1 on link 1 or 2.
+/// IP address of side 0 or 1 on link 1 or 2.
 pub fn address(side: usize, link: usize) -> IpAddr {
     Ipv4Addr::new(10, 7, link as u8, side as u8 + 1).into()
 }
 
-/// The interface of a side on a link.
+/// Name of the network interface of a side on a link.
 pub fn interface(side: usize, link: usize) -> String {
     format!("side{side}-{link}")
 }
 
-/// Runs `body` for sides 0 and 1, each in a network namespace with its two addresses; `None`:
-/// namespaces cannot be created here, which is reported.
+/// Runs `body` for sides 0 and 1, each in a network namespace with two addresses. Returns `None`
+/// with a message if namespaces cannot be created here.
 pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
     if let Err(reason) = allowed() {
         eprintln!("left out: {reason}");
@@ -43,7 +43,7 @@ pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
                 ip(&["address", "add", &with_length, "dev", &name])?;
                 ip(&["link", "set", &name, "up"])?;
             }
-            // Both ends must exist before either sends.
+            // Both ends of the links must exist before a side sends.
             met.wait();
             Ok(body(side))
         })
@@ -56,7 +56,7 @@ pub fn joined<R: Send>(body: impl Fn(usize) -> R + Sync) -> Option<[R; 2]> {
     Some([first, second])
 }
 
-/// Creates two links from this namespace to the namespace of the thread `thread`.
+/// Creates two links between this namespace and that of the thread `thread`.
 fn join(thread: &str) -> Result<(), String> {
     for link in [1, 2] {
         let [own, peer] = [interface(0, link), interface(1, link)];
@@ -67,7 +67,7 @@ fn join(thread: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The ID of this thread.
+/// The thread ID of this thread.
 fn thread() -> String {
     let own = std::fs::read_link("/proc/thread-self").expect("/proc is there");
     let name = own.file_name().expect("PROCESS/task/THREAD");
