@@ -103,8 +103,7 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
     for (unit, record) in open.iter().zip(new) {
         made.insert(key(unit), record);
     }
-    // Two points with the same world share a run; the record of each gets the name of its own
-    // point.
+    // Two points with the same world share a run; the name in each record is that of its point.
     let named = |unit: &Unit<'_>| RunRecord {
         experiment: unit.experiment.id.clone(),
         point: unit.point(),

@@ -59,7 +59,7 @@ pub trait Runtime: Debug + Send + Sync + 'static {
     /// Starts `task`, which runs until it ends or is dropped with the runtime.
     fn spawn(&self, task: Pin<Box<dyn Future<Output = ()> + Send>>);
 
-    /// Runs blocking work on a thread of its own or of a pool, so that it does not delay tasks.
+    /// Runs blocking work on a new thread or one of a pool, so that it does not delay tasks.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
 
     /// Registers a non-blocking socket, and watches its readiness. Raw sockets are also passed as

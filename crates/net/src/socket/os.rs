@@ -261,7 +261,7 @@ impl OsSocket {
     /// The error of the system.
     pub(crate) fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut sent = self.send_once(transmit);
-        // A call may return the error of an earlier datagram instead of its own result.
+        // A call may return the error of an earlier datagram instead of its result.
         for _ in 0..MAX_REPORTED {
             match &sent {
                 Err(error) if self.is_reported(error) => sent = self.send_once(transmit),

@@ -319,7 +319,7 @@ mod tests {
             ticks: ticks.to_vec(),
             ..Axis::between(String::new(), 0.0, 60.0, 5)
         };
-        // One character per unit: the label at 1 extends to 1.5, where that at 2 begins.
+        // One character per unit: the label at 1 extends to 1.5, and that at 2 begins there.
         assert_eq!(
             texts(&axis.clone().thinned(60.0)),
             ["1", "", "5", "10", "60"]
