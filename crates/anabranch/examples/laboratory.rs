@@ -74,7 +74,7 @@ impl CongestionControl for Patient {
 }
 
 kind! {
-    /// Configuration of a loss model without randomness: one of every `packets` packets is lost.
+    /// A loss model without randomness: one of every `packets` packets is lost.
     struct EveryConfig {
         /// One of this number of packets is lost.
         packets: u64, Kind::count(1, 1_000_000);

@@ -2,8 +2,8 @@
 //! socket.
 //!
 //! With the option IP_RECVERR a socket has a queue of such messages, each with the quoted part of
-//! the datagram. The next send or receive call returns the error instead of its result, has no other
-//! effect, and must be repeated.
+//! the datagram. The next send or receive call returns the error instead of its result, has no
+//! other effect, and must be repeated.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
