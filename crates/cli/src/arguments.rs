@@ -35,7 +35,7 @@ Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the
 nothing was run; 130 interrupted. The help of a command says more."
 )]
 pub struct Arguments {
-    /// The command to run.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -43,7 +43,7 @@ pub struct Arguments {
 // With `defer`, clap builds the arguments of a command only when that command is requested. It
 // would then print a doc comment of the struct as the help of the command, so these structs have no
 // doc comments.
-/// The command to run.
+/// Command to run.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {

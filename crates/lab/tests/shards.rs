@@ -303,7 +303,7 @@ fn simulated_results_are_not_used_for_live_runs() {
         events(run(&plan, &store, &OfSockets, 1, &Quiet).expect("a run")),
         0
     );
-    // In the reverse direction, no run is executed.
+    // A simulation is not repeated either, although a run of sockets is stored now.
     let again = run(&plan, &store, &Killed(0.into()), 1, &Quiet).expect("all is there");
     assert!(events(again) > 1000);
 }

@@ -95,7 +95,7 @@ pub(crate) struct TransmitQueue {
     pub runs: GsoBatches,
 }
 
-/// The runs of a [`TransmitQueue`].
+/// Runs of packets in a [`TransmitQueue`], in the order of sending.
 #[derive(Debug, Default)]
 pub(crate) struct GsoBatches(VecDeque<GsoBatch>);
 

@@ -290,7 +290,7 @@ fn up(address: IpAddr) -> Event {
 }
 
 /// An address that the application passed is confirmed without a HEARTBEAT (RFC 9260 §5.4, rule 1).
-/// This is reported after the peer has listed the address, too.
+/// The event is reported even if the peer lists the same address.
 #[test]
 fn an_address_that_the_user_gave_is_reported_as_confirmed() {
     bounded(async {

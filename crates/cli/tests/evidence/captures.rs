@@ -175,7 +175,7 @@ struct Seen {
     protocols: BTreeMap<String, usize>,
     /// Size of the largest packet by protocol, including the IP header, bytes.
     largest: BTreeMap<String, usize>,
-    /// Number of remarks by text.
+    /// Number of remarks of tshark, by the text of the remark.
     remarks: BTreeMap<String, usize>,
     /// Number of packets with a wrong checksum.
     bad: usize,

@@ -174,8 +174,8 @@ fn a_queue_marks_packets_of_real_programs() {
     let slow = "link.radio.rate=40 kbit/s";
     let capture = "server@wire=wire.pcapng";
     let more = ["--set", red, "--set", slow, "--capture", capture];
-    // Three packets at once, and the radio takes 200 ms for each. On a busy machine the third may
-    // be sent later than that, but hardly four times in a row.
+    // Three packets are sent at once, and the link `radio` takes 200 ms for each, so the third must
+    // wait. On a busy machine it may be sent too late for that, but hardly four times in a row.
     let script =
         "for n in 1 2 3 4; do ping -4 -Q 2 -s 1000 -l 3 -W 30 -c 3 server | grep transmitted; done";
     let (said, _) = shell(folder.path(), &more, script);

@@ -301,7 +301,7 @@ fn digits_that_were_cut_off_count_as_printed() {
         let judged = judge(&[ours], &printed(value, how), Rule::Within(0.0));
         assert_eq!(judged.verdict, wanted, "{ours} printed {value} {how}");
     }
-    // The same for a random experiment with runs that would all have been printed in this way.
+    // Random runs reproduce a truncated value if each of them would be printed as this value.
     let judged = judge(
         &[211.493; 20],
         &printed("211.49", "truncated"),

@@ -49,7 +49,7 @@ pub enum Fate {
 /// A received acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ack {
-    /// Number of the last segment that it covers.
+    /// Number of the last segment that the acknowledgement covers.
     pub covers: u64,
     /// Time of departure in seconds, estimated from the minimum transit time of all
     /// acknowledgements.

@@ -104,8 +104,8 @@ async fn carry_out(
     passed: Option<OwnedFd>,
 ) -> Result<Answer, i32> {
     if socket.state().phase == Phase::Connecting {
-        // Waits for a delivery in progress: if the program has read of a failure ([`fail`]), its
-        // request must find the socket failed.
+        // Waits until a delivery in progress is complete. If this delivery reported to the program
+        // that the connection failed ([`fail`]), the program's request must find that state.
         drop(socket.turn.lock().await);
     }
     match request {
