@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "tls")]
 use anabranch_net::rfc6083::Settings;
 use anabranch_net::sctp::KeyMethods;
-#[cfg(feature = "tls")]
 use anabranch_net::sctp::dtls::record::MAX_CONTENT;
 use anabranch_scenario::quantity::Size;
 use clap::{Args, ValueEnum};
