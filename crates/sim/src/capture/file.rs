@@ -1,28 +1,21 @@
 //! A pcapng file of IP packets.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anabranch_transport::Nanos;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
-use pcap_file::{DataLink, Endianness, PcapError};
 
 use super::frame::{Frame, Way};
 use super::ip;
-
-/// Value of the option if_tsresol: timestamps count units of 10^-9 s.
-const NANOSECONDS: u8 = 9;
+use super::pcapng::{self, Block};
 
 /// Writer of a pcapng file. IP headers are generated from the addresses and sizes of the packets. A
 /// file should be wrapped in a `BufWriter`.
 pub struct PacketFile<W: Write> {
-    writer: PcapNgWriter<W>,
+    writer: W,
+    /// Number of interfaces.
+    interfaces: u32,
+    /// The block being written, kept for reuse.
+    block: Block,
     /// Header and payload of the packet being written, kept for reuse.
     scratch: Vec<u8>,
     error: Option<io::Error>,
@@ -36,37 +29,26 @@ impl<W: Write> std::fmt::Debug for PacketFile<W> {
     }
 }
 
-fn io_error(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
-    }
-}
-
 impl<W: Write> PacketFile<W> {
     /// Begins a file with the given interface names.
     ///
     /// # Errors
     /// The errors of the writer.
-    pub fn new<'a>(writer: W, interfaces: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
-        let section = SectionHeaderBlock {
-            endianness: Endianness::Little,
-            ..Default::default()
-        };
-        let mut writer = PcapNgWriter::with_section_header(writer, section).map_err(io_error)?;
+    pub fn new<'a>(
+        mut writer: W,
+        interfaces: impl IntoIterator<Item = &'a str>,
+    ) -> io::Result<Self> {
+        let mut block = Block::default();
+        writer.write_all(pcapng::section_header(&mut block))?;
+        let mut count = 0;
         for name in interfaces {
-            let description = InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: 0,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-                ],
-            };
-            writer.write_pcapng_block(description).map_err(io_error)?;
+            writer.write_all(pcapng::interface_description(&mut block, name))?;
+            count += 1;
         }
         Ok(Self {
             writer,
+            interfaces: count,
+            block,
             scratch: Vec::new(),
             error: None,
         })
@@ -91,15 +73,14 @@ impl<W: Write> PacketFile<W> {
         if self.error.is_some() {
             return;
         }
-        let block = EnhancedPacketBlock {
-            interface_id: interface,
-            timestamp: Duration::from_nanos(at),
-            original_len: datagram.len() as u32,
-            data: Cow::Borrowed(datagram),
-            options: vec![EnhancedPacketOption::Flags(way as u32)],
-        };
-        if let Err(error) = self.writer.write_pcapng_block(block) {
-            self.error = Some(io_error(error));
+        if interface >= self.interfaces {
+            let what = format!("No corresponding interface id: {interface}");
+            self.error = Some(io::Error::other(what));
+            return;
+        }
+        let block = pcapng::enhanced_packet(&mut self.block, at, interface, way as u32, datagram);
+        if let Err(error) = self.writer.write_all(block) {
+            self.error = Some(error);
         }
     }
 
@@ -111,6 +92,6 @@ impl<W: Write> PacketFile<W> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        self.writer.get_mut().flush()
+        self.writer.flush()
     }
 }

@@ -8,6 +8,7 @@
 mod file;
 mod frame;
 mod ip;
+mod pcapng;
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
