@@ -1,17 +1,19 @@
 //! Computation of two adjacent blocks of ChaCha12, for the random numbers of endpoints and
 //! associations.
 //! On x86-64 with AVX2 one register holds a row of both blocks. The second block takes no
-//! additional time, because each step waits for the previous one. The crate `rand_chacha`, which is
-//! used on other processors, computes four blocks at a time and takes twice as long; the output is
-//! the same. With AVX-512 a rotation is one instruction instead of three.
+//! additional time, because each step waits for the previous one. With AVX-512 a rotation is one
+//! instruction instead of three. Other processors compute the words one by one. The output is that
+//! of the crate `rand_chacha`, which computes four blocks at a time and takes twice as long.
 
 #[cfg(target_arch = "x86_64")]
 use multiversion::{multiversion, target::match_target};
-use rand_chacha::ChaCha12Rng;
-use rand_core::{RngCore, SeedableRng};
 
 /// Number of words per block.
 pub(super) const BLOCK: usize = 16;
+
+/// Number of rounds, alternately along columns and diagonals. The loop over them is not unrolled,
+/// because the unrolled code is six times as large and takes longer to fetch than it saves.
+const ROUNDS: usize = 12;
 
 /// Two blocks, as words in stream order.
 pub(super) type BlockPair = [[u8; 4]; 2 * BLOCK];
@@ -23,22 +25,56 @@ pub(super) fn two(seed: &[u8; 32], number: u64) -> BlockPair {
     match_target! {
         "x86_64+avx2+avx512f+avx512vl" => x86::two_by_rotations(seed, number),
         "x86_64+avx2" => x86::two(seed, number),
-        _ => by_crate(seed, number),
+        _ => by_words(seed, number),
     }
 }
 
 /// Computes block `number` of the stream of `seed`, and the next block.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn two(seed: &[u8; 32], number: u64) -> BlockPair {
-    by_crate(seed, number)
+    by_words(seed, number)
 }
 
-fn by_crate(seed: &[u8; 32], number: u64) -> BlockPair {
-    let mut generator = ChaCha12Rng::from_seed(*seed);
-    generator.set_word_pos(u128::from(number) * BLOCK as u128);
+/// Computes the blocks on any processor.
+fn by_words(seed: &[u8; 32], number: u64) -> BlockPair {
     let mut two = [[0; 4]; 2 * BLOCK];
-    generator.fill_bytes(two.as_flattened_mut());
+    let (blocks, _) = two.as_chunks_mut::<BLOCK>();
+    for (number, block) in (0..).map(|at| number.wrapping_add(at)).zip(blocks) {
+        block_by_words(seed, number, block);
+    }
     two
+}
+
+fn block_by_words(seed: &[u8; 32], number: u64, block: &mut [[u8; 4]; BLOCK]) {
+    let mut begin = [0_u32; BLOCK];
+    let number = number.to_le_bytes();
+    let bytes = b"expand 32-byte k".iter().chain(seed).chain(&number);
+    for (at, &byte) in bytes.enumerate() {
+        begin[at / 4] |= u32::from(byte) << (8 * (at % 4));
+    }
+    let mut now = begin;
+    for _ in 0..ROUNDS / 2 {
+        for column in 0..4 {
+            quarter(&mut now, [column, 4 + column, 8 + column, 12 + column]);
+        }
+        for column in 0..4 {
+            let diagonal = [1, 2, 3].map(|row| 4 * row + (column + row) % 4);
+            quarter(&mut now, [column, diagonal[0], diagonal[1], diagonal[2]]);
+        }
+    }
+    for ((word, begin), now) in block.iter_mut().zip(begin).zip(now) {
+        *word = begin.wrapping_add(now).to_le_bytes();
+    }
+}
+
+/// A quarter round (RFC 8439 §2.1) of the words with these indices.
+fn quarter(state: &mut [u32; BLOCK], [a, b, c, d]: [usize; 4]) {
+    for (x, y) in [(16, 12), (8, 7)] {
+        state[a] = state[a].wrapping_add(state[b]);
+        state[d] = (state[d] ^ state[a]).rotate_left(x);
+        state[c] = state[c].wrapping_add(state[d]);
+        state[b] = (state[b] ^ state[c]).rotate_left(y);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -52,11 +88,7 @@ mod x86 {
     };
     use std::hint::black_box;
 
-    use super::{BLOCK, BlockPair};
-
-    /// Number of rounds, alternately along columns and diagonals. The loop is not unrolled, because
-    /// the unrolled code is six times as large and takes longer to fetch than it saves.
-    const ROUNDS: usize = 12;
+    use super::{BLOCK, BlockPair, ROUNDS};
 
     /// The four rows of both blocks; the first block is in the lower halves.
     type Rows = [__m256i; 4];
@@ -191,7 +223,18 @@ mod x86 {
 
 #[cfg(test)]
 mod tests {
+    use rand_chacha::ChaCha12Rng;
+    use rand_core::{RngCore, SeedableRng};
+
     use super::*;
+
+    fn by_crate(seed: &[u8; 32], number: u64) -> BlockPair {
+        let mut generator = ChaCha12Rng::from_seed(*seed);
+        generator.set_word_pos(u128::from(number) * BLOCK as u128);
+        let mut two = [[0; 4]; 2 * BLOCK];
+        generator.fill_bytes(two.as_flattened_mut());
+        two
+    }
 
     /// Computes the blocks without AVX-512, even if this processor supports it.
     #[cfg(target_arch = "x86_64")]
@@ -199,13 +242,13 @@ mod tests {
     fn by_shifts(seed: &[u8; 32], number: u64) -> BlockPair {
         match_target! {
             "x86_64+avx2" => x86::two(seed, number),
-            _ => by_crate(seed, number),
+            _ => by_words(seed, number),
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     fn by_shifts(seed: &[u8; 32], number: u64) -> BlockPair {
-        by_crate(seed, number)
+        by_words(seed, number)
     }
 
     /// Tests include carries into the second word of the block number, and its wrap-around.
@@ -221,6 +264,7 @@ mod tests {
                 let expected = by_crate(&seed, number);
                 assert_eq!(two(&seed, number), expected, "from {number} on");
                 assert_eq!(by_shifts(&seed, number), expected, "from {number} on");
+                assert_eq!(by_words(&seed, number), expected, "from {number} on");
             }
         }
     }
