@@ -16,7 +16,12 @@ use std::{env, fs};
 /// The crate that executes runs; the others are found through its dependencies.
 const RUNS: &str = "anabranch-engine";
 /// Files of this crate that determine the format of records.
-const OWN: &[&str] = &["src/series.rs"];
+const OWN: &[&str] = &[
+    "src/arrow_metadata.rs",
+    "src/arrow_metadata/builder.rs",
+    "src/parquet_schema.rs",
+    "src/series.rs",
+];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -39,17 +44,69 @@ fn main() {
     let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
     println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
     println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
-    // Listed because `include_dir` detects a new file only when this crate is compiled again.
-    for carried in ["papers", "examples"] {
-        println!(
-            "cargo:rerun-if-changed={}",
-            here.join("carried").join(carried).display()
-        );
-    }
+    embed(&here.join("carried"));
     println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
     if let Some(commit) = env::var("ANABRANCH_COMMIT").ok().or(commit) {
         println!("cargo:rustc-env=ANABRANCH_BUILT_FROM={commit}");
     }
+}
+
+/// Writes the lists of the embedded files: `PAPERS`, a folder for each paper, and `EXAMPLES`.
+fn embed(carried: &Path) {
+    let (papers, examples) = (carried.join("papers"), carried.join("examples"));
+    for folder in [&papers, &examples] {
+        println!("cargo:rerun-if-changed={}", folder.display());
+    }
+    let of_papers: Vec<String> = entries(&papers)
+        .iter()
+        .filter(|path| path.is_dir())
+        .map(|path| directory(path, &name(path)))
+        .collect();
+    let text = format!(
+        "/// Papers by name.\npub(crate) static PAPERS: &[Directory] = &[{}];\n\
+         /// Specs that are not papers, with their files.\n\
+         pub(crate) static EXAMPLES: Directory = {};\n",
+        of_papers.join(", "),
+        directory(&examples, "")
+    );
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("carried.rs");
+    fs::write(&out, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", out.display()));
+}
+
+/// A `Directory` with all files below a folder.
+fn directory(folder: &Path, name: &str) -> String {
+    let mut files = Vec::new();
+    list(folder, "", &mut files);
+    let files: String = files
+        .iter()
+        .map(|(path, file)| format!("({path:?}, include_bytes!({file:?})), "))
+        .collect();
+    format!("Directory {{ name: {name:?}, files: &[{files}] }}")
+}
+
+fn list(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) {
+    for path in entries(folder) {
+        let name = format!("{prefix}{}", name(&path));
+        match path.is_dir() {
+            true => list(&path, &format!("{name}/"), files),
+            false => files.push((name, path)),
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Entries of a folder in the order of their names; none if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .collect();
+    paths.sort();
+    paths
 }
 
 /// Hashes everything that determines the results of runs. Returns the names of the crates.
@@ -119,12 +176,8 @@ fn is_built_with(section: &str) -> bool {
 }
 
 fn hash_tree(path: &Path, hasher: &mut DefaultHasher) {
-    if let Ok(entries) = fs::read_dir(path) {
-        let mut entries: Vec<PathBuf> = entries
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .collect();
-        entries.sort();
-        entries
+    if path.is_dir() {
+        entries(path)
             .iter()
             .filter(|entry| !is_test(entry))
             .for_each(|entry| hash_tree(entry, hasher));

@@ -5,12 +5,15 @@ use std::mem;
 use std::sync::Arc;
 
 use anabranch_engine::sink::{RunId, Sink, SinkError};
-use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
-use anabranch_scenario::value::Point;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt16Array, UInt32Array};
-use arrow_schema::{ArrowError, SchemaRef};
+use anabranch_scenario::records::{Measure, RunRecord, SeriesKey, SeriesSample};
+use anabranch_scenario::value::{Point, Value};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt16Array,
+    UInt32Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, Schema, SchemaRef};
 
-use crate::columns::Axes;
+use crate::columns::{Axes, Axis, ColumnField, ColumnType, UNIT};
 use crate::measures::{self, Measures};
 use crate::series;
 
@@ -54,7 +57,7 @@ impl Batches {
 
     /// Schema of all sample batches.
     pub fn schema(&self) -> SchemaRef {
-        series::schema(&self.axes)
+        schema(&series::fields(&self.axes))
     }
 
     /// Converts the pending samples to a batch.
@@ -124,5 +127,90 @@ impl Sink for Batches {
         let measures = Measures::with_axes([record], self.measure_axes.clone());
         self.measures.push(measures.batch()?);
         Ok(())
+    }
+}
+
+/// Arrow schema of these columns.
+fn schema(fields: &[ColumnField]) -> SchemaRef {
+    let fields: Vec<Field> = fields.iter().map(ColumnField::arrow).collect();
+    Arc::new(Schema::new(fields))
+}
+
+impl ColumnField {
+    /// Arrow field of the column.
+    pub fn arrow(&self) -> Field {
+        let kind = match self.kind {
+            ColumnType::Boolean => DataType::Boolean,
+            ColumnType::Int64 => DataType::Int64,
+            ColumnType::UInt16 => DataType::UInt16,
+            ColumnType::UInt32 => DataType::UInt32,
+            ColumnType::UInt64 => DataType::UInt64,
+            ColumnType::Float64 => DataType::Float64,
+            ColumnType::Utf8 => DataType::Utf8,
+        };
+        let unit = self.unit.map(|unit| (UNIT.to_owned(), unit.to_owned()));
+        Field::new(&self.name, kind, self.nullable).with_metadata(Metadata::from_iter(unit))
+    }
+}
+
+impl Axis {
+    /// Arrow field of the column.
+    pub fn field(&self) -> Field {
+        self.column_field().arrow()
+    }
+
+    /// The column for these points.
+    fn array<'p>(&self, points: impl Iterator<Item = &'p Point>) -> ArrayRef {
+        let x = points.map(|point| self.of(point));
+        match self.column_type() {
+            ColumnType::Int64 => Arc::new(Int64Array::from_iter(x.map(|x| match x {
+                Some(Value::Integer(number)) => Some(*number),
+                _ => None,
+            }))),
+            ColumnType::Float64 => Arc::new(Float64Array::from_iter(x.map(|x| self.number(x?)))),
+            ColumnType::Boolean => Arc::new(BooleanArray::from_iter(x.map(|x| match x {
+                Some(Value::Boolean(truth)) => Some(*truth),
+                _ => None,
+            }))),
+            _ => Arc::new(StringArray::from_iter(x.map(|x| Some(x?.to_string())))),
+        }
+    }
+}
+
+impl Axes {
+    /// Arrow fields of the columns.
+    pub fn fields(&self) -> impl Iterator<Item = Field> {
+        self.iter().map(Axis::field)
+    }
+
+    /// The columns for these points.
+    pub fn arrays<'p>(
+        &self,
+        points: impl Iterator<Item = &'p Point> + Clone,
+    ) -> impl Iterator<Item = ArrayRef> {
+        self.iter().map(move |axis| axis.array(points.clone()))
+    }
+}
+
+impl<'r> Measures<'r> {
+    /// All rows as an Arrow record batch.
+    ///
+    /// # Errors
+    /// The columns are inconsistent, which does not happen.
+    pub fn batch(&self) -> Result<RecordBatch, ArrowError> {
+        let text = |of: &dyn Fn((&'r RunRecord, &'r Measure)) -> &'r str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(self.rows().map(of)))
+        };
+        let replications = self.rows().map(|(record, _)| record.replication);
+        let values = self.rows().map(|(_, measure)| measure.value);
+        let mut columns = vec![text(&|(record, _)| &record.experiment)];
+        let points = self.rows().map(|(record, _)| &record.point);
+        columns.extend(self.axes().arrays(points));
+        columns.push(Arc::new(UInt32Array::from_iter_values(replications)));
+        columns.push(text(&|(_, measure)| &measure.series));
+        columns.push(text(&|(_, measure)| &measure.metric));
+        columns.push(Arc::new(Float64Array::from_iter_values(values)));
+        columns.push(text(&|(_, measure)| &measure.unit));
+        RecordBatch::try_new(schema(&measures::fields(self.axes())), columns)
     }
 }

@@ -2,12 +2,9 @@
 //! measures and samples, so that the two can be joined.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use anabranch_scenario::axis::Kind;
 use anabranch_scenario::value::{Point, Value};
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
-use arrow_schema::{DataType, Field, Metadata};
 
 /// Metadata key for the unit of a column.
 pub const UNIT: &str = "unit";
@@ -27,6 +24,63 @@ pub const OTHERS: [&str; 11] = [
     "index",
     "time_s",
 ];
+
+/// Type of the values of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// `true` or `false`.
+    Boolean,
+    /// An integer with sign, of 64 bits.
+    Int64,
+    /// An integer without sign, of 16 bits.
+    UInt16,
+    /// An integer without sign, of 32 bits.
+    UInt32,
+    /// An integer without sign, of 64 bits.
+    UInt64,
+    /// A number of double precision.
+    Float64,
+    /// Text in UTF-8.
+    Utf8,
+}
+
+impl ColumnType {
+    /// Number of bits and sign of an integer.
+    pub(crate) fn integer(self) -> Option<(i8, bool)> {
+        match self {
+            Self::Int64 => Some((64, true)),
+            Self::UInt16 => Some((16, false)),
+            Self::UInt32 => Some((32, false)),
+            Self::UInt64 => Some((64, false)),
+            Self::Boolean | Self::Float64 | Self::Utf8 => None,
+        }
+    }
+}
+
+/// A column of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnField {
+    /// Name of the column.
+    pub name: String,
+    /// Type of its values.
+    pub kind: ColumnType,
+    /// Whether a row may have no value.
+    pub nullable: bool,
+    /// Unit of its values, stored in the metadata of the column in Arrow's schema.
+    pub unit: Option<&'static str>,
+}
+
+impl ColumnField {
+    /// A column with a value in each row, without a unit.
+    pub fn required(name: &str, kind: ColumnType) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            nullable: false,
+            unit: None,
+        }
+    }
+}
 
 /// Column of the values of one sweep.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,39 +160,29 @@ impl Axis {
         }
     }
 
-    fn of<'p>(&self, point: &'p Point) -> Option<&'p Value> {
+    /// The value of the sweep at a point.
+    pub(crate) fn of<'p>(&self, point: &'p Point) -> Option<&'p Value> {
         let mut found = point.iter().filter(|(name, _)| *name == self.sweep);
         found.next().map(|(_, x)| x)
     }
 
-    /// Arrow field of the column.
-    pub fn field(&self) -> Field {
-        let kind = match self.kind {
-            Kind::Integer => DataType::Int64,
-            Kind::Number | Kind::Quantity(_) => DataType::Float64,
-            Kind::Boolean => DataType::Boolean,
-            Kind::Text => DataType::Utf8,
-        };
-        let unit = self.unit().map(|unit| (UNIT.to_owned(), unit.to_owned()));
-        Field::new(&self.column, kind, true).with_metadata(Metadata::from_iter(unit))
+    /// Type of the column.
+    pub fn column_type(&self) -> ColumnType {
+        match self.kind {
+            Kind::Integer => ColumnType::Int64,
+            Kind::Number | Kind::Quantity(_) => ColumnType::Float64,
+            Kind::Boolean => ColumnType::Boolean,
+            Kind::Text => ColumnType::Utf8,
+        }
     }
 
-    /// Arrow array of the column, for these points.
-    fn array<'p>(&self, points: impl Iterator<Item = &'p Point>) -> ArrayRef {
-        let x = points.map(|point| self.of(point));
-        match self.kind {
-            Kind::Integer => Arc::new(Int64Array::from_iter(x.map(|x| match x {
-                Some(Value::Integer(number)) => Some(*number),
-                _ => None,
-            }))),
-            Kind::Number | Kind::Quantity(_) => {
-                Arc::new(Float64Array::from_iter(x.map(|x| self.number(x?))))
-            }
-            Kind::Boolean => Arc::new(BooleanArray::from_iter(x.map(|x| match x {
-                Some(Value::Boolean(truth)) => Some(*truth),
-                _ => None,
-            }))),
-            Kind::Text => Arc::new(StringArray::from_iter(x.map(|x| Some(x?.to_string())))),
+    /// Name, type and unit of the column. A point without a value of the sweep has none in it.
+    pub fn column_field(&self) -> ColumnField {
+        ColumnField {
+            name: self.column.clone(),
+            kind: self.column_type(),
+            nullable: true,
+            unit: self.unit(),
         }
     }
 }
@@ -199,17 +243,9 @@ impl Axes {
         self.iter().map(|axis| (axis, axis.of(point)))
     }
 
-    /// Arrow fields of the columns.
-    pub fn fields(&self) -> impl Iterator<Item = Field> {
-        self.iter().map(Axis::field)
-    }
-
-    /// Arrow arrays of all columns, for these points.
-    pub fn arrays<'p>(
-        &self,
-        points: impl Iterator<Item = &'p Point> + Clone,
-    ) -> impl Iterator<Item = ArrayRef> {
-        self.iter().map(move |axis| axis.array(points.clone()))
+    /// Iterates over names, types and units of the columns.
+    pub fn column_fields(&self) -> impl Iterator<Item = ColumnField> {
+        self.iter().map(Axis::column_field)
     }
 }
 
@@ -244,8 +280,8 @@ mod tests {
     fn quantities_that_are_one_number_stay_apart() {
         let same = axis(&[text("1 s"), text("1000 ms"), text("2 s")]);
         assert_eq!(
-            (same.field().data_type(), same.written()),
-            (&DataType::Utf8, &[][..])
+            (same.column_type(), same.written()),
+            (ColumnType::Utf8, &[][..])
         );
         let apart = axis(&[text("1 s"), text("1 ms"), text("1 s")]);
         assert_eq!(apart.written(), [text("1 s"), text("1 ms")]);
@@ -260,49 +296,56 @@ mod tests {
         let kinds = [
             (
                 vec![Value::Integer(1), Value::Integer(2)],
-                DataType::Int64,
+                ColumnType::Int64,
                 None,
             ),
             (
                 vec![Value::Integer(1), Value::Float(0.5)],
-                DataType::Float64,
+                ColumnType::Float64,
                 None,
             ),
             (
                 vec![text("5 ms"), text("1 s")],
-                DataType::Float64,
+                ColumnType::Float64,
                 Some("s"),
             ),
             (
                 vec![text("2 Mbit/s"), text("64 kbit/s")],
-                DataType::Float64,
+                ColumnType::Float64,
                 Some("bit/s"),
             ),
             (
                 vec![text("32 KiB"), text("1 MB")],
-                DataType::Float64,
+                ColumnType::Float64,
                 Some("B"),
             ),
-            (vec![text("10 packets")], DataType::Float64, Some("packets")),
+            (
+                vec![text("10 packets")],
+                ColumnType::Float64,
+                Some("packets"),
+            ),
             // Values without a common unit are stored as text.
-            (vec![text("10 packets"), text("5 ms")], DataType::Utf8, None),
-            (vec![Value::Integer(0), text("5 ms")], DataType::Utf8, None),
-            (vec![text("sctp"), text("tcp")], DataType::Utf8, None),
-            (vec![Value::Boolean(true)], DataType::Boolean, None),
+            (
+                vec![text("10 packets"), text("5 ms")],
+                ColumnType::Utf8,
+                None,
+            ),
+            (
+                vec![Value::Integer(0), text("5 ms")],
+                ColumnType::Utf8,
+                None,
+            ),
+            (vec![text("sctp"), text("tcp")], ColumnType::Utf8, None),
+            (vec![Value::Boolean(true)], ColumnType::Boolean, None),
             (
                 vec![Value::Boolean(true), Value::Integer(1)],
-                DataType::Utf8,
+                ColumnType::Utf8,
                 None,
             ),
         ];
         for (values, kind, unit) in kinds {
-            let field = axis(&values).field();
-            assert_eq!(field.data_type(), &kind, "{values:?}");
-            assert_eq!(
-                field.metadata().get(UNIT).map(String::as_str),
-                unit,
-                "{values:?}"
-            );
+            let field = axis(&values).column_field();
+            assert_eq!((field.kind, field.unit), (kind, unit), "{values:?}");
         }
     }
 

@@ -2,17 +2,22 @@
 //! resumption, and papers with their published values.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
 pub mod arrow;
+mod arrow_metadata;
 pub mod atomic_write;
 pub mod build;
+mod carried;
 pub mod channel;
 pub mod columns;
 pub mod journal;
 pub mod measures;
 pub mod outputs;
 pub mod papers;
+mod parquet_schema;
 pub mod parquet_table;
 pub mod plain;
+mod pool;
 pub mod reference;
 mod rows;
 pub mod run;

@@ -11,15 +11,13 @@ use std::iter;
 use std::sync::Arc;
 
 use anabranch_scenario::records::{Measure, RunRecord};
-use anabranch_scenario::value::Value;
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use anabranch_scenario::value::{Point, Value};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
-use crate::columns::Axes;
+use crate::columns::{Axes, Axis, ColumnField, ColumnType};
+use crate::parquet_schema::{self, write_column};
 
 /// Columns of every file other than those of sweeps.
 const OTHERS: [&str; 6] = [
@@ -30,6 +28,9 @@ const OTHERS: [&str; 6] = [
     "value",
     "unit",
 ];
+
+/// Number of rows of a row group, except the last.
+const ROW_GROUP: usize = 1 << 20;
 
 /// Measures of one experiment.
 #[derive(Clone, Debug)]
@@ -79,30 +80,15 @@ impl<'r> Measures<'r> {
         groups.map(measures).collect()
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&'r RunRecord, &'r Measure)> + Clone {
-        let records = self.records.iter().copied();
-        records.flat_map(|record| iter::repeat(record).zip(&record.metrics))
+    /// Columns of the sweeps.
+    pub fn axes(&self) -> &Axes {
+        &self.axes
     }
 
-    /// All rows as an Arrow record batch.
-    ///
-    /// # Errors
-    /// The columns are inconsistent, which would be a bug.
-    pub fn batch(&self) -> Result<RecordBatch, ArrowError> {
-        let text = |of: &dyn Fn((&'r RunRecord, &'r Measure)) -> &'r str| -> ArrayRef {
-            Arc::new(StringArray::from_iter_values(self.rows().map(of)))
-        };
-        let replications = self.rows().map(|(record, _)| record.replication);
-        let values = self.rows().map(|(_, measure)| measure.value);
-        let mut columns = vec![text(&|(record, _)| &record.experiment)];
-        let points = self.rows().map(|(record, _)| &record.point);
-        columns.extend(self.axes.arrays(points));
-        columns.push(Arc::new(UInt32Array::from_iter_values(replications)));
-        columns.push(text(&|(_, measure)| &measure.series));
-        columns.push(text(&|(_, measure)| &measure.metric));
-        columns.push(Arc::new(Float64Array::from_iter_values(values)));
-        columns.push(text(&|(_, measure)| &measure.unit));
-        RecordBatch::try_new(schema(&self.axes), columns)
+    /// Each measure with its record.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'r RunRecord, &'r Measure)> + Clone {
+        let records = self.records.iter().copied();
+        records.flat_map(|record| iter::repeat(record).zip(&record.metrics))
     }
 
     /// Writes a Parquet file. Equal measures result in equal bytes.
@@ -110,14 +96,39 @@ impl<'r> Measures<'r> {
     /// # Errors
     /// Any error of the writer.
     pub fn write_parquet(&self, out: impl Write + Send) -> Result<(), ParquetError> {
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by("anabranch".into())
-            .build();
-        let mut writer = ArrowWriter::try_new(out, schema(&self.axes), Some(properties))?;
-        writer.write(&self.batch()?)?;
-        writer.close()?;
+        let fields = fields(&self.axes);
+        let schema = parquet_schema::schema("arrow_schema", &fields)?;
+        let properties = Arc::new(parquet_schema::properties(&fields, Vec::new()));
+        let mut file = SerializedFileWriter::new(out, schema, properties)?;
+        let count = self.rows().count();
+        for start in (0..count).step_by(ROW_GROUP) {
+            let mut group = file.next_row_group()?;
+            self.write_row_group(&mut group, start)?;
+            group.close()?;
+        }
+        file.close()?;
         Ok(())
+    }
+
+    /// Writes the row group that begins with this row.
+    fn write_row_group(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+        start: usize,
+    ) -> Result<(), ParquetError> {
+        let rows = || self.rows().skip(start).take(ROW_GROUP);
+        text(group, rows().map(|(record, _)| &*record.experiment))?;
+        for axis in self.axes.iter() {
+            let points = rows().map(|(record, _)| &record.point);
+            axis_column(group, axis, points)?;
+        }
+        let replications = rows().map(|(record, _)| Some(record.replication as i32));
+        write_column::<Int32Type>(group, false, replications)?;
+        text(group, rows().map(|(_, measure)| &*measure.series))?;
+        text(group, rows().map(|(_, measure)| &*measure.metric))?;
+        let values = rows().map(|(_, measure)| Some(measure.value));
+        write_column::<DoubleType>(group, false, values)?;
+        text(group, rows().map(|(_, measure)| &*measure.unit))
     }
 
     /// Writes a CSV file.
@@ -155,15 +166,57 @@ pub fn axes<'p>(points: impl IntoIterator<Item = &'p anabranch_scenario::value::
     Axes::of(points, &OTHERS)
 }
 
-/// Schema of all batches of an experiment with these sweeps.
-pub fn schema(axes: &Axes) -> SchemaRef {
-    let text = |name: &str| Field::new(name, DataType::Utf8, false);
+/// Columns of an experiment with these sweeps.
+pub fn fields(axes: &Axes) -> Vec<ColumnField> {
     let [experiment, replication, series, metric, value, unit] = OTHERS;
-    let mut fields = vec![text(experiment)];
-    fields.extend(axes.fields());
-    fields.push(Field::new(replication, DataType::UInt32, false));
-    fields.extend([text(series), text(metric)]);
-    fields.push(Field::new(value, DataType::Float64, false));
-    fields.push(text(unit));
-    Arc::new(Schema::new(fields))
+    let mut fields = vec![ColumnField::required(experiment, ColumnType::Utf8)];
+    fields.extend(axes.column_fields());
+    fields.extend([
+        ColumnField::required(replication, ColumnType::UInt32),
+        ColumnField::required(series, ColumnType::Utf8),
+        ColumnField::required(metric, ColumnType::Utf8),
+        ColumnField::required(value, ColumnType::Float64),
+        ColumnField::required(unit, ColumnType::Utf8),
+    ]);
+    fields
 }
+
+fn text<'t>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    rows: impl Iterator<Item = &'t str>,
+) -> Result<(), ParquetError> {
+    write_column::<ByteArrayType>(group, false, rows.map(|text| Some(ByteArray::from(text))))
+}
+
+/// Writes the column of a sweep.
+fn axis_column<'p>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    axis: &Axis,
+    points: impl Iterator<Item = &'p Point>,
+) -> Result<(), ParquetError> {
+    let x = points.map(|point| axis.of(point));
+    match axis.column_type() {
+        ColumnType::Boolean => {
+            let x = x.map(|x| match x {
+                Some(Value::Boolean(truth)) => Some(*truth),
+                _ => None,
+            });
+            write_column::<BoolType>(group, true, x)
+        }
+        ColumnType::Int64 => {
+            let x = x.map(|x| match x {
+                Some(Value::Integer(number)) => Some(*number),
+                _ => None,
+            });
+            write_column::<Int64Type>(group, true, x)
+        }
+        ColumnType::Float64 => write_column::<DoubleType>(group, true, x.map(|x| axis.number(x?))),
+        _ => {
+            let x = x.map(|x| Some(ByteArray::from(x?.to_string().as_str())));
+            write_column::<ByteArrayType>(group, true, x)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

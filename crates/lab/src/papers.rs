@@ -19,13 +19,10 @@ use anabranch_scenario::Spec;
 use anabranch_scenario::diagnostic::{Diagnostic, SpecError};
 use anabranch_scenario::suggest::nearest;
 use anabranch_scenario::tree::{Node, NodeValue};
-use include_dir::{Dir, include_dir};
 
+use crate::carried::{self, EXAMPLES, PAPERS};
 use crate::reference::{LoadError, Loaded};
 use crate::spec_source::Folder;
-
-static CARRIED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/papers");
-static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/examples");
 
 /// File name of the spec in the folder of a paper.
 pub const SPEC: &str = "paper.toml";
@@ -122,8 +119,8 @@ impl Paper {
     /// The spec cannot be read.
     pub fn title(&self) -> Result<String, PaperError> {
         let text = self.unchecked()?;
-        let carried = CARRIED.get_file(Path::new(&self.name).join(SPEC));
-        let is_carried = carried.is_some_and(|file| file.contents() == text.as_bytes());
+        let carried = carried::paper(&self.name).and_then(|paper| paper.file(SPEC));
+        let is_carried = carried.is_some_and(|contents| contents == text.as_bytes());
         // Only the top-level keys, which come before the first table, are parsed.
         let head = text.find("\n[").filter(|_| is_carried);
         let root = self.checked(&text[..head.unwrap_or(text.len())])?;
@@ -142,10 +139,10 @@ impl Paper {
     }
 }
 
-/// Search path for papers.
+/// Search path for papers. The embedded papers follow.
 #[derive(Clone, Debug)]
 pub struct PaperCatalog {
-    folders: Vec<Folder>,
+    folders: Vec<PathBuf>,
 }
 
 impl PaperCatalog {
@@ -164,13 +161,8 @@ impl PaperCatalog {
 
     /// A search path of these folders, followed by the embedded ones.
     pub fn of(folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        let carried = [Folder::Carried(&CARRIED)];
         Self {
-            folders: folders
-                .into_iter()
-                .map(Folder::Disk)
-                .chain(carried)
-                .collect(),
+            folders: folders.into_iter().collect(),
         }
     }
 
@@ -181,18 +173,22 @@ impl PaperCatalog {
     /// An existing folder of the search path cannot be read.
     pub fn papers(&self) -> Result<Vec<Paper>, PaperError> {
         let mut found: BTreeMap<(String, String), Paper> = BTreeMap::new();
+        let mut folders = Vec::new();
         for root in &self.folders {
-            for (name, folder) in papers_in(root)? {
-                let year = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-                let paper = found.entry((year.to_owned(), name.clone()));
-                paper
-                    .and_modify(|paper| paper.hides.push(folder.clone()))
-                    .or_insert_with(|| Paper {
-                        name,
-                        folder,
-                        hides: Vec::new(),
-                    });
-            }
+            folders.extend(papers_in(root)?);
+        }
+        let carried = PAPERS.iter();
+        folders.extend(carried.map(|it| (it.name.to_owned(), Folder::Carried(it))));
+        for (name, folder) in folders {
+            let year = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            let paper = found.entry((year.to_owned(), name.clone()));
+            paper
+                .and_modify(|paper| paper.hides.push(folder.clone()))
+                .or_insert_with(|| Paper {
+                    name,
+                    folder,
+                    hides: Vec::new(),
+                });
         }
         Ok(found.into_values().collect())
     }
@@ -218,19 +214,9 @@ impl PaperCatalog {
 }
 
 /// All papers in one folder of the search path.
-fn papers_in(root: &Folder) -> Result<Vec<(String, Folder)>, PaperError> {
-    let directory = match root {
-        Folder::Carried(carried) => {
-            let name = |folder: &Dir<'_>| folder.path().to_string_lossy().into_owned();
-            let folders = carried
-                .dirs()
-                .map(|folder| (name(folder), Folder::Carried(folder)));
-            return Ok(folders.collect());
-        }
-        Folder::Disk(directory) => directory,
-    };
+fn papers_in(directory: &Path) -> Result<Vec<(String, Folder)>, PaperError> {
     let failed = |source| PaperError::Read {
-        path: directory.clone(),
+        path: directory.to_owned(),
         source,
     };
     let entries = match fs::read_dir(directory) {
@@ -268,19 +254,16 @@ pub fn carried(name: &str) -> Result<Paper, PaperError> {
 
 /// Names of the embedded examples.
 pub fn examples() -> Vec<String> {
-    let stems = EXAMPLES.files().filter_map(|file| {
-        let path = file.path();
-        let is_spec = path.extension().is_some_and(|end| end == "toml");
-        let stem = path.file_stem().filter(|_| is_spec)?;
-        Some(stem.to_str()?.to_owned())
-    });
-    let mut names: Vec<String> = stems.collect();
+    let paths = EXAMPLES.files.iter().map(|(path, _)| path);
+    // Those in the folder itself.
+    let stems = paths.filter_map(|path| path.strip_suffix(".toml").filter(|it| !it.contains('/')));
+    let mut names: Vec<String> = stems.map(str::to_owned).collect();
     names.sort();
     names
 }
 
 /// The embedded example with this name, and the folder with its reference values.
 pub fn example(name: &str) -> Option<(&'static str, Folder)> {
-    let file = EXAMPLES.get_file(Path::new(&format!("{name}.toml")))?;
-    Some((file.contents_utf8()?, Folder::Carried(&EXAMPLES)))
+    let contents = EXAMPLES.file(format!("{name}.toml"))?;
+    Some((str::from_utf8(contents).ok()?, Folder::Carried(&EXAMPLES)))
 }

@@ -3,11 +3,15 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+
+use crate::columns::{ColumnField, ColumnType};
+use crate::parquet_schema::{self, write_column};
+
+/// Number of rows of a row group, except the last.
+const ROW_GROUP: usize = 1 << 20;
 
 /// The values of a column, one for each row.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,24 +32,73 @@ pub fn write_parquet(
     out: impl Write + Send,
     columns: Vec<(&str, Column)>,
 ) -> Result<(), ParquetError> {
-    let array = |column: Column| -> ArrayRef {
-        match column {
-            Column::Text(values) => Arc::new(StringArray::from(values)),
-            Column::Counts(values) => Arc::new(UInt64Array::from(values)),
-            Column::Numbers(values) => Arc::new(Float64Array::from(values)),
-        }
+    let field = |(name, column): &(&str, Column)| ColumnField {
+        nullable: true,
+        ..ColumnField::required(name, column.kind())
     };
-    let columns = columns.into_iter();
-    let columns = columns.map(|(name, column)| (name, array(column), true));
-    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by("anabranch".to_owned())
-        .build();
-    let mut writer = ArrowWriter::try_new(out, batch.schema(), Some(properties))?;
-    writer.write(&batch)?;
-    writer.close()?;
+    let fields: Vec<ColumnField> = columns.iter().map(field).collect();
+    let rows = columns.first().map_or(0, |(_, column)| column.len());
+    if let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows) {
+        return Err(ParquetError::General(format!(
+            "column {name:?} has {} rows; the first has {rows}",
+            other.len()
+        )));
+    }
+    let schema = parquet_schema::schema("arrow_schema", &fields)?;
+    let properties = Arc::new(parquet_schema::properties(&fields, Vec::new()));
+    let mut file = SerializedFileWriter::new(out, schema, properties)?;
+    for start in (0..rows).step_by(ROW_GROUP) {
+        let mut group = file.next_row_group()?;
+        for (_, column) in &columns {
+            column.write(&mut group, start, rows.min(start + ROW_GROUP))?;
+        }
+        group.close()?;
+    }
+    file.close()?;
     Ok(())
+}
+
+impl Column {
+    fn kind(&self) -> ColumnType {
+        match self {
+            Self::Text(_) => ColumnType::Utf8,
+            Self::Counts(_) => ColumnType::UInt64,
+            Self::Numbers(_) => ColumnType::Float64,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Counts(values) => values.len(),
+            Self::Numbers(values) => values.len(),
+        }
+    }
+
+    /// Writes the rows `start..end`.
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+        start: usize,
+        end: usize,
+    ) -> Result<(), ParquetError> {
+        match self {
+            Self::Text(values) => {
+                let values = values[start..end].iter();
+                let values = values.map(|text| Some(ByteArray::from(text.as_str())));
+                write_column::<ByteArrayType>(group, true, values)
+            }
+            Self::Counts(values) => {
+                // Parquet stores an integer without sign as the one with sign that has its bits.
+                let values = values[start..end].iter();
+                let values = values.map(|count| count.map(u64::cast_signed));
+                write_column::<Int64Type>(group, true, values)
+            }
+            Self::Numbers(values) => {
+                write_column::<DoubleType>(group, true, values[start..end].iter().copied())
+            }
+        }
+    }
 }
 
 #[cfg(test)]

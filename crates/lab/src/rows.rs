@@ -6,16 +6,18 @@
 mod pages;
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use arrow_schema::{DataType, TimeUnit};
 use bytes::Bytes;
-use parquet::arrow::parquet_to_arrow_schema;
-use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::basic::Type as Physical;
+use parquet::basic::{ConvertedType, IntType, LogicalType, TimeUnit as ParquetUnit};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::record::Field;
 use parquet::record::reader::RowIter;
+use parquet::schema::types::Type;
 
+use crate::arrow_metadata::{self, TimeType, TimeUnit};
 use crate::spec_source::{MAX_FILE, too_large};
 use pages::{Group, metadata};
 
@@ -44,15 +46,69 @@ fn wrong(what: String) -> ParquetError {
     ParquetError::General(what)
 }
 
+/// Types in the Arrow schema of the file. `None` if it has no such schema, or one of other columns.
+fn arrow_types(metadata: &ParquetMetaData, fields: &[Arc<Type>]) -> Option<Vec<Option<TimeType>>> {
+    let mut pairs = metadata.file_metadata().key_value_metadata()?.iter();
+    let text = pairs.find(|pair| pair.key == arrow_metadata::KEY)?;
+    let columns = arrow_metadata::decode(text.value.as_deref()?)?;
+    let names = columns.iter().map(|(name, _)| name.as_str());
+    let same = names.eq(fields.iter().map(|field| field.name()));
+    same.then(|| columns.into_iter().map(|(_, kind)| kind).collect())
+}
+
+/// Type of a column of times. The schema of Parquet has precedence over that of Arrow, which also
+/// has types that Parquet does not have.
+fn time_type(field: &Type, arrow: Option<TimeType>) -> Option<TimeType> {
+    let info = field.get_basic_info();
+    let unit = |unit: &ParquetUnit| match unit {
+        ParquetUnit::MILLIS => TimeUnit::Millisecond,
+        ParquetUnit::MICROS => TimeUnit::Microsecond,
+        ParquetUnit::NANOS => TimeUnit::Nanosecond,
+    };
+    let own = match (info.logical_type_ref(), info.converted_type()) {
+        (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => TimeType::Date32,
+        (Some(LogicalType::Time(time)), _) => match field.get_physical_type() {
+            Physical::INT32 => TimeType::Time32(unit(&time.unit)),
+            _ => TimeType::Time64(unit(&time.unit)),
+        },
+        (Some(LogicalType::Timestamp(it)), _) => TimeType::Timestamp(unit(&it.unit)),
+        (None, ConvertedType::TIME_MILLIS) => TimeType::Time32(TimeUnit::Millisecond),
+        (None, ConvertedType::TIME_MICROS) => TimeType::Time64(TimeUnit::Microsecond),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => TimeType::Timestamp(TimeUnit::Millisecond),
+        (None, ConvertedType::TIMESTAMP_MICROS) => TimeType::Timestamp(TimeUnit::Microsecond),
+        // An integer with sign, of the whole width.
+        (None, ConvertedType::NONE | ConvertedType::INT_32 | ConvertedType::INT_64)
+        | (
+            Some(LogicalType::Integer(IntType {
+                bit_width: 32 | 64,
+                is_signed: true,
+            })),
+            _,
+        ) => {
+            return match (field.get_physical_type(), arrow?) {
+                (Physical::INT32, TimeType::Timestamp(_) | TimeType::Time32(_))
+                | (
+                    Physical::INT64,
+                    TimeType::Timestamp(_)
+                    | TimeType::Time64(_)
+                    | TimeType::Duration(_)
+                    | TimeType::Date64,
+                ) => arrow,
+                _ => None,
+            };
+        }
+        _ => return None,
+    };
+    Some(own)
+}
+
 /// Names of the columns, and the meaning of their values.
 fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, ParquetError> {
     let file = metadata.file_metadata();
     let schema = file.schema_descr();
-    // If the Arrow schema is invalid, only the Parquet schema is used, and durations are plain
-    // numbers.
-    let arrow = parquet_to_arrow_schema(schema, file.key_value_metadata())
-        .or_else(|_| parquet_to_arrow_schema(schema, None))?;
     let fields = schema.root_schema().get_fields();
+    // Without the Arrow schema, a duration is read as a number, as in the file.
+    let arrow = arrow_types(metadata, fields).unwrap_or_default();
     let mut columns = Vec::new();
     for (index, field) in fields.iter().enumerate() {
         let name = field.name();
@@ -68,18 +124,17 @@ fn columns(metadata: &ParquetMetaData) -> Result<Vec<(String, Meaning)>, Parquet
                 "column {name:?}: found a name that is no title; expected a quantity with its unit, such as time_s or rate_mbps"
             )));
         }
-        let kind = arrow.fields().get(index).map(|field| field.data_type());
+        let kind = time_type(field, arrow.get(index).copied().flatten());
         let meaning = match kind {
-            Some(DataType::Duration(of)) => Meaning::Span(unit(*of)),
-            Some(DataType::Timestamp(of, _) | DataType::Time32(of) | DataType::Time64(of)) => {
-                Meaning::Moment(unit(*of), None)
+            Some(TimeType::Duration(of)) => Meaning::Span(unit(of)),
+            Some(TimeType::Timestamp(of) | TimeType::Time32(of) | TimeType::Time64(of)) => {
+                Meaning::Moment(unit(of), None)
             }
             _ => Meaning::Plain,
         };
         let refused = match (field.get_physical_type(), kind) {
             (Physical::INT96, _) => Some("INT96, which is no longer used for timestamps"),
-            (_, Some(DataType::Date32 | DataType::Date64)) => Some("Date"),
-            (_, Some(DataType::Interval(_))) => Some("Interval"),
+            (_, Some(TimeType::Date32 | TimeType::Date64)) => Some("Date"),
             _ if field.get_basic_info().converted_type() == ConvertedType::INTERVAL => {
                 Some("Interval")
             }

@@ -11,11 +11,9 @@ use anabranch_engine::sink::{NullSink, Sink};
 use anabranch_engine::world::{self, Capture, WorldError};
 use anabranch_scenario::records::{Results, RunRecord};
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
-
 use crate::atomic_write::{Durability, part_path};
 use crate::plain;
+use crate::pool;
 use crate::series::{self, SeriesWriter};
 use crate::shard::ShardSpec;
 use crate::store::{self, Store, StoreError};
@@ -29,7 +27,7 @@ pub enum RunError {
     Store(#[from] StoreError),
     /// The threads could not be started.
     #[error("cannot start the threads: {0}")]
-    Threads(#[from] ThreadPoolBuildError),
+    Threads(#[from] io::Error),
     /// A run failed.
     #[error("{experiment}, replication {replication}: {source}")]
     World {
@@ -165,10 +163,9 @@ pub fn run(
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
     let units = Unit::all(plan);
-    threads(jobs, units.len())?.install(|| {
-        let records = run_units(&units, plan, store, runner, progress)?;
-        Ok(store.assemble_known(plan, runner, records)?)
-    })
+    let threads = pool::threads(jobs, units.len());
+    let records = run_units(&units, threads, plan, store, runner, progress)?;
+    Ok(store.assemble_known(plan, runner, threads, records)?)
 }
 
 /// Executes the unfinished runs of a shard of a plan, and returns the number of runs in the shard.
@@ -210,8 +207,8 @@ pub fn run_some(
     let units = Unit::all(plan).into_iter().enumerate();
     let own = units.filter(|(place, _)| wanted(*place));
     let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
-    threads(jobs, own.len())?
-        .install(|| run_units(&own, plan, store, runner, progress).map(|_| ()))?;
+    let threads = pool::threads(jobs, own.len());
+    run_units(&own, threads, plan, store, runner, progress)?;
     Ok(own.len())
 }
 
@@ -219,16 +216,17 @@ pub fn run_some(
 /// give the same records; otherwise `None`.
 fn run_units(
     units: &[Unit<'_>],
+    threads: usize,
     plan: &Plan,
     store: &Store,
     runner: &(impl Runner + ?Sized),
     progress: &impl Progress,
 ) -> Result<Vec<Option<RunRecord>>, RunError> {
-    let there = units.par_iter().map(|unit| {
+    let mut records: Vec<Option<RunRecord>> = pool::map(threads, (units.len(), 8), |place| {
+        let unit = &units[place];
         let again = runner.wants(unit);
         (!again).then(|| store.finished(unit, runner)).flatten()
     });
-    let mut records: Vec<Option<RunRecord>> = there.collect();
     let is_open = |place: &usize| records[*place].is_none();
     let places: Vec<usize> = (0..units.len()).filter(is_open).collect();
     let open: Vec<&Unit<'_>> = places.iter().map(|place| &units[*place]).collect();
@@ -237,7 +235,7 @@ fn run_units(
         .map(|unit| unit.point.duration().seconds())
         .sum();
     progress.begin(units.len(), units.len() - open.len(), seconds);
-    let made = each(&open, |unit| {
+    let made = each(threads, &open, |unit| {
         let record = run_unit(unit, plan.request.seed, store, runner)?;
         progress.finished(unit.point.duration().seconds());
         // A record with infinite values is read back differently, because JSON cannot represent
@@ -265,37 +263,24 @@ pub fn in_memory(
     heard: &(impl Fn(&RunRecord) + Sync),
 ) -> Result<Vec<RunRecord>, RunError> {
     let units: Vec<&Unit<'_>> = units.iter().collect();
-    threads(jobs, units.len())?.install(|| {
-        each(&units, |unit| {
-            let record = runner
-                .run(unit, seed, &mut NullSink)
-                .map_err(|source| failed(unit, source))?;
-            heard(&record);
-            Ok(record)
-        })
+    each(pool::threads(jobs, units.len()), &units, |unit| {
+        let record = runner
+            .run(unit, seed, &mut NullSink)
+            .map_err(|source| failed(unit, source))?;
+        heard(&record);
+        Ok(record)
     })
 }
 
-/// Maximum number of threads, because more threads only wait for each other: with 5,000, 40 runs
-/// took 50 s.
-const MAX_THREADS: usize = 512;
-
-/// A pool of `jobs` threads, but not more than there are runs.
-fn threads(jobs: usize, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
-    let threads = jobs.min(runs).clamp(1, MAX_THREADS);
-    ThreadPoolBuilder::new().num_threads(threads).build()
-}
-
-/// Processes all units on the threads of the current pool, and returns the results in the order of
-/// the units. After the first error no further unit is started.
+/// Processes all units on this many threads, and returns the results in the order of the units.
+/// After the first error no further unit is started.
 fn each<T: Send>(
+    threads: usize,
     units: &[&Unit<'_>],
     work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    // Units are distributed one at a time, because their durations differ and an idle thread should
-    // take over the next unit of another.
-    let units = units.par_iter().with_max_len(1);
-    units.map(|unit| work(unit)).collect()
+    // Units are distributed one at a time, because their durations differ.
+    pool::each(threads, (units.len(), 1), |place| work(units[place]))?
 }
 
 fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {
@@ -353,21 +338,4 @@ fn run_recorded(
         .map_err(|source| failed(unit, source))?;
     store::finish_series(sink, part, path, Durability::Synced)?;
     Ok(record)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_are_no_more_threads_than_runs() {
-        let started = |jobs, runs| {
-            threads(jobs, runs)
-                .map(|pool| pool.current_num_threads())
-                .ok()
-        };
-        assert_eq!(started(100_000, 3), Some(3));
-        assert_eq!(started(2, 40), Some(2));
-        assert_eq!(started(4, 0), Some(1));
-    }
 }

@@ -16,9 +16,7 @@ use anabranch_scenario::records::{
     RunRecord, Series, SeriesError, SeriesKey, SeriesQuery, SeriesSample, SeriesSource,
 };
 use anabranch_scenario::value::{Point, Value};
-use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef};
-use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
-use parquet::basic::{Compression, Type as Physical};
+use parquet::basic::Type as Physical;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
@@ -30,8 +28,8 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Axes, Axis};
-
+use crate::columns::{Axes, Axis, ColumnField, ColumnType};
+use crate::parquet_schema;
 use crate::plain;
 
 /// Number of buffered rows after which a row group is written.
@@ -49,21 +47,20 @@ struct Sweep {
     written: Vec<Value>,
 }
 
-/// Schema of files and record batches of samples with these sweeps.
-pub fn schema(axes: &Axes) -> SchemaRef {
-    let plain = |name: &str, kind| Field::new(name, kind, false);
-    let mut fields = vec![plain("experiment", Arrow::Utf8)];
-    fields.extend(axes.fields());
+/// Columns of samples with these sweeps.
+pub fn fields(axes: &Axes) -> Vec<ColumnField> {
+    let mut fields = vec![ColumnField::required("experiment", ColumnType::Utf8)];
+    fields.extend(axes.column_fields());
     fields.extend([
-        plain("replication", Arrow::UInt32),
-        plain("entity", Arrow::Utf8),
-        plain("member", Arrow::UInt32),
-        plain("probe", Arrow::Utf8),
-        plain("index", Arrow::UInt16),
-        plain("time_s", Arrow::Float64),
-        plain("value", Arrow::Float64),
+        ColumnField::required("replication", ColumnType::UInt32),
+        ColumnField::required("entity", ColumnType::Utf8),
+        ColumnField::required("member", ColumnType::UInt32),
+        ColumnField::required("probe", ColumnType::Utf8),
+        ColumnField::required("index", ColumnType::UInt16),
+        ColumnField::required("time_s", ColumnType::Float64),
+        ColumnField::required("value", ColumnType::Float64),
     ]);
-    Arc::new(Schema::new(fields))
+    fields
 }
 
 /// Properties of a Parquet file with these sweeps.
@@ -76,14 +73,8 @@ fn properties(axes: &Axes) -> WriterProperties {
     let sweeps: Vec<Sweep> = axes.iter().map(sweep).collect();
     // Serializing names and values cannot fail.
     let sweeps = serde_json::to_string(&sweeps).unwrap_or_default();
-    let mut properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by("anabranch".into())
-        .set_key_value_metadata(Some(vec![KeyValue::new(SWEEPS.to_owned(), sweeps)]))
-        .build();
-    // The Arrow schema contains the units of the columns.
-    add_encoded_arrow_schema_to_metadata(&schema(axes), &mut properties);
-    properties
+    let sweeps = vec![KeyValue::new(SWEEPS.to_owned(), sweeps)];
+    parquet_schema::properties(&fields(axes), sweeps)
 }
 
 /// Writer of a Parquet file with series. Rows are written in groups, so that memory use does not
@@ -113,12 +104,10 @@ impl<W: Write + Send> SeriesWriter<W> {
     /// # Errors
     /// Any error of the sink.
     pub fn new(sink: W, experiment: &str, axes: Axes) -> Result<Self, ParquetError> {
-        let schema = ArrowSchemaConverter::new()
-            .schema_root("series")
-            .convert(&schema(&axes))?;
+        let schema = parquet_schema::schema("series", &fields(&axes))?;
         let properties = Arc::new(properties(&axes));
         Ok(Self {
-            file: SerializedFileWriter::new(sink, schema.root_schema_ptr(), properties)?,
+            file: SerializedFileWriter::new(sink, schema, properties)?,
             axes,
             experiment: experiment.to_owned(),
             point: Vec::new(),
@@ -287,14 +276,16 @@ impl Column {
 fn axis_column(axis: &Axis, x: Option<&Value>, count: usize) -> Column {
     let number = x.and_then(|x| axis.number(x));
     let all = |has: bool| if has { count } else { 0 };
-    let (values, has) = match (axis.field().data_type(), x) {
-        (Arrow::Boolean, Some(Value::Boolean(truth))) => {
+    let (values, has) = match (axis.column_type(), x) {
+        (ColumnType::Boolean, Some(Value::Boolean(truth))) => {
             (Values::Boolean(vec![*truth; count]), true)
         }
-        (Arrow::Boolean, _) => (Values::Boolean(Vec::new()), false),
-        (Arrow::Int64, Some(Value::Integer(whole))) => (Values::Long(vec![*whole; count]), true),
-        (Arrow::Int64, _) => (Values::Long(Vec::new()), false),
-        (Arrow::Float64, _) => {
+        (ColumnType::Boolean, _) => (Values::Boolean(Vec::new()), false),
+        (ColumnType::Int64, Some(Value::Integer(whole))) => {
+            (Values::Long(vec![*whole; count]), true)
+        }
+        (ColumnType::Int64, _) => (Values::Long(Vec::new()), false),
+        (ColumnType::Float64, _) => {
             let values = vec![number.unwrap_or_default(); all(number.is_some())];
             (Values::Double(values), number.is_some())
         }

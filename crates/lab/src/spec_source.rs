@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_scenario::records::Manifest;
 use anabranch_scenario::tree::Node;
-use include_dir::Dir;
+
+use crate::carried::Directory;
 
 /// Folder in a results directory with copies of the `[reference]` files, each named `<key>.csv`.
 pub(crate) const REFERENCE: &str = "reference";
@@ -21,7 +22,7 @@ pub enum Folder {
     /// A folder on disk.
     Disk(PathBuf),
     /// A folder embedded in the program; file paths are relative to it.
-    Carried(&'static Dir<'static>),
+    Carried(&'static Directory),
 }
 
 impl Folder {
@@ -37,7 +38,7 @@ impl Folder {
             // "./mine.csv" is shown as "mine.csv".
             Folder::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
             Folder::Disk(folder) => folder.join(name),
-            Folder::Carried(folder) => folder.path().join(name),
+            Folder::Carried(folder) => Path::new(folder.name).join(name),
         }
     }
 
@@ -49,9 +50,8 @@ impl Folder {
         match self {
             Folder::Disk(folder) => bounded(&folder.join(name)),
             Folder::Carried(folder) => {
-                let file = folder.get_file(folder.path().join(name));
-                let file = file.ok_or(io::ErrorKind::NotFound)?;
-                Ok(file.contents().to_owned())
+                let contents = folder.file(name).ok_or(io::ErrorKind::NotFound)?;
+                Ok(contents.to_owned())
             }
         }
     }

@@ -32,7 +32,6 @@ use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
 use anabranch_scenario::diagnostic::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde::Serialize;
 
 use crate::atomic_write::{self, DirectoryLock, Durability, part_path};
@@ -41,6 +40,7 @@ use crate::columns::Axes;
 use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
 use crate::plain;
+use crate::pool;
 use crate::series::{self, SeriesWriter};
 
 /// Error of reading or writing a results directory.
@@ -225,7 +225,7 @@ impl Store {
     }
 
     /// Combines the finished runs of a plan into a manifest, measures and series. Unfinished runs
-    /// are omitted. The work is distributed over the threads of the current pool.
+    /// are omitted. The work is distributed over all cores.
     ///
     /// # Errors
     /// [`StoreError::Write`], [`StoreError::Series`].
@@ -234,7 +234,7 @@ impl Store {
         plan: &Plan,
         runner: &(impl Runner + ?Sized),
     ) -> Result<Results, StoreError> {
-        self.assemble_known(plan, runner, Vec::new())
+        self.assemble_known(plan, runner, pool::all_cores(), Vec::new())
     }
 
     /// Like [`Self::assemble`], for records that are already in memory: `known` has them in the
@@ -243,20 +243,27 @@ impl Store {
         &self,
         plan: &Plan,
         runner: &(impl Runner + ?Sized),
+        threads: usize,
         mut known: Vec<Option<RunRecord>>,
     ) -> Result<Results, StoreError> {
         let units = Unit::all(plan);
+        let is_missing = |place: &usize| known.get(*place).is_none_or(Option::is_none);
+        let missing: Vec<usize> = (0..units.len()).filter(is_missing).collect();
+        let read = pool::map(threads, (missing.len(), 8), |at| {
+            self.finished(&units[missing[at]], runner)
+        });
         known.resize_with(units.len(), || None);
-        let finished = units.par_iter().zip(known).map(|(unit, known)| {
-            let record = known.or_else(|| self.finished(unit, runner))?;
+        for (place, record) in missing.into_iter().zip(read) {
+            known[place] = record;
+        }
+        let finished = units.iter().zip(known).filter_map(|(unit, record)| {
             let path = || self.series_path(&key(unit, runner.kind(unit)));
             let samples = unit
                 .records()
                 .then(|| (unit.experiment.id.as_str(), path()));
-            Some((record, samples))
+            Some((record?, samples))
         });
-        let finished: Vec<_> = finished.flatten_iter().collect();
-        let (mut records, samples): (Vec<_>, Vec<_>) = finished.into_iter().unzip();
+        let (mut records, samples): (Vec<_>, Vec<_>) = finished.unzip();
         let samples: Vec<_> = samples.into_iter().flatten().collect();
         let manifest = Manifest {
             added: runner.added(),
@@ -269,10 +276,10 @@ impl Store {
             self.assemble_series(experiment, samples.iter().filter_map(of_it).collect())?;
         }
         let path = |name| self.directory.join(name);
-        let (measures, (tidy, json)) = rayon::join(
+        let (measures, (tidy, json)) = pool::join(
             || csv::write_measures(&path("measures.csv"), &records),
             || {
-                rayon::join(
+                pool::join(
                     || self.write_tidy_measures(plan, &records),
                     || write_json(&path("records.json"), Durability::Buffered, &records),
                 )
@@ -300,7 +307,7 @@ impl Store {
         let axes = |id: &str| plan.experiments.iter().find(|it| it.id == id).map(axes);
         for (id, measures) in Measures::by_experiment(records, axes) {
             let path = |form| folder.join(format!("{id}.{form}"));
-            let (csv, parquet) = rayon::join(
+            let (csv, parquet) = pool::join(
                 || {
                     write_atomically(&path("csv"), Durability::Buffered, |file| {
                         measures.write_csv(BufWriter::new(file))

@@ -1,8 +1,8 @@
 //! Planning in parallel, with the same number of threads as runs.
 
 use anabranch_engine::parallel::{Executor, Sequential};
-use rayon::ThreadPoolBuilder;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+
+use crate::pool;
 
 /// Minimum number of items per thread, because starting a thread takes about as long as processing
 /// one item.
@@ -18,13 +18,6 @@ impl Executor for Threads {
         if threads < 2 {
             return Sequential.each(items, work);
         }
-        match ThreadPoolBuilder::new().num_threads(threads).build() {
-            Ok(pool) => pool.install(|| {
-                let items = (0..items).into_par_iter().with_min_len(WORTH_A_THREAD);
-                items.for_each(work);
-            }),
-            // If the pool cannot be started, the items are processed sequentially.
-            Err(_) => Sequential.each(items, work),
-        }
+        pool::map(threads, (items, WORTH_A_THREAD), work);
     }
 }

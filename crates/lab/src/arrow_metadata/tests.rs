@@ -1,0 +1,124 @@
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit as Unit};
+use parquet::arrow::encode_arrow_schema;
+
+use super::*;
+
+const KINDS: [ColumnType; 7] = [
+    ColumnType::Boolean,
+    ColumnType::Int64,
+    ColumnType::UInt16,
+    ColumnType::UInt32,
+    ColumnType::UInt64,
+    ColumnType::Float64,
+    ColumnType::Utf8,
+];
+
+/// Schemas are those of Arrow's own writer, byte by byte: types, names of any length, columns
+/// without values, units.
+#[test]
+fn a_schema_is_that_of_arrow() {
+    let mut schemas = vec![vec![]];
+    for kind in KINDS {
+        for name in ["x", "rate", "x_one", "a longer name of a column"] {
+            for (nullable, unit) in [
+                (false, None),
+                (true, None),
+                (false, Some("s")),
+                (true, Some("bit/s")),
+            ] {
+                let name = name.to_owned();
+                schemas.push(vec![ColumnField {
+                    name,
+                    kind,
+                    nullable,
+                    unit,
+                }]);
+            }
+        }
+    }
+    schemas.push(schemas.concat());
+    for fields in schemas {
+        let arrow: Vec<Field> = fields.iter().map(ColumnField::arrow).collect();
+        let expected = encode_arrow_schema(&Schema::new(arrow));
+        assert_eq!(encode(&fields), expected, "{fields:?}");
+        let names: Vec<_> = fields.into_iter().map(|field| (field.name, None)).collect();
+        assert_eq!(decode(&expected), Some(names));
+    }
+}
+
+fn schema(kinds: &[DataType]) -> String {
+    let field = |kind: &DataType| Field::new(format!("{kind}"), kind.clone(), true);
+    let fields: Vec<Field> = kinds.iter().map(field).collect();
+    encode_arrow_schema(&Schema::new(fields))
+}
+
+#[test]
+fn types_of_times_are_read() {
+    let kinds = [
+        (
+            DataType::Duration(Unit::Second),
+            Some(TimeType::Duration(TimeUnit::Second)),
+        ),
+        (
+            DataType::Duration(Unit::Millisecond),
+            Some(TimeType::Duration(TimeUnit::Millisecond)),
+        ),
+        (
+            DataType::Duration(Unit::Microsecond),
+            Some(TimeType::Duration(TimeUnit::Microsecond)),
+        ),
+        (
+            DataType::Duration(Unit::Nanosecond),
+            Some(TimeType::Duration(TimeUnit::Nanosecond)),
+        ),
+        (
+            DataType::Timestamp(Unit::Second, None),
+            Some(TimeType::Timestamp(TimeUnit::Second)),
+        ),
+        (
+            DataType::Timestamp(Unit::Nanosecond, Some(Arc::from("UTC"))),
+            Some(TimeType::Timestamp(TimeUnit::Nanosecond)),
+        ),
+        (
+            DataType::Time32(Unit::Second),
+            Some(TimeType::Time32(TimeUnit::Second)),
+        ),
+        (
+            DataType::Time32(Unit::Millisecond),
+            Some(TimeType::Time32(TimeUnit::Millisecond)),
+        ),
+        (
+            DataType::Time64(Unit::Microsecond),
+            Some(TimeType::Time64(TimeUnit::Microsecond)),
+        ),
+        (DataType::Date32, Some(TimeType::Date32)),
+        (DataType::Date64, Some(TimeType::Date64)),
+        (DataType::Interval(IntervalUnit::DayTime), None),
+        (DataType::Float64, None),
+        (DataType::LargeUtf8, None),
+    ];
+    let text = schema(&kinds.each_ref().map(|(kind, _)| kind.clone()));
+    let expected = kinds.map(|(kind, time)| (kind.to_string(), time));
+    assert_eq!(decode(&text), Some(expected.to_vec()));
+}
+
+/// No damaged schema causes a panic, and none without its end is read.
+#[test]
+fn a_damaged_schema_is_refused() {
+    let text = schema(&[DataType::Duration(Unit::Second), DataType::Utf8]);
+    let bytes = BASE64_STANDARD.decode(&text).expect("base64");
+    for length in 0..bytes.len() - 8 {
+        assert_eq!(decode(&BASE64_STANDARD.encode(&bytes[..length])), None);
+    }
+    for position in 0..bytes.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut bytes = bytes.clone();
+            bytes[position] = value;
+            decode(&BASE64_STANDARD.encode(&bytes));
+        }
+    }
+    assert_eq!(decode("no base64"), None);
+    assert_eq!(decode(""), None);
+}
