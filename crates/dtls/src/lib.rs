@@ -1,12 +1,12 @@
 //! DTLS 1.3 records for the DTLS chunk of SCTP (draft-ietf-tsvwg-sctp-dtls-chunk-04), and key
 //! management for it; without I/O.
 //!
-//! - - [`record`]: records of one direction and epoch. A [`SealingKey`] encrypts records; an
+//! - [`record`]: records of one direction and epoch. A [`SealingKey`] encrypts records; an
 //!   [`OpeningKey`] decrypts them and has the replay window (RFC 9147 §4).
-//! - - [`Contexts`]: all keys of an association by epoch, including those for a restart.
-//! - - [`KeyManagement`]: the interface of key management methods. The methods are [`preshared`],
+//! - [`Contexts`]: all keys of an association by epoch, including those for a restart.
+//! - [`KeyManagement`]: the interface of key management methods. The methods are [`preshared`],
 //!   and `tls` with the feature of that name.
-//! - - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers that do not support
+//! - `rfc6083`, with the feature of that name: DTLS 1.2 over SCTP, for peers that do not support
 //!   the DTLS chunk.
 //!
 //! This crate does not depend on SCTP: the caller encodes chunks with the lengths of records.
