@@ -1,8 +1,8 @@
 //! Random bytes as records and messages of the peer. The fuzz target `keys` runs the same checks.
 
-mod hostile;
-
 use sha2::{Digest, Sha256};
+
+use crate::hostile;
 
 /// Pseudorandom bytes for a seed.
 fn bytes_of(seed: u64) -> Vec<u8> {

@@ -14,6 +14,7 @@ mod ecn;
 mod fast_path;
 mod ns2;
 mod pacing;
+mod properties;
 mod rack;
 mod recovery;
 mod spurious;

@@ -4,14 +4,13 @@
 //! A seed determines each case; a failure prints it. `ANABRANCH_SEED=n` runs only the case with
 //! seed `n`.
 
-mod common;
-
 use anabranch_congestion::{Protocol, registry};
 use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config, Event, Failure, Profile, State};
 use anabranch_transport::time::SECOND;
 use bytes::Bytes;
-use common::{Fate, World};
+
+use crate::common::{Fate, World};
 
 /// A small random generator (SplitMix64), so that a seed gives the same case on every platform.
 #[derive(Clone)]
@@ -183,7 +182,7 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
             Ok(all) => whole += u32::from(all),
             Err(panic) => {
                 eprintln!(
-                    "replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test properties"
+                    "replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test all properties::"
                 );
                 std::panic::resume_unwind(panic);
             }
@@ -199,8 +198,8 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
 /// memory.
 #[test]
 fn any_bytes_are_survived() {
+    use crate::common::path_of;
     use anabranch_transport::{Ecn, Transport};
-    use common::path_of;
     for seed in 0..300 {
         let mut draw = Draw(seed);
         let mut world = World::new(config(&mut draw), config(&mut draw));
@@ -240,7 +239,7 @@ fn mend_checksum(segment: &mut bytes::BytesMut, end: usize) {
     if segment.len() < 20 {
         return;
     }
-    let path = common::path_of(end);
+    let path = crate::common::path_of(end);
     segment[16..18].fill(0);
     let sum = anabranch_wire::checksum::internet_tcp(path.remote, path.local, segment);
     segment[16..18].copy_from_slice(&sum.to_be_bytes());

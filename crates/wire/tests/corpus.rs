@@ -1,10 +1,10 @@
 //! Test that the corpus of the fuzz targets has the properties that must hold for any input.
 
-mod oracle;
-
 use std::path::Path;
 
 use bytes::Bytes;
+
+use crate::oracle;
 
 fn each(target: &str, check: impl Fn(&Bytes)) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))

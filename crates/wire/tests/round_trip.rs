@@ -1,8 +1,6 @@
 //! Property tests: an encoded value should be decoded to the same value, and decoded input should
 //! be encoded with the same meaning.
 
-mod oracle;
-
 use std::net::IpAddr;
 
 use anabranch_wire::chunk::*;
@@ -10,11 +8,12 @@ use anabranch_wire::extension::*;
 use anabranch_wire::tlv::{Tlv, TlvList, U16List};
 use anabranch_wire::*;
 use bytes::Bytes;
-use oracle::{
-    check_packet, check_segment, read_chunks, read_extension, write_chunks, write_extensions,
-};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::oracle::{
+    check_packet, check_segment, read_chunks, read_extension, write_chunks, write_extensions,
+};
 
 const HEADER: CommonHeader = CommonHeader {
     source_port: 5000,
