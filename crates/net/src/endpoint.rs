@@ -5,6 +5,7 @@ mod backlog;
 mod bind;
 mod connect;
 mod incoming;
+mod settings;
 
 pub use backlog::BacklogPermit;
 pub use bind::BindOptions;

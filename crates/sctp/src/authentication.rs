@@ -52,10 +52,12 @@ pub enum AuthHmac {
 
 anabranch_settings::spelled!(AuthHmac: AuthHmac::Sha256 = "sha256", AuthHmac::Sha1 = "sha1");
 
-/// Negotiated parameters: this end's random number, and the peer's offer.
+/// Negotiated parameters: this end's random number and required chunk types, and the peer's offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NegotiatedAuth {
     pub(crate) random: [u8; RANDOM_LEN],
+    /// Those of the INIT ACK, because the endpoint's settings may change before the COOKIE ECHO.
+    pub(crate) chunks: ChunkTypes,
     pub(crate) peer: AuthParameters,
 }
 
@@ -63,6 +65,7 @@ impl NegotiatedAuth {
     /// Encodes the parameters into a cookie, without any secret (RFC 4895 §6.3).
     pub(crate) fn encode(&self, out: &mut BytesMut) {
         out.put_slice(&self.random);
+        self.chunks.encode(out);
         self.peer.encode(out);
     }
 
@@ -70,6 +73,7 @@ impl NegotiatedAuth {
     pub(crate) fn decode(body: &mut Bytes) -> Option<Self> {
         Some(Self {
             random: take_random(body)?,
+            chunks: ChunkTypes::decode(body)?,
             peer: AuthParameters::decode(body)?,
         })
     }

@@ -191,18 +191,27 @@ impl Endpoint {
         &self.config
     }
 
+    /// Changes the settings of future associations. Existing associations keep theirs. The AUTH
+    /// parameters of an INIT ACK that was sent before the change stay valid for its COOKIE ECHO.
+    ///
+    /// # Errors
+    /// An invalid setting; see [`Config::check`]. After an error the settings are unchanged.
+    pub fn change_config(&mut self, change: impl FnOnce(&mut Config)) -> Result<(), ConfigError> {
+        let config = (*self.config).clone().with(change);
+        self.config = config.checked()?.0;
+        Ok(())
+    }
+
     /// Changes the local addresses ([`Config::addresses`]) of future associations. Existing
     /// associations keep their addresses: see [`Association::change_addresses`].
     ///
     /// # Errors
     /// An address is not unicast, or is duplicated. After an error the addresses are unchanged.
     pub fn set_addresses(&mut self, addresses: Vec<IpAddr>) -> Result<(), ConfigError> {
-        let config = (*self.config).clone().with(|it| {
+        self.change_config(|it| {
             it.preferred_address = it.preferred_address.filter(|it| addresses.contains(it));
             it.addresses = addresses;
-        });
-        self.config = config.checked()?.0;
-        Ok(())
+        })
     }
 
     /// Port of the endpoint.

@@ -387,3 +387,44 @@ fn long_lists_are_carried_whole() {
     let answer = world.shot(Z, "AUTH, COOKIE ACK");
     assert!(signer.is_right(&answer));
 }
+
+/// The settings change between INIT ACK and COOKIE ECHO: the association has the offer of the INIT
+/// ACK, and the next one the new settings.
+#[test]
+fn changed_settings_are_those_of_the_next_handshake() {
+    let later = ChunkTypes::of(&[kind::SACK]);
+    let both = |set: ChunkTypes| [kind::DATA, kind::SACK].map(|it| set.has(it));
+    let mut world = World::with_configs(demanding(&[]), demanding(&[kind::DATA]));
+    let a = world.connect();
+    while !world.story.iter().any(|it| it.contains("INIT ACK")) {
+        assert!(world.step(2 * SECOND), "{:#?}", world.story);
+    }
+    let refused = world.endpoints[Z].change_config(|it| it.mtu = 0);
+    refused.expect_err("too small");
+    let change = |world: &mut World| {
+        let changed = world.endpoints[Z].change_config(|it| it.authenticated_chunks = Some(later));
+        changed.expect("valid");
+    };
+    change(&mut world);
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let negotiated = |world: &World, host: usize, id| {
+        let association = world.endpoints[host].association(id).expect("known");
+        association.negotiated()
+    };
+    let local = negotiated(&world, Z, z).local_auth_chunks;
+    assert_eq!(both(local), [true, false]);
+    assert_eq!(both(negotiated(&world, A, a).peer_auth_chunks), both(local));
+    for (from, to, id) in [(A, Z, a), (Z, A, z)] {
+        world.send(from, id, 0, "text");
+        world.run_for(SECOND);
+        let other = if to == A { a } else { z };
+        assert_eq!(world.receive_all(to, other).len(), 1, "{:#?}", world.story);
+    }
+    let mut world = World::with_configs(demanding(&[]), demanding(&[kind::DATA]));
+    change(&mut world);
+    let (a, z) = world.established();
+    let local = negotiated(&world, Z, z).local_auth_chunks;
+    assert_eq!(both(local), [false, true]);
+    assert_eq!(both(negotiated(&world, A, a).peer_auth_chunks), both(local));
+}

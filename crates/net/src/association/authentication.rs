@@ -16,6 +16,15 @@ impl Association {
         })
     }
 
+    /// The key that authenticates sent packets ([`SharedKeys::active`]). `None`: the association
+    /// does not use AUTH, or has ended.
+    pub fn active_auth_key(&self) -> Option<u16> {
+        let mut state = self.shared.lock();
+        let association = state.association(self.id)?;
+        let keys = association.auth_keys().map(SharedKeys::active);
+        keys.filter(|_| association.negotiated().authentication)
+    }
+
     /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY,
     /// SCTP_AUTH_DEACTIVATE_KEY and SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). The
     /// initial keys are set by `auth_keys` of the endpoint's [`sctp`](crate::Config::sctp).

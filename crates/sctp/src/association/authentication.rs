@@ -80,7 +80,7 @@ impl Association {
                 let former = self.auth.take();
                 let keys =
                     former.map_or_else(|| self.config.auth_keys.clone(), |it| it.keys().clone());
-                let own = self.config.auth_offer(terms.random);
+                let own = self.config.offered_auth(terms);
                 let auth = Authenticator::agreed(own, &terms.peer, keys);
                 self.auth = Some(Box::new(auth));
             }

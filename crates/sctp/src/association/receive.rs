@@ -389,8 +389,7 @@ impl Association {
         let mut extensions = offer.extensions.and(Extensions::in_init(&self.config));
         let random = self.auth.as_ref().filter(|_| !self.config.minimal_init);
         let random = random.map(|auth| auth.random());
-        let unsigned = self.config.profile.asconf_without_auth;
-        let auth = offer.settle_auth(random.as_ref(), &mut extensions, unsigned);
+        let auth = offer.settle_auth(random.as_ref(), &mut extensions, &self.config);
         let own = self.dtls.as_ref().map(|it| it.own().clone());
         let dtls = match offer.settle_dtls(own, &mut extensions) {
             // A restart with keys requires the DTLS chunk even in loose mode, because the old

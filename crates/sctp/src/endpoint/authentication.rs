@@ -100,7 +100,7 @@ pub(super) fn voucher_admits(
     let of_cookie = |auth: &NegotiatedAuth| {
         let keys = association.as_ref().and_then(|it| it.auth_keys());
         let keys = keys.unwrap_or(&config.auth_keys).clone();
-        Authenticator::agreed(config.auth_offer(auth.random), &auth.peer, keys)
+        Authenticator::agreed(config.offered_auth(auth), &auth.peer, keys)
     };
     let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
     let up = association.filter(|it| !it.is_being_set_up());

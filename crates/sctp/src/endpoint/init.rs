@@ -203,8 +203,8 @@ impl Endpoint {
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
         let mut extensions = offer.extensions.and(ours);
-        let unsigned = self.config.profile.asconf_without_auth;
-        let auth = offer.settle_auth(own.auth_random.as_ref(), &mut extensions, unsigned);
+        let own_random = own.auth_random.as_ref();
+        let auth = offer.settle_auth(own_random, &mut extensions, &self.config);
         let said = own.key_management(&self.config);
         let dtls = match offer.settle_dtls(said, &mut extensions) {
             Ok(dtls) => dtls,

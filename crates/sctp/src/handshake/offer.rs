@@ -212,19 +212,18 @@ impl Offer {
     }
 
     /// Takes the peer's AUTH parameters, if AUTH was offered with the local number `random`. If
-    /// AUTH was not negotiated, removes extensions that need it from `extensions`; with `unsigned`,
-    /// address changes are allowed without AUTH.
+    /// AUTH was not negotiated, removes extensions that need it from `extensions`.
     #[inline(always)]
     pub(crate) fn settle_auth(
         &mut self,
         random: Option<&[u8; RANDOM_LEN]>,
         extensions: &mut Extensions,
-        unsigned: bool,
+        config: &Config,
     ) -> Option<Box<NegotiatedAuth>> {
         if random.is_none() && *extensions == Extensions::default() {
             return None;
         }
-        self.settle_auth_of(random, extensions, unsigned)
+        self.settle_auth_of(random, extensions, config)
     }
 
     #[cold]
@@ -233,12 +232,19 @@ impl Offer {
         &mut self,
         random: Option<&[u8; RANDOM_LEN]>,
         extensions: &mut Extensions,
-        unsigned: bool,
+        config: &Config,
     ) -> Option<Box<NegotiatedAuth>> {
         let both = random.copied().zip(self.auth.take());
-        let terms = both.map(|(random, peer)| Box::new(NegotiatedAuth { random, peer }));
+        let terms = both.map(|(random, peer)| {
+            let chunks = config.auth_chunks();
+            Box::new(NegotiatedAuth {
+                random,
+                chunks,
+                peer,
+            })
+        });
         extensions.set(&AUTH, terms.is_some());
-        if terms.is_none() && !unsigned {
+        if terms.is_none() && !config.profile.asconf_without_auth {
             extensions.set(&ASCONF, false);
         }
         terms
