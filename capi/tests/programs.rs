@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anabranch_interop::namespace;
-use common::{compile, compile_with, library, libsctp, run, run_with, text};
+use anabranch_net::sctp::Authentication;
+use common::{compile, compile_with, encapsulated, library, libsctp, run, run_at, run_with, text};
 
 #[test]
 fn sockets_behave_as_rfc_6458_says() {
@@ -307,6 +308,16 @@ fn a_server_restarts_at_its_port() {
     let program = compile_with("restart", folder.path(), &[]);
     let output = run(Command::new(program).arg("5001"));
     assert_eq!(text(&output), "restarted\n");
+}
+
+/// The host has AUTH enabled, as by Linux's `net.sctp.auth_enable`; no socket enables it.
+#[test]
+fn a_dtls_library_changes_the_keys_of_auth() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let program = compile_with("keys", folder.path(), &[]);
+    let config = encapsulated(&[]).with(|it| it.sctp.authentication = Authentication::On);
+    let output = run_at(Command::new(program).arg("5001"), &[library()], config);
+    assert_eq!(text(&output), "keys\n");
 }
 
 /// One process has a thousand sockets with one association each; another process has the other

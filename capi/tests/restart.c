@@ -1,9 +1,11 @@
 /* Restart of a server, which listens at a port again while associations that it accepted there
- * continue. `restart PORT` runs both ends. */
+ * continue. Its options apply to new associations. `restart PORT` runs both ends. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/sctp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +18,12 @@ static struct sockaddr_in own;
 
 /* Creates a listening socket. The bind is repeated, because the host learns only a moment later
  * that the previous socket was closed. */
-static int listening(void)
+static int listening(uint16_t streams)
 {
     int on = 1, s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
     CHECK(s >= 0 && setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    struct sctp_initmsg init = { .sinit_num_ostreams = streams };
+    CHECK(setsockopt(s, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init) == 0);
     while (bind(s, (struct sockaddr *)&own, sizeof own) != 0) {
         CHECK(errno == EADDRINUSE);
         usleep(10000);
@@ -53,11 +57,15 @@ int main(int count, char **given)
 
     int ends[3][2];
     for (int turn = 0; turn < 3; turn++) {
-        int s = listening();
+        int s = listening((uint16_t)(turn + 3));
         ends[turn][0] = called();
         CHECK(ends[turn][0] >= 0);
         ends[turn][1] = accept(s, NULL, NULL);
         CHECK(ends[turn][1] >= 0 && close(s) == 0);
+        struct sctp_status status;
+        socklen_t length = sizeof status;
+        CHECK(getsockopt(ends[turn][1], IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0);
+        CHECK(status.sstat_outstrms == turn + 3);
         for (int old = 0; old <= turn; old++) {
             passes(ends[old][0], ends[old][1], "over");
             passes(ends[old][1], ends[old][0], "back");
@@ -74,7 +82,7 @@ int main(int count, char **given)
     /* Listens again while all associations are being closed. */
     for (int turn = 0; turn < 3; turn++)
         CHECK(close(ends[turn][0]) == 0 && close(ends[turn][1]) == 0);
-    int s = listening();
+    int s = listening(10);
     c = called();
     CHECK(c >= 0);
     int a = accept(s, NULL, NULL);

@@ -466,6 +466,7 @@ fn every_test_of_the_table_exists() {
     .map(|name| format!("{root}/crates/{name}").into())
     .collect();
     folders.push(format!("{root}/interop/tests").into());
+    folders.push(format!("{root}/capi/tests").into());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("readable").path();

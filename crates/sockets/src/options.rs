@@ -154,6 +154,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Options of a new socket, with AUTH (RFC 4895) enabled as by Linux's `net.sctp.auth_enable`.
+    pub fn with_auth() -> Self {
+        let mut options = Self::default();
+        let enabled = ((IPPROTO_SCTP, AUTH_SUPPORTED), words(&[0, 1]));
+        options.set.extend([enabled]);
+        options
+    }
+
     /// Sets an option, as `setsockopt` does.
     ///
     /// # Errors

@@ -461,6 +461,10 @@ pub struct Wrap {
     /// Local address (repeatable) [default: all of the host].
     #[arg(long, value_name = "ADDRESS", value_parser = super::address::ip)]
     pub local: Vec<IpAddr>,
+    /// Enable AUTH (RFC 4895) for the program's sockets, as net.sctp.auth_enable=1 does with Linux.
+    /// Otherwise a program enables it by the socket option SCTP_AUTH_SUPPORTED.
+    #[arg(long)]
+    pub auth: bool,
     /// Do not watch for programs that request SCTP sockets directly from the kernel. Watching
     /// prevents the program from gaining privileges by `exec` (sudo), unless it has CAP_SYS_ADMIN.
     #[arg(long)]

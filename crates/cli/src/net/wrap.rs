@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use anabranch_net::sctp::Authentication;
 use anabranch_net::{Carrier, Config};
 use anabranch_sockets::WATCH_VARIABLE;
 use nix::sys::signal::{Signal, kill};
@@ -99,6 +100,9 @@ fn config(arguments: &Wrap) -> Config {
             }
         };
         it.addresses.clone_from(&arguments.local);
+        if arguments.auth {
+            it.sctp.authentication = Authentication::On;
+        }
     })
 }
 

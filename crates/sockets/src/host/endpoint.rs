@@ -32,6 +32,18 @@ pub(super) fn endpoint(
     })
 }
 
+/// Has the endpoint of the socket, if there is one, use the socket's options for future
+/// associations. If several sockets share the endpoint, the options that were changed last apply.
+pub(super) fn follow_options(host: &HostState, socket: &Socket) {
+    let own = socket.state().endpoint.clone();
+    let Some(endpoint) = own.or_else(|| host.table().endpoint_of(socket)) else {
+        return;
+    };
+    let state = socket.state();
+    // The option table has checked the values.
+    let _ = endpoint.change_sctp(|sctp| settings::change(&host.config, sctp, &state));
+}
+
 /// Parameters of the peer to connect to.
 pub(super) fn peer(
     host: &HostState,

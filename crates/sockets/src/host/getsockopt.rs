@@ -317,7 +317,11 @@ fn authentication(
             out.extend([1_u16, 3].iter().flat_map(|it| it.to_ne_bytes()));
         }
         AUTH_ACTIVE_KEY => {
-            out.extend(state.keys.active().to_ne_bytes());
+            let active = match &association {
+                Some(association) => association.active_auth_key().unwrap_or_default(),
+                None => state.keys.active(),
+            };
+            out.extend(active.to_ne_bytes());
             out.extend([0; 2]);
         }
         _ => {

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_net::sctp::Authentication;
 use anabranch_net::{Carrier, Config};
 use serde::{Deserialize, Serialize};
 use socket2::{Domain, Socket as Unix, Type};
@@ -103,6 +104,7 @@ pub enum JoinResult {
 struct JoinRequirements {
     version: String,
     peer_udp_port: Option<u16>,
+    auth: bool,
 }
 
 impl JoinRequirements {
@@ -116,7 +118,26 @@ impl JoinRequirements {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             peer_udp_port,
+            auth: config.sctp.authentication != Authentication::Off,
         }
+    }
+
+    /// Why a command with other requirements cannot use the host of these; both are of one version.
+    fn difference(&self, wanted: &Self) -> String {
+        if self.auth != wanted.auth {
+            let [own, wanted] =
+                [self.auth, wanted.auth].map(|it| if it { "with" } else { "without" });
+            return format!("its host is {own} AUTH, and this command {wanted}");
+        }
+        let shown = |port: Option<u16>| match port {
+            Some(0) | None => "that of the host itself".to_owned(),
+            Some(port) => port.to_string(),
+        };
+        format!(
+            "its host has the UDP port of peers {}, and this command {}",
+            shown(self.peer_udp_port),
+            shown(wanted.peer_udp_port)
+        )
     }
 }
 
@@ -213,17 +234,7 @@ pub(super) async fn admit_member(known: Arc<HostState>, mut caller: Caller, unix
             "its host is of version {}, and this command of {}",
             own.version, wanted.version
         )),
-        Some(wanted) => {
-            let shown = |port: Option<u16>| match port {
-                Some(0) | None => "that of the host itself".to_owned(),
-                Some(port) => port.to_string(),
-            };
-            Reply::Differs(format!(
-                "its host has the UDP port of peers {}, and this command {}",
-                shown(own.peer_udp_port),
-                shown(wanted.peer_udp_port)
-            ))
-        }
+        Some(wanted) => Reply::Differs(own.difference(&wanted)),
         None => Reply::Differs("its host is of another version".to_owned()),
     };
     let admit_member = matches!(reply, Reply::Welcome(_));
@@ -264,6 +275,27 @@ mod tests {
             it.carrier = Carrier::Encapsulated { port, peer_port: 0 };
             it.addresses = addresses.iter().map(|it| it.parse().unwrap()).collect();
         })
+    }
+
+    #[test]
+    fn a_command_with_other_requirements_gets_the_reason() {
+        let host = config(9899, &[]);
+        let auth = host
+            .clone()
+            .with(|it| it.sctp.authentication = Authentication::On);
+        let port = host.clone().with(|it| {
+            it.carrier = Carrier::Encapsulated {
+                port: 9899,
+                peer_port: 9900,
+            };
+        });
+        let [host, auth, port] = [host, auth, port].map(|it| JoinRequirements::of(&it));
+        assert!(host != auth && host != port);
+        let reason = "its host is without AUTH, and this command with";
+        assert_eq!(host.difference(&auth), reason);
+        let reason =
+            "its host has the UDP port of peers that of the host itself, and this command 9900";
+        assert_eq!(host.difference(&port), reason);
     }
 
     #[test]

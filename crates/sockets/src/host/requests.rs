@@ -15,7 +15,7 @@ use super::acceptor::Caller;
 use super::bind::{bind, interfaces, source, unbind};
 use super::data::fail;
 use super::deliver::attach;
-use super::endpoint::{endpoint, peer};
+use super::endpoint::{endpoint, follow_options, peer};
 use super::listener::{ListenerSet, listen};
 use super::socket::SocketAssociation;
 use super::socket::{PORT_TIMEOUT, Phase, RETRY_INTERVAL, Socket, of_connect};
@@ -147,6 +147,7 @@ async fn carry_out(
                 settled(socket).await?;
             }
             let set = setsockopt::set(socket, option, &value);
+            follow_options(host, socket);
             // Invalidates the cache even after an error, because only one of several associations
             // may have rejected the option.
             socket.advance();
@@ -285,6 +286,11 @@ fn listens_with_others(host: &Arc<HostState>, socket: &Arc<Socket>) -> bool {
     };
     place.endpoint.listen(true);
     if place.sockets.is_empty() {
+        let state = socket.state();
+        let change = |sctp: &mut _| settings::change(&host.config, sctp, &state);
+        // The option table has checked the values.
+        let _ = place.endpoint.change_sctp(change);
+        drop(state);
         let listening = listen(Arc::clone(host), place.endpoint.clone(), place.number);
         tokio::spawn(listening);
     }

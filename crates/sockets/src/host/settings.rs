@@ -27,37 +27,47 @@ pub(super) fn endpoint(
         it.accept = accept;
         it.backlog = backlog.max(1);
         it.addresses = addresses(base, state);
-        let sctp = &mut it.sctp;
-        let given = |value: u16, to: &mut u16| {
-            if value != 0 {
-                *to = value;
-            }
-        };
-        given(options.short(INITMSG, 0), &mut sctp.outbound_streams);
-        given(options.short(INITMSG, 2), &mut sctp.inbound_streams);
-        if let attempts @ 1.. = options.short(INITMSG, 4) {
-            sctp.max_init_retransmits = u32::from(attempts);
-        }
-        let span = |at| u64::from(options.word(RTOINFO, at)) * MILLISECOND;
-        let [initial, most, least] = [span(4), span(8), span(12)];
-        if 0 < least && least <= initial && initial <= most {
-            (sctp.rto_min, sctp.rto_max) = (least, most);
-            sctp.profile.rto_initial.0 = initial;
-        }
-        if let errors @ 1.. = options.short(ASSOCINFO, 4) {
-            sctp.association_max_retrans = u32::from(errors);
-        }
-        // Like in Linux, the sender switches to another path after the first timeout (RFC 7829).
-        sctp.profile.potentially_failed = true;
-        sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
-        if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
-            sctp.sack_delay = u64::from(delay) * MILLISECOND;
-        }
-        extend(sctp, state);
+        apply(&mut it.sctp, state);
         if let Some(seconds @ 1..) = options.linger() {
             it.linger = Duration::from_secs(u64::from(seconds));
         }
     })
+}
+
+/// Changes the settings of future associations of an endpoint to those of the program's options.
+pub(super) fn change(base: &Config, sctp: &mut SctpConfig, state: &State) {
+    *sctp = base.sctp.clone();
+    apply(sctp, state);
+}
+
+fn apply(sctp: &mut SctpConfig, state: &State) {
+    let options = &state.options;
+    let given = |value: u16, to: &mut u16| {
+        if value != 0 {
+            *to = value;
+        }
+    };
+    given(options.short(INITMSG, 0), &mut sctp.outbound_streams);
+    given(options.short(INITMSG, 2), &mut sctp.inbound_streams);
+    if let attempts @ 1.. = options.short(INITMSG, 4) {
+        sctp.max_init_retransmits = u32::from(attempts);
+    }
+    let span = |at| u64::from(options.word(RTOINFO, at)) * MILLISECOND;
+    let [initial, most, least] = [span(4), span(8), span(12)];
+    if 0 < least && least <= initial && initial <= most {
+        (sctp.rto_min, sctp.rto_max) = (least, most);
+        sctp.profile.rto_initial.0 = initial;
+    }
+    if let errors @ 1.. = options.short(ASSOCINFO, 4) {
+        sctp.association_max_retrans = u32::from(errors);
+    }
+    // Like Linux: the sender switches to another path after the first timeout (RFC 7829).
+    sctp.profile.potentially_failed = true;
+    sctp.delayed_sack = options.word(DELAYED_SACK, 8) != 1;
+    if let delay @ 1..=500 = options.word(DELAYED_SACK, 4) {
+        sctp.sack_delay = u64::from(delay) * MILLISECOND;
+    }
+    extend(sctp, state);
 }
 
 /// Addresses to which a socket is bound, or else those of the host process; empty: all addresses.
@@ -86,8 +96,12 @@ fn extend(sctp: &mut SctpConfig, state: &State) {
     sctp.accept_stream_resets = asked & 1 != 0;
     sctp.accept_association_reset = asked & 2 != 0;
     sctp.accept_added_streams = asked & 4 != 0;
+    // The host's value is the option's default, which a program may have changed.
+    sctp.authentication = match on(AUTH_SUPPORTED) {
+        true => Authentication::On,
+        false => Authentication::Off,
+    };
     if on(AUTH_SUPPORTED) {
-        sctp.authentication = Authentication::On;
         sctp.auth_keys = state.keys.clone();
         sctp.address_changes |= on(ASCONF_SUPPORTED);
         let chunks = state.authenticated.clone();

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use anabranch_net::sctp::Authentication;
 use anabranch_net::{CloseReason, ConnectError, Endpoint, SharedKeys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::Socket as Unix;
@@ -140,13 +141,20 @@ impl Socket {
         unix: AsyncFd<Unix>,
         socket_type: SocketType,
     ) -> Self {
+        let state = State {
+            options: match host.config.sctp.authentication {
+                Authentication::Off => Options::default(),
+                _ => Options::with_auth(),
+            },
+            ..State::default()
+        };
         Self {
             name,
             unix,
             socket_type,
             number: host.opened.fetch_add(1, Ordering::Relaxed),
             generations: Arc::clone(&host.generations),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
             message_last: AtomicBool::new(false),

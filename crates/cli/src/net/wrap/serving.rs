@@ -255,6 +255,9 @@ fn restart_command(arguments: &Wrap) -> Option<OsString> {
             words.push(format!("--peer-udp-port={peer_port}").into());
         }
     }
+    if arguments.auth {
+        words.push("--auth".into());
+    }
     let local = arguments.local.iter();
     words.extend(local.map(|it| OsString::from(format!("--local={it}"))));
     let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
