@@ -7,6 +7,7 @@ use anabranch_wire::tcp::{Flags, Header, MAX_OPTIONS, Options, SackBlock, Segmen
 use bytes::BytesMut;
 
 use super::Connection;
+use super::accurate_ecn::AccurateReceiver;
 use crate::state::State;
 use crate::tx::Plan;
 
@@ -182,12 +183,8 @@ impl Connection {
         let mut spare = (self.sender.flow.mss as usize).saturating_sub(data);
         let blocks = self.negotiated.sack && self.receiver.has_sack_blocks();
         if let Some(accurate) = self.ecn.accurate_mut() {
-            let before = options.encoded_len();
-            let all = MAX_OPTIONS - before;
-            let room = if data == 0 { all } else { all.min(spare) };
             let reserved = if blocks { RESERVED_FOR_SACK } else { 0 };
-            options.accurate_ecn = accurate.option(room.saturating_sub(reserved), data > 0);
-            spare = spare.saturating_sub(options.encoded_len() - before);
+            spare = add_counters(accurate, &mut options, data > 0, [spare, reserved]);
         }
         if blocks {
             let fit = options.sack_blocks_that_fit().min(if data == 0 {
@@ -269,4 +266,22 @@ impl Connection {
         }
         self.reset = Some((path, header));
     }
+}
+
+/// Adds the AccECN option to `options`, if it fits in the space that the `reserved` bytes leave.
+/// A segment without data may use all space of the header; with data, `spare` bytes. Returns the
+/// spare bytes that remain.
+#[cold]
+#[inline(never)]
+fn add_counters(
+    accurate: &mut AccurateReceiver,
+    options: &mut Options,
+    has_data: bool,
+    [spare, reserved]: [usize; 2],
+) -> usize {
+    let before = options.encoded_len();
+    let all = MAX_OPTIONS - before;
+    let room = if has_data { all.min(spare) } else { all };
+    options.accurate_ecn = accurate.option(room.saturating_sub(reserved), has_data);
+    spare.saturating_sub(options.encoded_len() - before)
 }

@@ -21,6 +21,8 @@ const ACCURATE_ECN_1: u8 = 174;
 const BLOCK: usize = 8;
 /// Length of a counter in an AccECN option, bytes.
 const COUNTER: usize = 3;
+/// Maximum length of an AccECN option with its padding, bytes.
+const MAX_ACCURATE_ECN: usize = (2 + 3 * COUNTER).next_multiple_of(4);
 
 /// The supported options of a segment. Other options are skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,21 +58,24 @@ pub enum EcnFieldOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccurateEcn {
     order: EcnFieldOrder,
-    /// The counters in this order. Those from index `count` on are 0.
-    counters: [u32; 3],
+    /// The counters in this order, in network byte order. Those from index `count` on are 0.
+    counters: [[u8; COUNTER]; 3],
     count: u8,
 }
 
 impl AccurateEcn {
     /// Creates an option with the first `count` counters in this order.
     pub fn new(order: EcnFieldOrder, ect0: u32, ce: u32, ect1: u32, count: usize) -> Self {
-        let mut counters = match order {
+        let counters = match order {
             EcnFieldOrder::Ect0First => [ect0, ce, ect1],
             EcnFieldOrder::Ect1First => [ect1, ce, ect0],
         };
         let count = count.min(counters.len());
-        counters.iter_mut().for_each(|it| *it &= 0x00ff_ffff);
-        counters[count..].fill(0);
+        let mut counters = counters.map(|it| {
+            let [_, high, middle, low] = it.to_be_bytes();
+            [high, middle, low]
+        });
+        counters[count..].fill([0; COUNTER]);
         Self {
             order,
             counters,
@@ -79,7 +84,8 @@ impl AccurateEcn {
     }
 
     fn counter(&self, index: usize) -> Option<u32> {
-        (index < usize::from(self.count)).then_some(self.counters[index])
+        let [high, middle, low] = self.counters[index];
+        (index < usize::from(self.count)).then_some(u32::from_be_bytes([0, high, middle, low]))
     }
 
     /// Counter of ECT(0); `None` if the option does not contain it.
@@ -110,16 +116,31 @@ impl AccurateEcn {
 
     /// Decodes all counters that are complete in a value of any length (§3.2.3).
     fn of(order: EcnFieldOrder, value: &[u8]) -> Self {
-        let mut counters = [0; 3];
+        let mut counters = [[0; COUNTER]; 3];
         let (whole, _) = value.as_chunks::<COUNTER>();
-        for (counter, &[high, middle, low]) in counters.iter_mut().zip(whole) {
-            *counter = u32::from_be_bytes([0, high, middle, low]);
-        }
+        let count = whole.len().min(counters.len());
+        counters[..count].copy_from_slice(&whole[..count]);
         Self {
             order,
             counters,
-            count: whole.len().min(counters.len()) as u8,
+            count: count as u8,
         }
+    }
+
+    /// The option after the NOPs that pad it to a multiple of 4, and the length with these NOPs.
+    #[cold]
+    fn encode(&self) -> ([u8; MAX_ACCURATE_ECN], usize) {
+        let mut bytes = [NOP; MAX_ACCURATE_ECN];
+        let padded = self.len().next_multiple_of(4);
+        let start = padded - self.len();
+        bytes[start] = match self.order {
+            EcnFieldOrder::Ect0First => ACCURATE_ECN_0,
+            EcnFieldOrder::Ect1First => ACCURATE_ECN_1,
+        };
+        bytes[start + 1] = self.len() as u8;
+        let counters = self.counters[..usize::from(self.count)].as_flattened();
+        bytes[start + 2..padded].copy_from_slice(counters);
+        (bytes, padded)
     }
 }
 
@@ -255,16 +276,9 @@ impl Options {
         if let Some(shift) = self.window_scale {
             put(&[NOP, WINDOW_SCALE, 3, shift]);
         }
-        if let Some(echo) = &self.accurate_ecn {
-            put(&[NOP; 3][..echo.len().next_multiple_of(4) - echo.len()]);
-            let kind = match echo.order {
-                EcnFieldOrder::Ect0First => ACCURATE_ECN_0,
-                EcnFieldOrder::Ect1First => ACCURATE_ECN_1,
-            };
-            put(&[kind, echo.len() as u8]);
-            for counter in &echo.counters[..usize::from(echo.count)] {
-                put(&counter.to_be_bytes()[1..]);
-            }
+        if let Some(counters) = &self.accurate_ecn {
+            let (bytes, padded) = counters.encode();
+            put(&bytes[..padded]);
         }
         if !self.sack_blocks.is_empty() {
             let blocks = self.sack_blocks.len().min(self.sack_blocks_that_fit());
@@ -313,12 +327,7 @@ impl Options {
                 return value.is_empty().then_some(());
             }
             SACK => self.sack_blocks = sack_blocks(value)?,
-            ACCURATE_ECN_0 => {
-                self.accurate_ecn = Some(AccurateEcn::of(EcnFieldOrder::Ect0First, value));
-            }
-            ACCURATE_ECN_1 => {
-                self.accurate_ecn = Some(AccurateEcn::of(EcnFieldOrder::Ect1First, value));
-            }
+            ACCURATE_ECN_0 | ACCURATE_ECN_1 => self.take_accurate_ecn(kind, value),
             TIMESTAMPS => {
                 let &[v0, v1, v2, v3, e0, e1, e2, e3] = value else {
                     return None;
@@ -331,6 +340,15 @@ impl Options {
             _ => {}
         }
         Some(())
+    }
+
+    #[cold]
+    fn take_accurate_ecn(&mut self, kind: u8, value: &[u8]) {
+        let order = match kind {
+            ACCURATE_ECN_0 => EcnFieldOrder::Ect0First,
+            _ => EcnFieldOrder::Ect1First,
+        };
+        self.accurate_ecn = Some(AccurateEcn::of(order, value));
     }
 }
 
