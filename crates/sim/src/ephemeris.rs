@@ -1,6 +1,8 @@
 //! Ephemeris: positions of satellites and stations at any time, and the delays of links between
 //! them.
 
+use std::ops::RangeInclusive;
+
 use anabranch_orbit::{LIGHT, Place, Position, Shells};
 use anabranch_transport::{Nanos, time};
 
@@ -11,8 +13,8 @@ const GRID: Nanos = 100 * time::MILLISECOND;
 
 /// Number of grid times whose positions are cached.
 const KEPT: usize = 8;
-/// Maximum number of grid steps by which a cached time may be ahead of the latest one.
-const AHEAD: u64 = 2;
+/// Maximum distance of the next cached moment from the latest one.
+const AHEAD: u64 = 3;
 
 /// The delay, in nanoseconds, to a satellite whose elements are no longer valid, about 4.3 s.
 /// Routes avoid it, so only packets that were already queued for it are delayed so long.
@@ -42,6 +44,8 @@ struct Moment {
     /// Index of the grid time plus 1; 0 if the slot is empty.
     number: u64,
     satellites: Vec<Position>,
+    /// The smallest distance of a satellite from the centre of the Earth, m, once it is needed.
+    lowest: Option<f64>,
 }
 
 /// Positions of the satellites and ground stations of a constellation. Satellites and stations are
@@ -119,6 +123,7 @@ impl Ephemeris {
             let moment = &mut self.moments[slot];
             self.shells.positions(at, &mut moment.satellites);
             moment.number = number + 1;
+            moment.lowest = None;
             self.latest = number;
         }
         &self.moments[slot].satellites
@@ -189,6 +194,44 @@ impl Ephemeris {
             delay,
             slope,
         }
+    }
+
+    /// A lower bound on the delays between two bodies in a span of time: delays are linear between
+    /// the moments of the grid.
+    pub fn least_delay(&mut self, one: u32, other: u32, span: RangeInclusive<Nanos>) -> Nanos {
+        let moments = span.start() / GRID..=span.end() / GRID + 1;
+        let delays = moments.filter_map(|number| {
+            let (one, other) = (self.position(one, number)?, self.position(other, number)?);
+            Some(distance(one, other) / LIGHT * 1e9)
+        });
+        delays.fold(UNKNOWN, f64::min) as Nanos
+    }
+
+    /// A lower bound on the delays between any satellite and any station in a span of time: the
+    /// difference of their distances from the centre of the Earth.
+    pub fn least_ground_delay(&mut self, span: RangeInclusive<Nanos>) -> Nanos {
+        let highest = self.stations.iter().map(|at| distance(*at, [0.0; 3]));
+        let highest = highest.fold(0.0, f64::max);
+        let moments = span.start() / GRID..=span.end() / GRID + 1;
+        let lowest = moments.fold(f64::INFINITY, |least, number| {
+            least.min(self.lowest(number))
+        });
+        ((lowest - highest) / LIGHT * 1e9).clamp(0.0, UNKNOWN) as Nanos
+    }
+
+    /// The smallest distance of a satellite from the centre of the Earth at a moment of the grid.
+    fn lowest(&mut self, number: u64) -> f64 {
+        let slot = (number % KEPT as u64) as usize;
+        self.moment(number);
+        let Moment {
+            satellites, lowest, ..
+        } = &mut self.moments[slot];
+        *lowest.get_or_insert_with(|| {
+            let known = satellites.iter().flatten();
+            known.fold(f64::INFINITY, |least, at| {
+                least.min(distance(*at, [0.0; 3]))
+            })
+        })
     }
 }
 

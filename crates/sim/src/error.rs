@@ -144,4 +144,13 @@ pub enum RunError {
         /// The instant, nanoseconds of simulated time.
         at: Nanos,
     },
+    /// A packet between two parts of a divided world takes no time, or less than the least delay
+    /// of its link.
+    #[error(
+        "a packet between two parts of the world takes less time than was foreseen, at {at} ns"
+    )]
+    Lookahead {
+        /// The time of its arrival.
+        at: Nanos,
+    },
 }

@@ -22,7 +22,25 @@ pub struct Ledger {
 #[error("packets were lost or made without account: {0:?}")]
 pub struct Imbalance(pub Ledger);
 
+impl Progress {
+    /// Adds the work of another part of a divided world.
+    pub fn add(&mut self, part: Self) {
+        self.events += part.events;
+        self.hops += part.hops;
+        self.sent += part.sent;
+    }
+}
+
 impl Ledger {
+    /// Adds the packets of another part of a divided world.
+    pub fn add(&mut self, part: &Self) {
+        self.sent += part.sent;
+        self.duplicated += part.duplicated;
+        self.delivered += part.delivered;
+        self.dropped = self.dropped.plus(&part.dropped);
+        self.in_flight += part.in_flight;
+    }
+
     /// Checks that `sent + duplicated = delivered + dropped + in flight`.
     ///
     /// # Errors

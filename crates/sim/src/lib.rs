@@ -31,6 +31,7 @@
 mod agent;
 mod arena;
 mod capture;
+mod crossing;
 mod demux;
 mod ephemeris;
 mod error;
@@ -60,6 +61,7 @@ mod world;
 
 pub use agent::{Agent, AgentId, Attachment, Binding};
 pub use capture::{Frame, PacketFile, Way};
+pub use crossing::Crossing;
 pub use error::{BuildError, RunError};
 pub use external::{EgressDatagram, RejectedDatagram};
 pub use ids::{Direction, Family, LinkId, MediumId, NodeId};

@@ -1,6 +1,7 @@
 //! The network below the agents: lanes, routes, observers, and the scheduler shared with the
 //! agents.
 
+mod division;
 mod external;
 mod wireless;
 
@@ -23,6 +24,7 @@ use crate::rng::Seed;
 use crate::router::{GROUND, HERE, Hop, Router, Sender};
 use crate::scheduler::Scheduler;
 use crate::topology::{Topology, lane};
+use division::Division;
 
 /// Route of the packets on one path from a node: source address, outgoing interface, and header
 /// size.
@@ -50,8 +52,6 @@ pub(crate) struct Network {
     arrived: VecDeque<(u32, Parcel)>,
     /// Event sources: the lanes first, then the media, then the agents.
     pub scheduler: Scheduler,
-    /// Sequence number of the next event.
-    pub sequence: u64,
     pub sent: u64,
     pub delivered: u64,
     /// Packets that reached the end of a link that is not a delay line.
@@ -76,6 +76,8 @@ pub(crate) struct Network {
     pub transits: Vec<(NodeId, u8, u32)>,
     /// The external interface of the world.
     pub external: External,
+    /// The part of a divided world that this network is.
+    division: Option<Box<Division>>,
 }
 
 impl Network {
@@ -112,7 +114,6 @@ impl Network {
             lanes,
             cells,
             arrived: VecDeque::new(),
-            sequence: 0,
             sent: 0,
             delivered: 0,
             hops: 0,
@@ -127,6 +128,7 @@ impl Network {
             tap: None,
             transits: Vec::new(),
             external: External::default(),
+            division: None,
         })
     }
 
@@ -191,7 +193,7 @@ impl Network {
         let Some(Lane::DelayLine(wire)) = self.lanes.get_mut(via as usize) else {
             return self.offer_otherwise(now, via, packet);
         };
-        match wire.offer(now, packet, size, &mut self.sequence) {
+        match wire.offer(now, packet, size) {
             Ok(None) => {}
             Ok(Some(next)) => self.scheduler.begin(next),
             Err(packet) => self.reuse(packet),
@@ -219,7 +221,7 @@ impl Network {
         }
         let captured = self.copy_if_captured(via, &packet);
         let lane = &mut self.lanes[via as usize];
-        let offered = lane.offer(now, packet, &mut self.sequence);
+        let offered = lane.offer(now, packet);
         if offered.next_changed {
             self.scheduler.set(via as usize, lane.next());
         }
@@ -291,9 +293,12 @@ impl Network {
     /// Like [`Self::step_lane`], for a lane that is not a delay line.
     #[inline(never)]
     fn step_lane_otherwise(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        if let Some((interface, packet)) = self.step_arriving(index) {
+            return self.receive(now, interface, packet);
+        }
         self.instants += 1;
         let lane = &mut self.lanes[index];
-        let arrived = lane.step(now, &mut self.sequence);
+        let arrived = lane.step(now);
         self.scheduler.set(index, lane.next());
         if !self.captures.is_empty() {
             self.tell_captures(now, index);
@@ -317,6 +322,15 @@ impl Network {
             receiver => receiver,
         };
         self.hops += 1;
+        if !self.is_own(interface) {
+            // The part of the receiver has a copy.
+            self.reuse(packet);
+            return None;
+        }
+        self.receive(now, interface, packet)
+    }
+
+    fn receive(&mut self, now: Nanos, interface: u32, packet: Parcel) -> Option<(NodeId, Parcel)> {
         for capture in &mut self.captures {
             capture.receives(now, interface, &packet);
         }
@@ -425,8 +439,10 @@ impl Network {
     /// Passes all samples and captured packets up to `now` to the observers.
     pub fn settle(&mut self, now: Nanos) {
         for index in 0..self.lanes.len() {
-            self.lanes[index].settle(now);
-            self.tell(index);
+            if self.is_own(index as u32) {
+                self.lanes[index].settle(now);
+                self.tell(index);
+            }
         }
     }
 

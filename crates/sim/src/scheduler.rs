@@ -25,12 +25,18 @@ const SOURCE_BITS: u32 = 21;
 const ADDED: u64 = (1 << SOURCE_BITS) - 1;
 /// Flag in the mark of a *steady* source, whose event changes only after it has been processed: see
 /// [`Scheduler::begin`].
-const STEADY: u64 = 1 << (SOURCE_BITS - 1);
-const SOURCE: u64 = STEADY - 1;
+const STEADY: u64 = 1;
+/// The greatest source.
+const MAX_SOURCE: u64 = ADDED >> 1;
 
-/// Time and sequence number of an event. Events at one instant are processed in the order in which
-/// they were scheduled. The lowest bits of the number are zero, because the scheduler stores the
-/// source there. The remaining bits suffice for 8 million million events.
+/// The time of an event, and a number by which events at one instant are ordered: the event that was
+/// decided earlier happens first, and of events decided at the same time, that of the lower source.
+/// The number does not depend on other events, so that each part of a world that is divided among
+/// threads gives the events of its sources the numbers that they have in the whole.
+///
+/// The highest bits of the number are the complement of the time from the decision to the event. It
+/// wraps at 2.4 hours; the order is fixed also for longer times, but is then another one. The lowest
+/// bits are zero, because the scheduler stores the source in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventKey {
     at: Nanos,
@@ -44,17 +50,18 @@ impl EventKey {
         number: u64::MAX,
     };
 
-    /// Key of the event at `at` with the sequence number `sequence`.
+    /// The event at `at` that is decided at `since`.
     #[inline]
-    pub fn new(at: Nanos, sequence: u64) -> Self {
-        let number = sequence << SOURCE_BITS;
+    pub fn new(at: Nanos, since: Nanos) -> Self {
+        let number = order(at, since);
         Self { at, number }
     }
 
     /// Key of an event at `at` that follows all other events of that instant.
     #[inline]
     pub fn last(at: Nanos) -> Self {
-        Self::new(at, u64::MAX >> SOURCE_BITS)
+        let number = !ADDED;
+        Self { at, number }
     }
 
     /// Time of the event, nanoseconds.
@@ -93,6 +100,13 @@ impl EventKey {
     }
 }
 
+/// The highest bits of the number of an event at `at` that is decided at `since`. They are never all
+/// set if the event is decided at its own time, so that [`EventKey::last`] is later.
+#[inline(always)]
+fn order(at: Nanos, since: Nanos) -> u64 {
+    since.wrapping_sub(at).wrapping_sub(2) << SOURCE_BITS
+}
+
 #[cold]
 #[inline(never)]
 fn decided_before(number: u64, other: u64) -> bool {
@@ -109,20 +123,26 @@ const NONE: Mark = EventKey::NONE;
 /// Mark of the event `key` of `source`. If there is no event, all bits stay set.
 #[inline(always)]
 fn mark(source: usize, key: EventKey) -> Mark {
-    let number = key.number | source as u64;
+    let number = key.number | (source as u64) << 1;
     Mark { number, ..key }
 }
 
-/// Bits that the mark of a steady source has in addition to those of its event's key.
-pub(crate) fn steady_bits(source: usize) -> u64 {
-    STEADY | source as u64
+/// The source of a mark.
+#[inline(always)]
+fn source_of(mark: Mark) -> usize {
+    ((mark.number & ADDED) >> 1) as usize
 }
 
-/// Mark of an event of a steady source with the number `sequence` at the time `at`. `bits` is the
-/// result of [`steady_bits`] for the source.
+/// The bits that the mark of a steady source has in addition to those of the event.
+pub(crate) fn steady_bits(source: usize) -> u64 {
+    (source as u64) << 1 | STEADY
+}
+
+/// The mark of the event of a steady source at `at` that is decided at `since`. `bits` is the result
+/// of [`steady_bits`] for the source.
 #[inline(always)]
-pub(crate) fn steady_mark(at: Nanos, sequence: u64, bits: u64) -> EventKey {
-    let number = sequence << SOURCE_BITS | bits;
+pub(crate) fn steady_mark(at: Nanos, since: Nanos, bits: u64) -> EventKey {
+    let number = order(at, since) | bits;
     Mark { at, number }
 }
 
@@ -168,7 +188,7 @@ impl Scheduler {
 
     /// Adds sources until there are at least `sources`; existing sources keep their events.
     pub fn grow(&mut self, sources: usize) {
-        debug_assert!(sources as u64 <= SOURCE);
+        debug_assert!(sources as u64 <= MAX_SOURCE);
         if sources > self.sources.len() {
             let without = Source {
                 event: NONE,
@@ -190,20 +210,16 @@ impl Scheduler {
         }
     }
 
-    /// Sets the deadline of an agent; `None` cancels it. A deadline that does not change keeps its
+    /// Sets the deadline of an agent, decided at `since`. A deadline that does not change keeps its
     /// position among the events of its instant.
     #[inline(always)] // Called once, by the code that drives agents.
-    pub fn alarm(&mut self, source: usize, at: Option<Nanos>, sequence: &mut u64) {
+    pub fn alarm(&mut self, source: usize, at: Option<Nanos>, since: Nanos) {
         let known = &mut self.sources[source];
         let event = match at {
             None if known.event.is_never() => return,
             None => NONE,
             Some(at) if known.event.at == at && at != Nanos::MAX => return,
-            Some(at) => {
-                let key = EventKey::new(at, *sequence);
-                *sequence += 1;
-                mark(source, key)
-            }
+            Some(at) => mark(source, EventKey::new(at, since)),
         };
         known.event = event;
         let mark = known.mark;
@@ -279,7 +295,7 @@ impl Scheduler {
     fn settle(&mut self) {
         // If there is no mark, all bits are set, including `STEADY`.
         if self.first.number & STEADY == 0 {
-            let known = &self.sources[(self.first.number & SOURCE) as usize];
+            let known = &self.sources[source_of(self.first)];
             if known.event != self.first {
                 self.settle_late();
             }
@@ -289,7 +305,7 @@ impl Scheduler {
     #[inline(never)]
     fn settle_late(&mut self) {
         while self.first.number & STEADY == 0 {
-            let known = &mut self.sources[(self.first.number & SOURCE) as usize];
+            let known = &mut self.sources[source_of(self.first)];
             if known.event == self.first {
                 return;
             }
@@ -440,7 +456,7 @@ impl Scheduler {
     /// Time and source of the earliest event, which must exist.
     #[inline(always)]
     pub fn first(&self) -> (Nanos, usize) {
-        (self.first.at, (self.first.number & SOURCE) as usize)
+        (self.first.at, source_of(self.first))
     }
 
     /// Lower bound of the events of all sources except that of the earliest event.
@@ -460,7 +476,7 @@ impl Scheduler {
     pub fn earliest(&self) -> Option<(Nanos, usize)> {
         match self.first {
             NONE => None,
-            first => Some((first.at, (first.number & SOURCE) as usize)),
+            first => Some((first.at, source_of(first))),
         }
     }
 }

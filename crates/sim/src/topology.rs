@@ -262,6 +262,46 @@ impl Topology {
         self.constellations.iter().any(|it| it.has(link))
     }
 
+    /// The constellation in which an interface sends to several receivers: that of a station to the
+    /// satellites, or of a satellite to the stations.
+    pub(crate) fn transmits_in(&self, interface: u32) -> Option<usize> {
+        let link = LinkId(interface / 2);
+        let mut all = self.constellations.iter();
+        let found = all.position(|it| it.has_ground(link));
+        found.filter(|_| interface.is_multiple_of(2))
+    }
+
+    /// Pairs of nodes that must belong to the same part of a divided world, because packets or
+    /// signals of one may reach the other without a delay.
+    pub fn inseparable(&self) -> Vec<[NodeId; 2]> {
+        let links = self.links.iter().filter(|link| {
+            let sides = [&link.forward, &link.backward];
+            sides
+                .iter()
+                .any(|side| side.propagation.least_delay(0, 0) == 0)
+        });
+        let links = links.map(|link| link.between);
+        let stations = self.wireless.media.iter().flat_map(|air| {
+            let nodes = air.stations.iter().map(|(node, _)| *node);
+            nodes
+                .clone()
+                .zip(nodes.skip(1))
+                .map(|(one, other)| [one, other])
+        });
+        let grounds = self.constellations.iter().filter(|it| {
+            let mut motion = it.motion.borrow_mut();
+            motion.least_ground_delay(0..=0) == 0
+        });
+        let grounds = grounds.flat_map(|it| {
+            let nodes = it.satellites.iter().chain(&it.stations).copied();
+            nodes
+                .clone()
+                .zip(nodes.skip(1))
+                .map(|(one, other)| [one, other])
+        });
+        links.chain(stations).chain(grounds).collect()
+    }
+
     /// Whether an interface belongs to a link between satellites.
     pub(crate) fn is_isl(&self, interface: u32) -> bool {
         let link = LinkId(interface / 2);

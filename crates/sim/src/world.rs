@@ -2,6 +2,7 @@
 
 mod agent_io;
 mod agent_slot;
+mod division;
 mod external;
 
 use std::any::Any;

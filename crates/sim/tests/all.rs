@@ -5,6 +5,7 @@
 mod common;
 
 mod capture;
+mod division;
 mod event_driven;
 mod external;
 mod kinds;

@@ -18,6 +18,7 @@ use super::counters::{Counters, Departure};
 use super::ingress::{Entered, Ingress, losses};
 use super::transmitter::Steady;
 use super::{DirectionConfig, LinkStats, Offered};
+use crate::crossing::CrossingLane;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{Limit, Occupancy};
@@ -102,6 +103,16 @@ impl Analytic {
         self.limit
     }
 
+    /// The world is divided at this direction.
+    pub fn divide(&mut self, crossing: CrossingLane) {
+        self.channel.divide(crossing);
+    }
+
+    /// See [`super::Lane::least_delay`].
+    pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        self.channel.least_delay(from, until)
+    }
+
     /// Whether packets may be lost before the queue.
     pub fn may_lose(&self) -> bool {
         self.ingress.has_losses()
@@ -145,7 +156,7 @@ impl Analytic {
 
     /// Accepts a packet that an interface sends.
     #[inline(never)]
-    pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
+    pub fn offer(&mut self, now: Nanos, mut packet: Parcel) -> Offered {
         self.release(now);
         let (size, next_outage) = match self.ingress.is_open() {
             true => (packet.wire_size(), Nanos::MAX),
@@ -185,15 +196,15 @@ impl Analytic {
         let (channel, counters) = (&mut self.channel, &mut self.counters);
         let (next_changed, passage) = match self.in_order {
             None => (
-                channel.depart(finish, packet, size, sequence, counters),
+                channel.depart((now, finish), packet, size, counters),
                 Passage::without_packet(departure),
             ),
             Some(_) if !channel.takes(finish, &packet, counters) => {
                 (false, Passage::without_packet(departure))
             }
             Some(delay) => {
-                let arrival = EventKey::new(finish.saturating_add(delay), *sequence);
-                *sequence += 1;
+                let arrival = EventKey::new(finish.saturating_add(delay), now);
+                channel.copy(arrival, &packet);
                 let next_changed = self.next == EventKey::NONE;
                 if next_changed {
                     self.next = arrival;

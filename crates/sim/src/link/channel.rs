@@ -9,6 +9,7 @@ use super::DirectionConfig;
 use super::counters::Counters;
 use super::impairment::Impairer;
 use super::ingress::{Losing, lost};
+use crate::crossing::CrossingLane;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::propagation::{Fixed, Propagation};
 use crate::rng::{Rng, Seed};
@@ -54,6 +55,8 @@ pub(super) struct Channel {
     impairer: Option<Box<Impairer>>,
     /// Packets in flight, in the order of arrival.
     flying: VecDeque<Flying>,
+    /// Copies for the other parts of a divided world.
+    crossing: Option<Box<CrossingLane>>,
 }
 
 impl Channel {
@@ -78,6 +81,28 @@ impl Channel {
             losses,
             impairer,
             flying: VecDeque::new(),
+            crossing: None,
+        }
+    }
+
+    /// The world is divided at this direction: arrivals are copied for the other parts.
+    pub fn divide(&mut self, crossing: CrossingLane) {
+        self.crossing = Some(Box::new(crossing));
+    }
+
+    /// A lower bound on the delays of packets whose last bit leaves between `from` and `until`.
+    pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        match &self.varying {
+            None => self.delay,
+            Some(varying) => varying.propagation.least_delay(from, until),
+        }
+    }
+
+    /// Copies an arrival for another part of a divided world, if it happens there.
+    #[inline]
+    pub fn copy(&self, arrival: EventKey, packet: &Packet) {
+        if let Some(crossing) = &self.crossing {
+            crossing.copy(arrival, packet);
         }
     }
 
@@ -104,16 +129,14 @@ impl Channel {
         !lost
     }
 
-    /// Adds a packet whose last bit leaves at `finish` to the channel. The events of its arrivals
-    /// have sequence numbers from `sequence` on. Returns whether the channel's next arrival has
-    /// changed.
+    /// The last bit of a packet that was offered at `came` leaves at `finish`. Returns whether the
+    /// next arrival has changed.
     #[inline(always)] // Inlined once for each kind of lane, at the end of its longest path.
     pub fn depart(
         &mut self,
-        finish: Nanos,
+        (came, finish): (Nanos, Nanos),
         packet: Parcel,
         size: usize,
-        sequence: &mut u64,
         counters: &mut Counters,
     ) -> bool {
         if !self.takes(finish, &packet, counters) {
@@ -124,18 +147,17 @@ impl Channel {
             Some(varying) => varying.arrival(finish, &packet),
         };
         if self.impairer.is_some() {
-            return self.fly_impaired(arrival, packet, size, sequence, counters);
+            return self.fly_impaired((came, arrival), packet, size, counters);
         }
-        self.insert(arrival, packet, size, sequence)
+        self.insert((came, arrival), packet, size)
     }
 
     #[inline(never)]
     fn fly_impaired(
         &mut self,
-        mut arrival: Nanos,
+        (came, mut arrival): (Nanos, Nanos),
         mut packet: Parcel,
         size: usize,
-        sequence: &mut u64,
         counters: &mut Counters,
     ) -> bool {
         let mut twin = None;
@@ -153,26 +175,28 @@ impl Channel {
                 arrival = arrival.saturating_add(extra);
             }
         }
-        let first = self.insert(arrival, packet, size, sequence);
+        let first = self.insert((came, arrival), packet, size);
         let second =
-            twin.is_some_and(|(arrival, packet)| self.insert(arrival, packet, size, sequence));
+            twin.is_some_and(|(arrival, packet)| self.insert((came, arrival), packet, size));
         first || second
     }
 
     #[inline(always)]
-    fn insert(&mut self, arrival: Nanos, packet: Parcel, size: usize, sequence: &mut u64) -> bool {
-        let arrival = EventKey::new(arrival, *sequence);
-        *sequence += 1;
+    fn insert(&mut self, (came, arrival): (Nanos, Nanos), packet: Parcel, size: usize) -> bool {
+        let arrival = EventKey::new(arrival, came);
+        self.copy(arrival, &packet);
         let flying = Flying {
             arrival,
             packet,
             size,
         };
         match self.flying.back() {
-            // A packet is overtaken only if an impairment delayed it or its propagation delay was
-            // longer.
+            // Only packets that were delayed, or had a longer propagation delay, are overtaken. Of
+            // packets with equal keys, the first to be inserted arrives first.
             Some(last) if last.arrival > arrival => {
-                let place = self.flying.partition_point(|other| other.arrival < arrival);
+                let place = self
+                    .flying
+                    .partition_point(|other| other.arrival <= arrival);
                 self.flying.insert(place, flying);
                 place == 0
             }

@@ -145,8 +145,8 @@ impl DelayLine {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
-    /// Accepts a packet of `size` bytes that an interface sends. `sequence` numbers the events of
-    /// the world. Returns the key of the direction's next event, if that has changed.
+    /// Accepts a packet of `size` bytes from an interface. Returns the mark of its next event, if
+    /// that has changed.
     ///
     /// # Errors
     /// The packet, if it is dropped. It is already counted; the caller can reuse its parcel.
@@ -156,7 +156,6 @@ impl DelayLine {
         now: Nanos,
         mut packet: Parcel,
         size: usize,
-        sequence: &mut u64,
     ) -> Result<Option<EventKey>, Parcel> {
         if self.lossy && self.whole.loses(now, &packet) {
             return Err(self.refuse(packet, size, DropReason::Loss));
@@ -187,7 +186,7 @@ impl DelayLine {
         let finish = self.transmitter.busy_until;
         self.busy += finish - start;
         self.bytes += size as u64;
-        let arrival = steady_mark(finish.saturating_add(self.delay), *sequence, self.bits);
+        let arrival = steady_mark(finish.saturating_add(self.delay), now, self.bits);
         let end = self.end;
         if self.at(end).packet.is_some() {
             self.widen();
@@ -199,7 +198,6 @@ impl DelayLine {
             size: size as u32,
             longer,
         };
-        *sequence += 1;
         self.end = end + 1;
         Ok((end == self.first).then_some(arrival))
     }

@@ -16,6 +16,7 @@ use super::counters::{Counters, Departure};
 use super::ingress::{Ingress, losses};
 use super::transmitter::Rate;
 use super::{DirectionConfig, LinkStats, Offered};
+use crate::crossing::CrossingLane;
 use crate::error::BuildError;
 use crate::packet::{DropReason, Packet, Parcel};
 use crate::queue::{DropTail, EnqueueError, Occupancy, QueueDiscipline, QueuedPacket, Transmitter};
@@ -80,14 +81,24 @@ impl EventDriven {
         self.begun.as_mut()?.pop_front()
     }
 
+    /// The world is divided at this direction.
+    pub fn divide(&mut self, crossing: CrossingLane) {
+        self.channel.divide(crossing);
+    }
+
+    /// See [`super::Lane::least_delay`].
+    pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        self.channel.least_delay(from, until)
+    }
+
     /// The current MTU.
     pub fn mtu(&self, now: Nanos) -> usize {
         self.ingress.mtu(now)
     }
 
     #[inline(never)]
-    pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
-        // A transmission that ends at this instant should end before the new packet is enqueued.
+    pub fn offer(&mut self, now: Nanos, mut packet: Parcel) -> Offered {
+        // A transmission that ends at this instant ends before the packet arrives.
         self.advance(now);
         let (size, refused) = match self.ingress.enter(now, &mut packet) {
             Ok(it) if self.ingress.loses(now, &packet) => (it.size, Some(DropReason::Loss)),
@@ -97,16 +108,13 @@ impl EventDriven {
         self.counters.stats.offered.add(size);
         match refused {
             None => {
-                let queued = QueuedPacket::new(packet, now, size, *sequence);
-                // One sequence number for the arrival, and one for the arrival of a duplicate, as
-                // on an analytic link.
-                *sequence += 2;
+                let queued = QueuedPacket::new(packet, now, size);
                 self.enqueue(now, queued);
                 self.advance(now);
             }
             Some(reason) => self.counters.dropped(now, reason),
         }
-        self.schedule(now, sequence);
+        self.schedule(now);
         Offered {
             transmission: None,
             next_changed: true,
@@ -193,22 +201,19 @@ impl EventDriven {
             self.counters.marked(now);
         }
         let size = queued.size();
-        let QueuedPacket {
-            mut parcel,
-            mut sequence,
-            ..
-        } = queued;
+        let came = queued.came();
+        let mut parcel = queued.parcel;
         parcel.departed = parcel.departed.min(now);
         if let Some(begun) = &mut self.begun {
             begun.push_back((now, (*parcel).clone()));
         }
         self.channel
-            .depart(finish, parcel, size, &mut sequence, &mut self.counters);
+            .depart((came, finish), parcel, size, &mut self.counters);
     }
 
-    /// Schedules the next call of the discipline. An event whose time is unchanged keeps its
-    /// position among the events of its instant.
-    fn schedule(&mut self, now: Nanos, sequence: &mut u64) {
+    /// Sets the next call of the discipline; an event that has not moved keeps its position among
+    /// the events of its instant.
+    fn schedule(&mut self, now: Nanos) {
         let at = if self.queue.occupancy().packets == 0 {
             None
         } else {
@@ -220,10 +225,7 @@ impl EventDriven {
         match at {
             None | Some(Nanos::MAX) => self.service = EventKey::NONE,
             Some(at) if self.service != EventKey::NONE && self.service.at() == at => {}
-            Some(at) => {
-                self.service = EventKey::new(at, *sequence);
-                *sequence += 1;
-            }
+            Some(at) => self.service = EventKey::new(at, now),
         }
     }
 
@@ -243,11 +245,11 @@ impl EventDriven {
     }
 
     #[inline(never)]
-    pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
+    pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         if self.service < self.channel.next() {
             self.service = EventKey::NONE;
             self.advance(now);
-            self.schedule(now, sequence);
+            self.schedule(now);
             return None;
         }
         let packet = self.channel.land(now, &mut self.counters)?;

@@ -43,6 +43,7 @@ use delay_line::{DelayLine, MAX_DELAY};
 use event_driven::EventDriven;
 pub(crate) use wireless::{Cell, PacketOnMedium, PacketOutcome, WirelessLane};
 
+use crate::crossing::CrossingLane;
 use crate::error::BuildError;
 use crate::ids::{NodeId, opposite};
 use crate::packet::{Packet, Parcel};
@@ -133,7 +134,25 @@ impl Lane {
         }
     }
 
-    /// Maximum packet size at `now`, bytes, IP header included; [`usize::MAX`] if unlimited.
+    /// The world is divided at this lane, which is neither a wire nor wireless.
+    pub fn divide(&mut self, crossing: CrossingLane) {
+        match self {
+            Lane::Analytic(lane) => lane.divide(crossing),
+            Lane::EventDriven(lane) => lane.divide(crossing),
+            Lane::DelayLine(_) | Lane::Wireless(_) => {}
+        }
+    }
+
+    /// A lower bound on the delays of packets whose last bit leaves between `from` and `until`.
+    pub fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        match self {
+            Lane::Analytic(lane) => lane.least_delay(from, until),
+            Lane::EventDriven(lane) => lane.least_delay(from, until),
+            Lane::DelayLine(_) | Lane::Wireless(_) => 0,
+        }
+    }
+
+    /// Maximum packet size at `now`, bytes with the IP header; [`usize::MAX`] for any.
     pub fn mtu(&self, now: Nanos) -> usize {
         match self {
             Lane::DelayLine(_) | Lane::Wireless(_) => usize::MAX,
@@ -151,12 +170,11 @@ impl Lane {
         }
     }
 
-    /// Accepts a packet that an interface sends. `sequence` numbers the events of the world. Delay
-    /// lines and wireless lanes have their own functions.
-    pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
+    /// Accepts a packet from an interface. Wires and wireless lanes have functions of their kind.
+    pub fn offer(&mut self, now: Nanos, packet: Parcel) -> Offered {
         match self {
-            Lane::Analytic(lane) => lane.offer(now, packet, sequence),
-            Lane::EventDriven(lane) => lane.offer(now, packet, sequence),
+            Lane::Analytic(lane) => lane.offer(now, packet),
+            Lane::EventDriven(lane) => lane.offer(now, packet),
             Lane::DelayLine(_) | Lane::Wireless(_) => Offered::REFUSED,
         }
     }
@@ -175,10 +193,10 @@ impl Lane {
     /// Processes the next event of a lane that is not a delay line. Returns a packet that arrives
     /// and the interface at which it arrives, or `None` for an event within the lane.
     #[inline]
-    pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
+    pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         match self {
             Lane::Analytic(lane) => lane.step(now),
-            Lane::EventDriven(lane) => lane.step(now, sequence),
+            Lane::EventDriven(lane) => lane.step(now),
             Lane::DelayLine(_) | Lane::Wireless(_) => None,
         }
     }

@@ -83,9 +83,8 @@ impl Network {
             self.take_all_entering(now, cell);
             self.schedule(now, cell);
         } else if joins < self.scheduler.get(self.lanes.len() + cell).at() {
-            // Only the time at which the packet joins the queue is new, so nothing else needs an
-            // update.
-            self.schedule_at(joins, cell);
+            // No other state has changed.
+            self.schedule_at(now, joins, cell);
         }
     }
 
@@ -152,11 +151,11 @@ impl Network {
                 // Events that are due at this instant after a packet has joined form a separate
                 // event.
                 let moves = self.cells[cell].moves(reached);
-                self.schedule_at(if moves { reached } else { next }, cell);
+                self.schedule_at(reached, if moves { reached } else { next }, cell);
                 return reached;
             }
             if next >= end && next > reached {
-                self.schedule_at(next, cell);
+                self.schedule_at(reached, next, cell);
                 return reached;
             }
             counted = next == reached;
@@ -316,27 +315,26 @@ impl Network {
             true => self.cells[cell].next_outcome(),
             false => self.cells[cell].next(now),
         };
-        self.schedule_at(at, cell);
+        self.schedule_at(now, at, cell);
     }
 
     /// Schedules the medium's next event at `at`. If the upper layers have a processing time, the
     /// event is the last of its instant. Its sequence number then does not depend on the time up to
     /// which the medium has been run.
     #[inline]
-    fn schedule_at(&mut self, at: Nanos, cell: usize) {
+    fn schedule_at(&mut self, now: Nanos, at: Nanos, cell: usize) {
         let source = self.lanes.len() + cell;
         let before = self.scheduler.get(source);
         if at == Nanos::MAX {
             self.scheduler.set(source, EventKey::NONE);
         } else if before == EventKey::NONE || before.at() != at {
+            // An event that has not moved keeps its position among the events of its instant.
             let layered = self.cells[cell].has_layers();
             let key = match layered {
                 true => EventKey::last(at),
-                false => EventKey::new(at, self.sequence),
+                false => EventKey::new(at, now),
             };
             self.scheduler.set(source, key);
-            // An event whose time is unchanged keeps its position among the events of its instant.
-            self.sequence += u64::from(!layered);
         }
     }
 }

@@ -125,4 +125,8 @@ impl Propagation for Jitter {
         let base = self.base.delay(at, packet, rng);
         base.saturating_add(self.spread.draw(rng))
     }
+
+    fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        self.base.least_delay(from, until)
+    }
 }

@@ -59,4 +59,12 @@ pub trait Propagation {
     fn as_fixed(&self) -> Option<Nanos> {
         None
     }
+
+    /// A lower bound on the delays of packets whose last bit leaves between `from` and `until`.
+    /// Threads that share a world process that long without waiting for packets of the direction;
+    /// with 0, the default unless the delay is fixed, they cannot be divided at it.
+    fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        let _ = (from, until);
+        self.as_fixed().unwrap_or(0)
+    }
 }

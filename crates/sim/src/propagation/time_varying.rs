@@ -29,6 +29,7 @@ kind! {
 #[derive(Clone, Debug)]
 pub struct Varying {
     fixed: Option<Nanos>,
+    least: Nanos,
     delay: Cursor<Nanos>,
 }
 
@@ -37,6 +38,7 @@ impl Varying {
     pub fn new(delay: StepFunction<Nanos>) -> Self {
         Self {
             fixed: delay.as_constant(),
+            least: delay.values().min().unwrap_or(0),
             delay: Cursor::new(delay),
         }
     }
@@ -49,5 +51,9 @@ impl Propagation for Varying {
 
     fn as_fixed(&self) -> Option<Nanos> {
         self.fixed
+    }
+
+    fn least_delay(&self, _from: Nanos, _until: Nanos) -> Nanos {
+        self.least
     }
 }

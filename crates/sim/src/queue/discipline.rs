@@ -12,19 +12,15 @@ use crate::step_function::StepFunction;
 #[derive(Debug)]
 pub struct QueuedPacket {
     pub(crate) parcel: Parcel,
-    /// First of the two sequence numbers that are reserved for the packet's arrivals at the far
-    /// end.
-    pub(crate) sequence: u64,
     came: Nanos,
     size: usize,
     marked: bool,
 }
 
 impl QueuedPacket {
-    pub(crate) fn new(parcel: Parcel, came: Nanos, size: usize, sequence: u64) -> Self {
+    pub(crate) fn new(parcel: Parcel, came: Nanos, size: usize) -> Self {
         Self {
             parcel,
-            sequence,
             came,
             size,
             marked: false,

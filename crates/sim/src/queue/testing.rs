@@ -75,7 +75,7 @@ impl Bench {
             };
             self.came += 1;
             let size = packet.wire_size();
-            let queued = QueuedPacket::new(Box::new(packet), now, size, 0);
+            let queued = QueuedPacket::new(Box::new(packet), now, size);
             let taken =
                 self.with(|queue, transmitter| queue.enqueue(now, queued, transmitter).is_ok());
             refused += u64::from(!taken);

@@ -108,8 +108,12 @@ impl Router {
         self.computed
     }
 
-    /// Number of the table for packets to the interface `target`, which is computed at the first
-    /// call.
+    /// The interface to which packets of a table are sent.
+    pub fn target(&self, table: u32) -> u32 {
+        self.targets[table as usize]
+    }
+
+    /// The table for packets to the interface `target`.
     pub fn table(&mut self, topology: &Topology, target: u32) -> u32 {
         match self.tables[target as usize] {
             NOWHERE => self.add_table(topology, target),

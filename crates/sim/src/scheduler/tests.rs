@@ -21,8 +21,8 @@ fn the_earliest_of_random_changes_is_the_minimum() {
         let mut scheduler = Scheduler::new(sources);
         let mut model = vec![EventKey::NONE; sources];
         let mut now = 0;
-        for sequence in 0..3000 {
-            // Half of the changes are made to the source whose event is next, as in a world.
+        for _ in 0..3000 {
+            // Half of the changes are of the source whose event is next, as in a world.
             let source = match scheduler.earliest() {
                 Some((at, source)) if rng.below(2) == 0 => {
                     now = at;
@@ -33,7 +33,7 @@ fn the_earliest_of_random_changes_is_the_minimum() {
             let key = if rng.below(4) == 0 {
                 EventKey::NONE
             } else {
-                EventKey::new(now + rng.below(span), sequence)
+                EventKey::new(now + rng.below(span), now)
             };
             scheduler.set(source, key);
             model[source] = key;
@@ -59,10 +59,12 @@ fn the_earliest_of_random_changes_is_the_minimum() {
 
 /// Mark of an event of a steady source.
 fn mark_of(source: usize, key: EventKey) -> EventKey {
-    let sequence = key.number >> SOURCE_BITS;
     match key {
         EventKey::NONE => EventKey::NONE,
-        _ => steady_mark(key.at, sequence, steady_bits(source)),
+        EventKey { at, number } => EventKey {
+            at,
+            number: number | steady_bits(source),
+        },
     }
 }
 
@@ -76,7 +78,7 @@ fn steady_sources_stand_in_order_among_the_others() {
         let span = [50, 1_000_000][seed as usize % 2];
         let mut scheduler = Scheduler::new(sources);
         let mut model = vec![EventKey::NONE; sources];
-        for sequence in 0..3000 {
+        for _ in 0..3000 {
             let events = model.iter().enumerate();
             let first = events
                 .filter(|(_, key)| **key != EventKey::NONE)
@@ -84,7 +86,7 @@ fn steady_sources_stand_in_order_among_the_others() {
             let now = first.map_or(0, |(_, key)| key.at());
             let first = first.map(|(source, _)| source);
             let mut source = rng.below(sources as u64) as usize;
-            let mut key = EventKey::new(now + rng.below(span), sequence);
+            let mut key = EventKey::new(now + rng.below(span), now);
             if rng.below(4) == 0 {
                 key = EventKey::NONE;
             }
@@ -119,18 +121,16 @@ fn steady_sources_stand_in_order_among_the_others() {
 #[test]
 fn an_alarm_that_does_not_change_keeps_its_place() {
     let mut scheduler = Scheduler::new(3);
-    let mut sequence = 0;
-    scheduler.alarm(2, Some(7), &mut sequence);
-    scheduler.alarm(1, Some(7), &mut sequence);
-    scheduler.alarm(2, Some(7), &mut sequence);
+    scheduler.alarm(2, Some(7), 0);
+    scheduler.alarm(1, Some(7), 1);
+    scheduler.alarm(2, Some(7), 2);
     assert_eq!(scheduler.earliest(), Some((7, 2)));
-    assert_eq!(sequence, 2);
-    scheduler.alarm(2, Some(8), &mut sequence);
+    scheduler.alarm(2, Some(8), 3);
     assert_eq!(scheduler.earliest(), Some((7, 1)));
-    scheduler.alarm(1, None, &mut sequence);
+    scheduler.alarm(1, None, 4);
     assert_eq!(scheduler.earliest(), Some((8, 2)));
-    scheduler.alarm(1, None, &mut sequence);
-    scheduler.alarm(0, Some(3), &mut sequence);
+    scheduler.alarm(1, None, 4);
+    scheduler.alarm(0, Some(3), 3);
     assert_eq!(scheduler.earliest(), Some((3, 0)));
 }
 
@@ -171,7 +171,7 @@ fn growing_keeps_events() {
 fn the_last_event_of_an_instant_comes_after_all_others() {
     let mut scheduler = Scheduler::new(4);
     scheduler.set(0, EventKey::last(7));
-    scheduler.set(1, EventKey::new(7, 8_000_000_000_000));
+    scheduler.set(1, EventKey::new(7, 7));
     scheduler.set(2, EventKey::new(8, 0));
     scheduler.set(3, EventKey::last(7));
     let mut order = Vec::new();
@@ -185,7 +185,40 @@ fn the_last_event_of_an_instant_comes_after_all_others() {
 #[test]
 fn one_instant_keeps_the_order_of_decision() {
     let mut scheduler = Scheduler::new(3);
-    scheduler.set(2, EventKey::new(7, 10));
-    scheduler.set(0, EventKey::new(7, 11));
+    scheduler.set(2, EventKey::new(7, 4));
+    scheduler.set(0, EventKey::new(7, 5));
     assert_eq!(scheduler.earliest(), Some((7, 2)));
+}
+
+#[test]
+fn events_decided_at_the_same_time_happen_in_the_order_of_sources() {
+    // Whether a source is steady depends on observers, so it must not matter.
+    for steady in [0, 1, 2] {
+        let mut scheduler = Scheduler::new(3);
+        for source in [2, 0, 1] {
+            match source == steady {
+                true => scheduler.begin(steady_mark(7, 4, steady_bits(source))),
+                false => scheduler.set(source, EventKey::new(7, 4)),
+            }
+        }
+        let mut order = Vec::new();
+        while let Some((_, source)) = scheduler.earliest() {
+            order.push(source);
+            match source == steady {
+                true => scheduler.follow(EventKey::NONE),
+                false => scheduler.set(source, EventKey::NONE),
+            }
+        }
+        assert_eq!(order, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn the_order_of_an_instant_is_that_of_decisions_for_hours() {
+    let hours = 2 * 3600 * 1_000_000_000_u64;
+    let at = 10 * hours;
+    let mut keys = [0, 1, 1_000, hours - 1, hours].map(|before| EventKey::new(at, at - before));
+    keys.reverse();
+    assert!(keys.is_sorted());
+    assert!(keys[4] < EventKey::last(at) && EventKey::last(at) < EventKey::new(at + 1, 0));
 }

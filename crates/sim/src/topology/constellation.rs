@@ -180,6 +180,12 @@ impl Constellation {
         all.into_iter().any(|class| spans(class, link))
     }
 
+    /// Whether a link is the transmitter of a station or of a satellite, whose packets have
+    /// different receivers.
+    pub fn has_ground(&self, link: LinkId) -> bool {
+        spans(&self.links.up, link) || spans(&self.links.down, link)
+    }
+
     /// Whether a link joins two satellites of this constellation.
     pub fn has_isl(&self, link: LinkId) -> bool {
         spans(&self.links.isl, link)
@@ -415,6 +421,14 @@ impl Propagation for Beam {
         let delay = known.and_then(|(_, segment)| segment.at(leaves));
         let delay = delay.unwrap_or_else(|| self.look(to, leaves));
         leaves - at + delay
+    }
+
+    fn least_delay(&self, from: Nanos, until: Nanos) -> Nanos {
+        let mut motion = self.motion.borrow_mut();
+        match self.far {
+            Far::Body(to) => motion.least_delay(self.from, to, from..=until),
+            Far::Receiver(_) => motion.least_ground_delay(from..=until),
+        }
     }
 }
 

@@ -92,9 +92,7 @@ pub(super) fn drive(
     // The agent has started, because it has been driven.
     let at = slot.deadline_once_started();
     let at = at.map(|deadline| deadline.max(now));
-    network
-        .scheduler
-        .alarm(slot.source, at, &mut network.sequence);
+    network.scheduler.alarm(slot.source, at, now);
     true
 }
 
@@ -103,9 +101,7 @@ pub(super) fn drive(
 #[inline(never)]
 pub(super) fn set_alarm(network: &mut Network, now: Nanos, slot: &AgentSlot) {
     let at = slot.deadline().map(|deadline| deadline.max(now));
-    network
-        .scheduler
-        .alarm(slot.source, at, &mut network.sequence);
+    network.scheduler.alarm(slot.source, at, now);
 }
 
 /// Sends one packet.

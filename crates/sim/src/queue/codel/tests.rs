@@ -73,7 +73,7 @@ impl Bench {
             };
             self.came += 1;
             let size = packet.wire_size();
-            let queued = QueuedPacket::new(Box::new(packet), now, size, 0);
+            let queued = QueuedPacket::new(Box::new(packet), now, size);
             let (taken, _) =
                 self.with(|codel, transmitter| codel.enqueue(now, queued, transmitter).is_ok());
             assert!(taken);

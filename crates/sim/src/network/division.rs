@@ -1,0 +1,157 @@
+//! A world divided among threads: each thread has a copy of the world, its *part*, which processes
+//! the events of its own nodes.
+//!
+//! A direction of a link belongs to the node that sends. If it ends at a node of another part, its
+//! packets are copied for that part when their arrival is decided. The events of a node therefore
+//! are the same in any division: they are ordered by keys that depend on the node and its
+//! neighbours only, and an arrival is known before it is due, because the parts run to a common
+//! time that is at most the least delay of the divided directions ahead.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use anabranch_transport::Nanos;
+
+use super::Network;
+use crate::crossing::{Border, Crossing, CrossingLane};
+use crate::ids::opposite;
+use crate::packet::{NO_RECEIVER, Parcel};
+use crate::scheduler::EventKey;
+
+/// The longest window.
+const MAX_WINDOW: Nanos = 20_000_000;
+/// The time after which the lookahead is computed again.
+const KEPT: Nanos = 100_000_000;
+
+/// The state of a part.
+#[derive(Debug)]
+pub(crate) struct Division {
+    border: Rc<Border>,
+    /// The directions at which the world is divided, of all parts, but only one of the transmitters
+    /// of a constellation, because their bounds are equal.
+    divided: Vec<u32>,
+    /// The lookahead, and the time until which it is used.
+    lookahead: (Nanos, Nanos),
+    /// Packets of directions of other parts, in the order of arrival.
+    arriving: BTreeMap<u32, VecDeque<(EventKey, u32, Parcel)>>,
+}
+
+impl Division {
+    /// Whether an interface belongs to a node of this part.
+    pub fn owns(&self, interface: u32) -> bool {
+        self.border.owners[interface as usize] == self.border.part
+    }
+}
+
+impl Network {
+    /// Restricts the network to the nodes of `part`; `owners` has the part of each node.
+    pub fn divide(&mut self, now: Nanos, part: u32, owners: &[u32]) {
+        let interfaces = self.topology.interfaces().iter();
+        let border = Rc::new(Border {
+            part,
+            owners: interfaces.map(|it| owners[it.node.index()]).collect(),
+            leaving: Default::default(),
+        });
+        let (mut divided, mut bounded) = (Vec::new(), None);
+        for lane in 0..self.lanes.len() {
+            let ends = [lane as u32, opposite(lane as u32)];
+            let [from, to] = ends.map(|it| border.owners[it as usize]);
+            let transmits = self.topology.transmits_in(lane as u32);
+            if from == to && transmits.is_none() {
+                continue;
+            }
+            // Wires have no copies.
+            self.unfold(now, lane);
+            self.lanes[lane].divide(CrossingLane {
+                lane: lane as u32,
+                border: Rc::clone(&border),
+            });
+            if transmits.is_none() || transmits != bounded {
+                divided.push(lane as u32);
+            }
+            bounded = transmits.or(bounded);
+        }
+        self.division = Some(Box::new(Division {
+            border,
+            divided,
+            lookahead: (0, 0),
+            arriving: BTreeMap::new(),
+        }));
+    }
+
+    /// The time for which packets that are sent from `now` on cannot reach another part.
+    pub fn lookahead(&mut self, now: Nanos) -> Nanos {
+        let Some(division) = &mut self.division else {
+            return MAX_WINDOW;
+        };
+        let (lookahead, until) = division.lookahead;
+        if now < until {
+            return lookahead;
+        }
+        // A packet that leaves later arrives after the window in which it was sent.
+        let until = now.saturating_add(KEPT + 2 * MAX_WINDOW);
+        let divided = division.divided.iter();
+        let delays = divided.map(|&lane| self.lanes[lane as usize].least_delay(now, until));
+        let lookahead = delays.fold(MAX_WINDOW, Nanos::min);
+        division.lookahead = (lookahead, now.saturating_add(KEPT));
+        lookahead
+    }
+
+    /// The packets that have left the part since the last call.
+    pub fn take_crossings(&mut self) -> Vec<Crossing> {
+        let Some(division) = &self.division else {
+            return Vec::new();
+        };
+        let mut leaving = std::mem::take(&mut *division.border.leaving.borrow_mut());
+        for crossing in &mut leaving {
+            // Each part numbers its routing tables.
+            crossing.packet.target = self.router.target(crossing.packet.target);
+        }
+        leaving
+    }
+
+    /// Accepts a packet from another part.
+    pub fn accept(&mut self, mut crossing: Crossing) {
+        let target = crossing.packet.target;
+        crossing.packet.target = self.router.table(&self.topology, target);
+        let Crossing {
+            arrival,
+            lane,
+            to,
+            mut packet,
+            ..
+        } = crossing;
+        packet.receiver = NO_RECEIVER;
+        let packet = self.parcels.wrap(packet);
+        let Some(division) = &mut self.division else {
+            return;
+        };
+        let queue = division.arriving.entry(lane).or_default();
+        // Packets with equal keys arrive in the order in which they were sent.
+        let place = queue.partition_point(|(known, ..)| *known <= arrival);
+        queue.insert(place, (arrival, to, packet));
+        if place == 0 {
+            self.scheduler.set(lane as usize, arrival);
+        }
+    }
+
+    /// Runs the arrival of a packet from another part, if the event of a lane is one: returns the
+    /// interface at which it arrives, and the packet. The part of the sender counts the event.
+    pub(super) fn step_arriving(&mut self, lane: usize) -> Option<(u32, Parcel)> {
+        let division = self.division.as_mut()?;
+        if division.owns(lane as u32) {
+            return None;
+        }
+        let queue = division.arriving.get_mut(&(lane as u32))?;
+        let (_, to, packet) = queue.pop_front()?;
+        let next = queue.front().map_or(EventKey::NONE, |(key, ..)| *key);
+        self.scheduler.set(lane, next);
+        Some((to, packet))
+    }
+
+    /// Whether an interface belongs to a node of this part.
+    #[inline]
+    pub fn is_own(&self, interface: u32) -> bool {
+        self.division.as_ref().is_none_or(|it| it.owns(interface))
+    }
+}
