@@ -484,6 +484,10 @@ pub struct Common {
     /// Keep the series of all replications.
     #[arg(long)]
     pub record_all: bool,
+    /// Threads that share the world of each run. Results do not depend on the number. --jobs is
+    /// then the number of cores divided by N unless it is given.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::count())]
+    pub threads: u32,
     /// Set a parameter, or a key by its path (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anabranch_engine::world::WorldError;
 use anabranch_lab::outputs::WriteError;
 use anabranch_lab::reference::LoadError;
 use anabranch_lab::run::RunError;
@@ -85,6 +86,7 @@ impl Failure {
         match self {
             Failure::Usage(_) | Failure::Spec(_) => 2,
             Failure::Directory(error) if !is_full(error) => 2,
+            Failure::Run(error, _) if is_indivisible(error) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
             Failure::Program(status) => *status,
@@ -118,8 +120,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns true if the disk is full. All other errors concern the directory: it is read-only, its
-/// file system has no locks, or another version has created it.
+/// Whether several threads were requested for a world that they cannot share.
+fn is_indivisible(error: &RunError) -> bool {
+    let RunError::World { source, .. } = error else {
+        return false;
+    };
+    matches!(source, WorldError::Indivisible(_))
+}
+
+/// Returns true if the disk is full. All other errors concern the directory: it is read-only, has
+/// no locks, or was made by another version.
 fn is_full(error: &StoreError) -> bool {
     let StoreError::Write { source, .. } = error else {
         return false;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::world;
 use anabranch_lab::journal::Damage;
 use anabranch_lab::outputs::{self, WriteError};
@@ -205,7 +205,9 @@ fn work(
     let reference = Loaded::read(&plan.spec.reference, &source.folder);
     let reference = reference.map_err(|error| Failure::Usage(error.to_string()))?;
     live::check(&plan, live)?;
+    check_threads(&plan, common, captures, live)?;
     let simulator = Simulator::default().with(|it| {
+        it.threads = common.threads as usize;
         it.captures = captures
             .iter()
             .map(|(link, path)| CaptureRequest::new(link, path))
@@ -220,11 +222,11 @@ fn work(
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     interruption.keeps(&directory);
-    // Limits parallel runs if some are in real time, because these should not wait for a processor.
-    let jobs = if live.is_empty() {
-        jobs(common.jobs)
-    } else {
-        1
+    // Real-time runs should not wait for a core.
+    let jobs = match (live.is_empty(), common.jobs) {
+        (true, None) => (jobs(None) / common.threads as usize).max(1),
+        (true, asked) => jobs(asked),
+        (false, _) => 1,
     };
     let runner = MixedRunner { simulator, live };
     let bar = Bar::new();
@@ -338,7 +340,42 @@ fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses --capture in a shard that does not contain the first run.
+/// Refuses several threads for runs that one thread must do.
+fn check_threads(
+    plan: &Plan,
+    common: &Common,
+    captures: &[(String, PathBuf)],
+    live: &[String],
+) -> Result<(), Failure> {
+    let threads = common.threads;
+    if threads == 1 {
+        return Ok(());
+    }
+    let found = format!("found --threads {threads}");
+    if !captures.is_empty() {
+        let message = "with --capture, which numbers the packets of the whole world; leave one out";
+        return Err(Failure::Usage(format!("{found} {message}")));
+    }
+    if !live.is_empty() {
+        let message = "with --live: real sockets have their own threads; leave one out";
+        return Err(Failure::Usage(format!("{found} {message}")));
+    }
+    for experiment in &plan.experiments {
+        let units = experiment.points.first().map(|point| Unit {
+            experiment,
+            point,
+            replication: 0,
+        });
+        if let Some(unit) = units {
+            let divisible = world::check_divisible(&unit, threads as usize);
+            divisible
+                .map_err(|error| Failure::Usage(format!("{found}: {}: {error}", experiment.id)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses captures by a shard that does not include the first run.
 fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
     match common.shard {
         Some(share) if !share.has(0) && !captures.is_empty() => Err(Failure::Usage(format!(

@@ -191,13 +191,17 @@ impl Script<'_> {
         ] {
             command.extend(given.then(|| flag.to_owned()));
         }
+        if common.threads > 1 {
+            command.push(format!("--threads {}", common.threads));
+        }
         for setting in &common.set {
             command.push(format!("--set {}", quoted(setting)?));
         }
         let jobs = common.jobs.unwrap_or(1);
+        let processors = u64::from(jobs) * u64::from(common.threads);
         Ok(format!(
             "{head}
-#SBATCH --array=1-{tasks} --ntasks=1 --cpus-per-task={jobs}
+#SBATCH --array=1-{tasks} --ntasks=1 --cpus-per-task={processors}
 task=$SLURM_ARRAY_TASK_ID
 try=1
 until {command} --jobs {jobs} --shard \"$task/{tasks}\" --out {shards}/\"$task\"; do

@@ -318,3 +318,37 @@ fn a_job_array_that_cannot_be_is_refused() {
     let array = fs::read_to_string(here.join("100%a/slurm/array.sh")).expect("a script");
     assert!(array.contains("/100%%a/slurm/%a.log"), "{array}");
 }
+
+#[test]
+fn threads_that_share_each_world_write_the_same_files() {
+    let directory = prepared();
+    let here = directory.path();
+    succeeds(here, &["run", "my.toml", "--out", "one"]);
+    succeeds(here, &["run", "my.toml", "--threads", "2", "--out", "two"]);
+    let (one, two) = (contents(&here.join("one")), contents(&here.join("two")));
+    assert_eq!(
+        one.keys().collect::<Vec<_>>(),
+        two.keys().collect::<Vec<_>>()
+    );
+    for (name, bytes) in one {
+        assert!(bytes == two[&name], "{}", name.display());
+    }
+    let refuses = |arguments: &[&str], why: &str| {
+        let all = [&["run", "my.toml", "--out", "none"], arguments].concat();
+        let (status, said) = says(here, &all);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert!(!here.join("none").exists(), "nothing is run");
+    };
+    refuses(&["--threads", "0"], "--threads");
+    refuses(
+        &["--threads", "2", "--capture", "wire=wire.pcapng"],
+        "found --threads 2 with --capture, which numbers the packets of the whole world",
+    );
+    let without = SPEC.replace("delay = \"10 ms\"\n", "");
+    fs::write(here.join("my.toml"), without).expect("a spec");
+    refuses(
+        &["--threads", "2"],
+        "found --threads 2: losses: several threads cannot share this world: no delay separates a and b",
+    );
+}

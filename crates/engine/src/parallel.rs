@@ -19,7 +19,17 @@ impl Executor for Sequential {
     }
 }
 
-/// Results of `work` for all items, in their order.
+/// Runs the parts of one divided world on threads.
+pub trait Crew: Sync {
+    /// Number of threads.
+    fn threads(&self) -> usize;
+
+    /// Calls `first`, and `others` with each number from 1 to `parts - 1` on a thread of its own,
+    /// because the calls wait for one another. Returns when all have returned.
+    fn together(&self, parts: usize, others: &(dyn Fn(usize) + Sync), first: &mut dyn FnMut());
+}
+
+/// The results of `work` for each item, in the order of the items.
 pub(crate) fn map<T: Sync, R: Send + Sync>(
     spread: &dyn Executor,
     items: &[T],

@@ -176,7 +176,13 @@ pub trait Transport: Debug + Send + Sync {
     /// Builds the two agents of a member: the source and the sink.
     fn ends(&self, member: FlowMember<'_>) -> [Box<dyn Agent>; 2];
 
-    /// Content of a packet of this transport, from the bytes after the IP header.
+    /// Whether its two ends share only the counters of the flow, and at most the source reports an
+    /// early end, so that threads that share a world may run the ends separately.
+    fn has_separate_ends(&self) -> bool {
+        false
+    }
+
+    /// Inspects a packet, from the bytes after the IP header.
     fn inspect(&self, packet: &[u8]) -> PacketContent;
 
     /// Difference between the sequence numbers of two consecutive full segments.

@@ -1,13 +1,17 @@
 //! Worlds: builds simulator worlds from specs, runs them, and creates the records of the runs.
 
 mod constellations;
+mod division;
 mod flows;
 pub(crate) mod link_observers;
+mod meeting;
+mod part;
 pub(crate) mod recorder;
 mod snapshots;
 mod unreachable_flows;
 
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_scenario::Spec;
 use anabranch_scenario::diagnostic::SpecError;
@@ -22,12 +26,16 @@ use crate::flows::known;
 use crate::kinds::Standard;
 use crate::metric::{FlowOutcome, LinkOutcome, RunOutcome};
 use crate::network::{self, Built, Layout, NetworkError, Parts};
+use crate::parallel::Crew;
 use crate::plan::Unit;
 use crate::point::PlannedPoint;
-use crate::sink::{Sink, SinkError};
+use crate::sink::{NullSink, Sink, SinkError};
 use constellations::ConstellationRecorder;
+use link_observers::of_members;
+use meeting::{Attendance, Meeting};
+use part::{Part, Simulated, SimulatedPart};
 use recorder::Recorder;
-use snapshots::{SnapshotTaker, link_stats};
+use snapshots::{SnapshotTaker, own_link_stats};
 
 /// Simulated time between two transfers of buffered samples to the sink, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
@@ -84,7 +92,13 @@ pub enum WorldError {
         /// Names of the existing nodes.
         known: String,
     },
-    /// The simulator rejects a capture.
+    /// All nodes of a world must stay together, so that several threads cannot share it.
+    #[error("several threads cannot share this world: {0}")]
+    Indivisible(String),
+    /// Another part of a divided world failed.
+    #[error("another thread of the run failed")]
+    OtherPart,
+    /// A capture that the simulator rejected.
     #[error(transparent)]
     Refused(#[from] CaptureError),
 }
@@ -155,8 +169,90 @@ pub fn run(
     captures: &[Capture<'_>],
 ) -> Result<RunRecord, WorldError> {
     let point = &*unit.resolve()?;
-    let (spec, experiment) = (&*point.spec, &*point.experiment);
     let seed = seed_of(unit, point, seed);
+    let simulated = simulate((unit, point), seed, captures, None, sink)?;
+    finish((unit, point), seed, simulated, sink)
+}
+
+/// Like [`run`], with the world divided among the threads of `crew`. Samples and record do not
+/// depend on the number of threads.
+///
+/// # Errors
+/// [`WorldError`]; [`WorldError::Indivisible`] if the crew has several threads, but all nodes of
+/// the world must stay together.
+pub fn run_divided(
+    unit: &Unit<'_>,
+    seed: u64,
+    sink: &mut dyn Sink,
+    crew: &dyn Crew,
+) -> Result<RunRecord, WorldError> {
+    if crew.threads() < 2 {
+        return run(unit, seed, sink, &[]);
+    }
+    let point = &*unit.resolve()?;
+    let seed = seed_of(unit, point, seed);
+    let owners = owners(point, crew.threads())?;
+    let parts = owners.iter().max().map_or(1, |last| *last as usize + 1);
+    let meeting = Meeting::new(parts);
+    let results: Vec<Mutex<Option<Result<SimulatedPart, WorldError>>>> =
+        (0..parts).map(|_| Mutex::default()).collect();
+    let simulate = |number, sink: &mut dyn Sink| {
+        let part = Part {
+            attendance: Attendance::new(&meeting, number),
+            owners: &owners,
+        };
+        simulate((unit, point), seed, &[], Some(part), sink)
+    };
+    let mut first = None;
+    let others = |part| {
+        let made = simulate(part, &mut NullSink).map(Simulated::into_part);
+        *results[part].lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+    };
+    crew.together(parts, &others, &mut || first = Some(simulate(0, sink)));
+    let others = results.into_iter().skip(1);
+    let others = others.map(|it| it.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let mut others: Vec<_> = others
+        .map(|it| it.unwrap_or(Err(WorldError::OtherPart)))
+        .collect();
+    let mut simulated = match first.unwrap_or(Err(WorldError::OtherPart)) {
+        // The cause is the error of another part.
+        Err(WorldError::OtherPart) => {
+            let causes = others.drain(..).filter_map(Result::err);
+            let cause = causes
+                .into_iter()
+                .find(|it| !matches!(it, WorldError::OtherPart));
+            return Err(cause.unwrap_or(WorldError::OtherPart));
+        }
+        first => first?,
+    };
+    for part in others {
+        simulated.add(part?);
+    }
+    finish((unit, point), seed, simulated, sink)
+}
+
+/// Whether the worlds of a unit can be divided among several threads.
+///
+/// # Errors
+/// [`WorldError::Indivisible`], and the errors of building the world.
+pub fn check_divisible(unit: &Unit<'_>, threads: usize) -> Result<(), WorldError> {
+    owners(&*unit.resolve()?, threads).map(|_| ())
+}
+
+/// The part of each node of a point's world, for a number of threads.
+fn owners(point: &PlannedPoint, threads: usize) -> Result<Vec<u32>, WorldError> {
+    division::divide(point, &build(point)?, threads).map_err(WorldError::Indivisible)
+}
+
+/// Builds the world of a unit, or a part of it, and runs it.
+fn simulate(
+    (unit, point): (&Unit<'_>, &PlannedPoint),
+    seed: Seed,
+    captures: &[Capture<'_>],
+    mut part: Option<Part<'_>>,
+    sink: &mut dyn Sink,
+) -> Result<Simulated, WorldError> {
+    let (spec, experiment) = (&*point.spec, &*point.experiment);
     let duration = spec.world.duration.0;
     let measures = &point.resolved.measures;
     let mut recording = Recorder::new(experiment, unit.replication);
@@ -173,6 +269,7 @@ pub fn run(
         point,
         seed,
         checksum,
+        part: part.as_ref().map(Part::numbers),
     };
     let tallies = flows::attach(&mut world, &context, &mut recording)?;
     attach_proxies(&mut world, &context)?;
@@ -187,6 +284,9 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
+    if let Some(part) = &part {
+        part.divide(&mut world, &mut skies)?;
+    }
     let mut marker = SnapshotTaker::new(measures.moments(duration), &built.links, &tallies);
     run_world(
         &mut world,
@@ -194,40 +294,76 @@ pub fn run(
         (unit, point),
         &mut marker,
         (&mut recording, &mut skies),
-        sink,
+        (part.as_mut().map(|it| &mut it.attendance), sink),
     )?;
     let marks = marker.marks();
-    world.ledger().check()?;
+    let links = built.links.iter();
+    let stats = links
+        .map(|members| own_link_stats(&world, members))
+        .collect();
+    let mut watched = lanes.take();
+    watched.retain(|(link, direction), _| world.owns(*link, *direction));
+    let (progress, ledger) = (world.progress(), world.ledger());
+    // The agents hold the other references to the tallies.
+    drop(world);
+    let flows = tallies
+        .iter()
+        .map(|tally| flows::close(tally, duration))
+        .collect();
+    if let Some(part) = part {
+        part.attendance.finish();
+    }
+    Ok(Simulated {
+        flows,
+        links: built.links,
+        stats,
+        watched,
+        marks,
+        progress,
+        ledger,
+    })
+}
+
+/// Makes the record of a run, and ends its output.
+fn finish(
+    (unit, point): (&Unit<'_>, &PlannedPoint),
+    seed: Seed,
+    mut simulated: Simulated,
+    sink: &mut dyn Sink,
+) -> Result<RunRecord, WorldError> {
+    let spec = &*point.spec;
+    let duration = spec.world.duration.0;
+    simulated.ledger.check()?;
+    let each = simulated.links.iter().zip(&simulated.stats);
     let links = spec
         .carriers()
-        .zip(&built.links)
-        .map(|(link, members)| LinkOutcome {
+        .zip(each)
+        .map(|(link, (members, stats))| LinkOutcome {
             name: link.name().to_owned(),
             rate: network::rate(link),
-            members: link_stats(&world, members),
-            watched: lanes.take(members, duration),
+            members: stats
+                .iter()
+                .filter_map(|it| Some([it[0]?, it[1]?]))
+                .collect(),
+            watched: of_members(&mut simulated.watched, members, duration),
         });
     let links: Vec<LinkOutcome> = links.collect();
-    let progress = world.progress();
-    // Drops the agents, which hold the other references to the statistics.
-    drop(world);
-    let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
-    let flows = outcomes(point, tallies);
+    let flows = outcomes(point, simulated.flows);
     let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
     failures.extend(unreachable_flows::failures(point, seed, &flows, &links)?);
     let outcome = RunOutcome {
         flows,
         links,
-        marks,
+        marks: simulated.marks,
         duration,
     };
     let record = RunRecord {
         experiment: unit.experiment.id.clone(),
         point: point.point.clone(),
         replication: unit.replication,
-        metrics: measures.values(&outcome),
-        events: progress.events,
-        packet_hops: progress.hops,
+        metrics: point.resolved.measures.values(&outcome),
+        events: simulated.progress.events,
+        packet_hops: simulated.progress.hops,
         simulated: spec.world.duration.seconds(),
         failures,
     };
@@ -283,7 +419,7 @@ fn run_world(
     (unit, point): (&Unit<'_>, &PlannedPoint),
     marker: &mut SnapshotTaker<'_>,
     (recording, skies): (&mut Recorder, &mut [ConstellationRecorder<'_>]),
-    sink: &mut dyn Sink,
+    (mut attendance, sink): (Option<&mut Attendance<'_>>, &mut dyn Sink),
 ) -> Result<(), WorldError> {
     sink.begin(unit.id(point), &recording.take_keys())
         .map_err(WorldError::Sink)?;
@@ -295,7 +431,10 @@ fn run_world(
         let next = skies.iter().map(ConstellationRecorder::next).min();
         let next = next.unwrap_or(Nanos::MAX).min(now + SLICE);
         now = marker.stop(now, duration.min(next));
-        world.run_until(now)?;
+        match &mut attendance {
+            None => world.run_until(now)?,
+            Some(attendance) => attendance.run_until(world, now)?,
+        }
         marker.look(world, now);
         skies.iter_mut().for_each(|sky| sky.look(world, now));
         if now == duration {
@@ -309,6 +448,9 @@ fn run_world(
                 source,
             })?;
             marker.settle(now);
+        }
+        if let Some(attendance) = &mut attendance {
+            attendance.gather(&mut recording.buffer().borrow_mut())?;
         }
         recording.drain(sink).map_err(WorldError::Sink)?;
     }

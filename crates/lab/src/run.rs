@@ -17,6 +17,7 @@ use crate::pool;
 use crate::series::{self, SeriesWriter};
 use crate::shard::ShardSpec;
 use crate::store::{self, Store, StoreError};
+use crate::threads::Team;
 
 /// Error of executing a plan. Runs that had finished remain stored.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,9 @@ pub struct Simulator {
     /// runs of other code are repeated. A program that adds kinds should set it, because stored
     /// runs of its old code would otherwise be reused.
     pub code: &'static str,
+    /// Threads that share the world of a run; 0 or 1 for one. Results do not depend on the number.
+    /// A captured run uses one.
+    pub threads: usize,
 }
 
 impl Simulator {
@@ -109,7 +113,7 @@ impl Runner for Simulator {
         sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
         if !self.wants(unit) {
-            return world::run(unit, seed, sink, &[]);
+            return world::run_divided(unit, seed, sink, &Team(self.threads));
         }
         let open: Vec<_> = self.captures.iter().map(opener).collect();
         let captures: Vec<Capture<'_>> = self

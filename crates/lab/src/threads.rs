@@ -1,6 +1,8 @@
-//! Planning in parallel, with the same number of threads as runs.
+//! Parallel planning with as many threads as are used for runs, and the threads of one run.
 
-use anabranch_engine::parallel::{Executor, Sequential};
+use std::thread;
+
+use anabranch_engine::parallel::{Crew, Executor, Sequential};
 
 use crate::pool;
 
@@ -19,5 +21,24 @@ impl Executor for Threads {
             return Sequential.each(items, work);
         }
         pool::map(threads, (items, WORTH_A_THREAD), work);
+    }
+}
+
+/// Threads that share one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Team(pub usize);
+
+impl Crew for Team {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn together(&self, parts: usize, others: &(dyn Fn(usize) + Sync), first: &mut dyn FnMut()) {
+        thread::scope(|scope| {
+            for part in 1..parts {
+                scope.spawn(move || others(part));
+            }
+            first();
+        });
     }
 }

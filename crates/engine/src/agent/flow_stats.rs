@@ -9,7 +9,7 @@ use anabranch_sim::workload::Message;
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
 use super::duplicate_check::DuplicateCheck;
-use super::observer::{Observer, Observing};
+use super::observer::{End, Observer, Observing};
 use super::packets::PacketAccount;
 use super::series::{self, SampleBuffer};
 use super::transfers::{Arrived, Key, Transfers};
@@ -72,7 +72,19 @@ pub struct FlowStats {
     pub packets: PacketAccount,
 }
 
-/// Effects of bytes that arrived.
+/// The data of one part of a divided world about a member of a flow.
+#[derive(Debug)]
+pub struct FlowStatsPart {
+    counters: [u64; 10],
+    delay_sum: u128,
+    failed: Option<String>,
+    observers: Vec<Observing>,
+    transfers: Option<Transfers>,
+    once: Option<DuplicateCheck>,
+    packets: PacketAccount,
+}
+
+/// The effect of arrived bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArrivalEffect {
     /// Size of the answer that is now due in bytes, if a request is complete.
@@ -94,7 +106,22 @@ const RECEIVING: [Probe; 6] = [
 /// Probes that both ends record.
 const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 
-/// Probes that the sender always counts, because their events are rare.
+/// The end of a flow at which all of these probes are recorded.
+pub fn end_of(probes: &[Probe]) -> End {
+    let all = |kind: &[Probe]| probes.iter().all(|probe| kind.contains(probe));
+    let any = |kind: &[Probe]| probes.iter().any(|probe| kind.contains(probe));
+    if probes.is_empty() || any(&MUTUAL) {
+        End::Both
+    } else if all(&RECEIVING) {
+        End::Receiver
+    } else if !any(&RECEIVING) {
+        End::Sender
+    } else {
+        End::Both
+    }
+}
+
+/// Probes that are always counted, because all of them are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
@@ -119,7 +146,73 @@ impl FlowStats {
         }
     }
 
-    /// Probes that the sender must enable.
+    /// Keeps only the observers and series of the given ends, source and sink: another part of a
+    /// divided world has the others.
+    pub fn keep_ends(&mut self, [source, sink]: [bool; 2]) {
+        let keeps = |observer: &dyn Observer| match observer.end() {
+            End::Sender | End::Both => source,
+            End::Receiver => sink,
+        };
+        self.observers.retain(|it| keeps(&*it.observer));
+        self.series.retain(|it| keeps(&*it.series));
+        if !source {
+            (self.transfers, self.once) = (None, None);
+        }
+    }
+
+    /// The data that another part of a divided world adds to its own.
+    pub fn into_part(self) -> FlowStatsPart {
+        FlowStatsPart {
+            counters: [
+                self.delivered,
+                self.delivered_segments,
+                self.messages,
+                self.delays,
+                self.retransmissions,
+                self.fast_retransmits,
+                self.timeouts,
+                self.ecn_reductions,
+                self.duplicates,
+                self.stream_limits_met,
+            ],
+            delay_sum: self.delay_sum,
+            failed: self.failed,
+            observers: self.observers,
+            transfers: self.transfers,
+            once: self.once,
+            packets: self.packets,
+        }
+    }
+
+    /// Adds the data of another part.
+    pub fn add(&mut self, part: FlowStatsPart) {
+        let counters = [
+            &mut self.delivered,
+            &mut self.delivered_segments,
+            &mut self.messages,
+            &mut self.delays,
+            &mut self.retransmissions,
+            &mut self.fast_retransmits,
+            &mut self.timeouts,
+            &mut self.ecn_reductions,
+            &mut self.duplicates,
+            &mut self.stream_limits_met,
+        ];
+        for (counter, more) in counters.into_iter().zip(part.counters) {
+            *counter += more;
+        }
+        self.delay_sum += part.delay_sum;
+        self.failed = self.failed.take().or(part.failed);
+        self.observers.extend(part.observers);
+        self.observers.sort_by_key(|it| (it.measure, it.window));
+        self.transfers = self.transfers.take().or(part.transfers);
+        self.once = self.once.take().or(part.once);
+        if part.packets != PacketAccount::default() {
+            self.packets = part.packets;
+        }
+    }
+
+    /// The probes that the sending side must record.
     pub fn sender_probes(&self) -> ProbeSet {
         let wanted = self.metered_probes().union(self.recorded_probes());
         let of_sender = |probe: &&Probe| wanted.contains(**probe) && !RECEIVING.contains(probe);

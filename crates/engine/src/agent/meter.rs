@@ -4,7 +4,8 @@ use super::aggregation::{Aggregation, Weighting};
 use anabranch_scenario::quantity::{Span, Window};
 use anabranch_transport::{Nanos, Probe, Sample};
 
-use super::observer::Observer;
+use super::flow_stats::end_of;
+use super::observer::{End, Observer};
 
 /// Meter of one quantity over one window, for one metric.
 #[derive(Clone, Debug)]
@@ -213,6 +214,13 @@ impl Meter {
 }
 
 impl Observer for Meter {
+    fn end(&self) -> End {
+        match self.kind {
+            MeterKind::Delivered | MeterKind::Silence => End::Receiver,
+            _ => end_of(self.probes()),
+        }
+    }
+
     fn probes(&self) -> &[Probe] {
         match &self.kind {
             MeterKind::Delivered => &[],

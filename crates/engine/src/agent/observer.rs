@@ -8,10 +8,29 @@ use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::transfers::Transfer;
 
-/// Observer of one member of a flow, or of one direction of a link, for one metric. Only overridden
-/// methods cost time. Memory should depend on the retained data, and not on the length of the run.
-pub trait Observer: Any + Debug {
-    /// Probes that the observer needs.
+/// The end of a flow that an observer observes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Only the sender.
+    Sender,
+    /// Only the receiver.
+    Receiver,
+    /// Both, or unknown.
+    Both,
+}
+
+/// Observes one member of a flow, or one direction of a link, for one measure. Methods that are not
+/// overridden cost nothing. Memory should depend on the retained data and not on the length of the
+/// run.
+pub trait Observer: Any + Debug + Send {
+    /// The end of the flow that it observes. Threads that share a world run the two ends of a flow
+    /// separately only if each of its observers observes one of them. The default is
+    /// [`End::Both`].
+    fn end(&self) -> End {
+        End::Both
+    }
+
+    /// The probes that it needs.
     fn probes(&self) -> &[Probe] {
         &[]
     }

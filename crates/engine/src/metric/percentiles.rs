@@ -11,8 +11,9 @@ use super::common_parameters::{CLOCK, FLOW, INDEX, MeasureName, NAME, PROBE, WIN
 use super::window::TimeWindows;
 use super::{BoxedMetric, Life, Metric, Name, RunData};
 use crate::agent::aggregation::Weighting;
+use crate::agent::flow_stats::end_of;
 use crate::agent::histogram::Histogram;
-use crate::agent::observer::Observer;
+use crate::agent::observer::{End, Observer};
 
 /// Parameter `statistic`: the statistics of a distribution.
 pub const STATISTIC: Setting = Setting::new(
@@ -191,6 +192,10 @@ impl Values {
 }
 
 impl Observer for Values {
+    fn end(&self) -> End {
+        end_of(self.probes())
+    }
+
     fn probes(&self) -> &[Probe] {
         std::slice::from_ref(&self.probe)
     }

@@ -47,8 +47,19 @@ impl Snapshot {
         }
     }
 
-    /// Bytes carried, as `counting` defines them. Bytes on the wire are those of some members of
-    /// the link with this index in the spec.
+    /// Adds the traffic of another part of a divided world.
+    pub fn add(&mut self, part: &Self) {
+        self.payload += part.payload;
+        self.segments += part.segments;
+        for (link, more) in self.wire.iter_mut().zip(&part.wire) {
+            for (bytes, more) in link.iter_mut().zip(more) {
+                *bytes += more;
+            }
+        }
+    }
+
+    /// Bytes of the given type. Bytes on the wire are those of some members of a link, which is
+    /// given by its index in the spec.
     pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
         match counting {
             Counting::UniquePayload => self.payload,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_transport::{Nanos, time};
 
 use super::{ProbeEntry, RecordOptions};
-use crate::agent::observer::Observer;
+use crate::agent::observer::{End, Observer};
 use crate::agent::series::{Series, SeriesValue};
 
 /// Registry entry of the goodput probe.
@@ -38,6 +38,10 @@ impl Bins {
 }
 
 impl Observer for Bins {
+    fn end(&self) -> End {
+        End::Receiver
+    }
+
     fn deliver(&mut self, at: Nanos, bytes: u64, _: u64) {
         self.settle(at);
         self.bytes += bytes;

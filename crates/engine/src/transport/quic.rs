@@ -136,6 +136,10 @@ impl Transport for Quic {
         [Box::new(Client::new(source, feed)), Box::new(sink)]
     }
 
+    fn has_separate_ends(&self) -> bool {
+        true
+    }
+
     fn inspect(&self, _: &[u8]) -> PacketContent {
         // The packets are encrypted, so it is unknown whether they carry data.
         PacketContent::NoData

@@ -346,6 +346,10 @@ impl Transport for Sctp {
         [Box::new(sender), Box::new(receiver)]
     }
 
+    fn has_separate_ends(&self) -> bool {
+        true
+    }
+
     fn inspect(&self, packet: &[u8]) -> PacketContent {
         inspect(packet)
     }

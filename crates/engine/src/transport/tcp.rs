@@ -193,6 +193,10 @@ impl Transport for Tcp {
         [Box::new(Client::new(sender, feed)), Box::new(receiver)]
     }
 
+    fn has_separate_ends(&self) -> bool {
+        true
+    }
+
     fn inspect(&self, packet: &[u8]) -> PacketContent {
         let Some(header) = packet.first_chunk::<HEADER>() else {
             return PacketContent::NoData;

@@ -110,6 +110,10 @@ impl Transport for Udp {
         [Box::new(source), Box::new(Sink::new(member.tally))]
     }
 
+    fn has_separate_ends(&self) -> bool {
+        true
+    }
+
     fn inspect(&self, packet: &[u8]) -> PacketContent {
         match packet.len() > HEADER {
             true => PacketContent::Datagram,

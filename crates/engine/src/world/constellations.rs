@@ -102,7 +102,15 @@ impl<'a> ConstellationRecorder<'a> {
         })
     }
 
-    /// Time of the next samples, nanoseconds.
+    /// Keeps only what the links of a part of a divided world give: another part has the rest.
+    pub fn keep_links(&mut self) {
+        (self.positions, self.paths) = (None, None);
+        if let Some(utilization) = &mut self.utilization {
+            utilization.ends.clear();
+        }
+    }
+
+    /// Time of the next samples.
     pub fn next(&self) -> Nanos {
         self.next
     }

@@ -30,6 +30,8 @@ pub struct Attaching<'a> {
     pub seed: Seed,
     /// Whether checksums are computed and verified.
     pub checksum: bool,
+    /// The parts of the nodes of a divided world, and the part that is run.
+    pub part: Option<(&'a [u32], u32)>,
 }
 
 /// Attaches the members of all flows. Returns their statistics in the order of their numbers.
@@ -83,6 +85,9 @@ fn attach_member(
     // Answers require that transfers are tracked, even if no metric does.
     let told_apart = needs.transfers || workload.facts().answered;
     tally.transfers = told_apart.then(Transfers::default);
+    if let Some((owners, part)) = context.part {
+        tally.keep_ends(member.nodes.map(|node| owners[node.index()] == part));
+    }
     let tally = Rc::new(RefCell::new(tally));
     let ports = ports(number);
     let [source, sink] = transport.ends(transport::FlowMember {

@@ -9,8 +9,8 @@ use anabranch_transport::Nanos;
 
 use crate::agent::observer::Observing;
 
-/// Observers of each direction that is observed.
-type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
+/// The observers of each direction that is watched.
+pub type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
 
 /// Observers of links, shared with the recorder of the world.
 #[derive(Clone, Default)]
@@ -39,19 +39,23 @@ impl LinkObservers {
         }
     }
 
-    /// Removes and returns the observers of the members of a link, whose run ended at `end`.
-    pub fn take(&self, members: &[LinkId], end: Nanos) -> Vec<Vec<Observing>> {
-        let mut lanes = self.0.borrow_mut();
-        let members = members.iter().map(|&link| {
-            let both = Direction::BOTH
-                .iter()
-                .filter_map(|&direction| lanes.remove(&(link, direction)));
-            let mut observers: Vec<Observing> = both.flatten().collect();
-            for observing in &mut observers {
-                observing.observer.close(end);
-            }
-            observers
-        });
-        members.collect()
+    /// Takes all observers.
+    pub fn take(&self) -> Watched {
+        self.0.take()
     }
+}
+
+/// The observers of the members of a link, whose run ended at `end`.
+pub fn of_members(lanes: &mut Watched, members: &[LinkId], end: Nanos) -> Vec<Vec<Observing>> {
+    let members = members.iter().map(|&link| {
+        let both = Direction::BOTH
+            .iter()
+            .filter_map(|&direction| lanes.remove(&(link, direction)));
+        let mut observers: Vec<Observing> = both.flatten().collect();
+        for observing in &mut observers {
+            observing.observer.close(end);
+        }
+        observers
+    });
+    members.collect()
 }

@@ -209,6 +209,7 @@ impl Recorder {
     pub fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         let mut buffer = self.buffer.borrow_mut();
         if !buffer.is_empty() {
+            sort(&mut buffer);
             sink.samples(&buffer)?;
             buffer.clear();
         }
@@ -216,7 +217,16 @@ impl Recorder {
     }
 }
 
-/// Whether the name in a record selects member `member` of a group of `count`.
+/// Sorts samples by their times, and those of the same time by their series, so that their order
+/// does not depend on the number of threads. Samples of one series, index and time keep their order.
+fn sort(samples: &mut [(u32, SeriesSample)]) {
+    samples.sort_by(|(one_key, one), (other_key, other)| {
+        let by_time = one.time.total_cmp(&other.time);
+        by_time.then((one_key, one.index).cmp(&(other_key, other.index)))
+    });
+}
+
+/// Whether the name of a record covers a member of a group of `count`.
 fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
     let name = name.map(Name::parse);
     name.is_some_and(|name| name.group == group && name.contains(member, count))

@@ -62,7 +62,19 @@ impl<'a> SnapshotTaker<'a> {
     }
 }
 
-/// Counters of each member of a link, forward and backward.
+/// Counters of the members of a link, forward and backward, in the part of a divided world that has
+/// them.
+pub fn own_link_stats(world: &World, members: &[LinkId]) -> Vec<[Option<LinkStats>; 2]> {
+    let of = |&id: &LinkId| {
+        Direction::BOTH.map(|direction| {
+            let own = world.owns(id, direction);
+            own.then(|| world.link_stats(id, direction).ok()).flatten()
+        })
+    };
+    members.iter().map(of).collect()
+}
+
+/// Counters of the members of a link, forward and backward.
 pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
     let of = |&id: &LinkId| {
         let stats = |direction| world.link_stats(id, direction).ok();

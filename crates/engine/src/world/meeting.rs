@@ -1,0 +1,180 @@
+//! The place at which the threads of one divided world exchange packets and agree on windows.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use anabranch_scenario::records::SeriesSample;
+use anabranch_sim::{Crossing, World};
+use anabranch_transport::Nanos;
+
+use super::WorldError;
+
+/// Number of looks at the barrier before a thread sleeps: about the length of a short window.
+const LOOKS: u32 = 4_000;
+
+/// Shared by the parts of a world.
+pub struct Meeting {
+    parts: usize,
+    arrived: AtomicUsize,
+    rounds: AtomicUsize,
+    /// A part has ended early, so that the others must end.
+    over: AtomicBool,
+    sleeping: Mutex<usize>,
+    wake: Condvar,
+    /// The earliest event of each part, of the current round and of the next.
+    next: [Vec<AtomicU64>; 2],
+    /// The packets to each part.
+    crossings: Vec<Mutex<Vec<Crossing>>>,
+    /// Samples of all parts but the first.
+    samples: Mutex<Vec<(u32, SeriesSample)>>,
+}
+
+/// The content of a mutex. A thread that panicked has ended the run.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Meeting {
+    /// A meeting of this number of parts.
+    pub fn new(parts: usize) -> Self {
+        let next = || (0..parts).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            parts,
+            arrived: AtomicUsize::new(0),
+            rounds: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            sleeping: Mutex::new(0),
+            wake: Condvar::new(),
+            next: [next(), next()],
+            crossings: (0..parts).map(|_| Mutex::default()).collect(),
+            samples: Mutex::default(),
+        }
+    }
+
+    /// Waits until all parts have called it.
+    fn meet(&self) -> Result<(), WorldError> {
+        let round = self.rounds.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parts {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.rounds.store(round + 1, Ordering::Release);
+            if *lock(&self.sleeping) > 0 {
+                self.wake.notify_all();
+            }
+        } else {
+            self.await_round(round);
+        }
+        match self.over.load(Ordering::Acquire) {
+            true => Err(WorldError::OtherPart),
+            false => Ok(()),
+        }
+    }
+
+    fn await_round(&self, round: usize) {
+        let is_here = || {
+            let rounds = self.rounds.load(Ordering::Acquire);
+            rounds != round || self.over.load(Ordering::Acquire)
+        };
+        for _ in 0..LOOKS {
+            if is_here() {
+                return;
+            }
+            spin_loop();
+        }
+        let mut sleeping = lock(&self.sleeping);
+        *sleeping += 1;
+        while !is_here() {
+            let woken = self.wake.wait(sleeping);
+            sleeping = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        *sleeping -= 1;
+    }
+
+    /// Ends the run of all parts, because one has failed.
+    fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        let _sleeping = lock(&self.sleeping);
+        self.wake.notify_all();
+    }
+}
+
+/// One part at a meeting. If it is dropped before [`Attendance::finish`], the others end.
+pub struct Attendance<'a> {
+    meeting: &'a Meeting,
+    /// Number of the part.
+    pub part: usize,
+    round: usize,
+    finished: bool,
+}
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.meeting.end();
+        }
+    }
+}
+
+impl<'a> Attendance<'a> {
+    /// The attendance of a part.
+    pub fn new(meeting: &'a Meeting, part: usize) -> Self {
+        Self {
+            meeting,
+            part,
+            round: 0,
+            finished: false,
+        }
+    }
+
+    /// The part has ended without an error.
+    pub fn finish(mut self) {
+        self.finished = true;
+    }
+
+    /// Runs the part up to and including `end`.
+    ///
+    /// # Errors
+    /// Those of its events, and [`WorldError::OtherPart`] if another part has failed.
+    pub fn run_until(&mut self, world: &mut World, end: Nanos) -> Result<(), WorldError> {
+        while let Some(begin) = self.next_window(world)?.filter(|begin| *begin <= end) {
+            world.run_window(begin, end.saturating_add(1))?;
+        }
+        world.end_windows(end);
+        Ok(())
+    }
+
+    /// Exchanges packets; returns the earliest event of all parts.
+    fn next_window(&mut self, world: &mut World) -> Result<Option<Nanos>, WorldError> {
+        let meeting = self.meeting;
+        let mut next = world.next_event().unwrap_or(Nanos::MAX);
+        for crossing in world.take_crossings() {
+            next = next.min(crossing.at());
+            lock(&meeting.crossings[crossing.part()]).push(crossing);
+        }
+        // The next round has other places, because a part may be in it while another reads these.
+        let places = &meeting.next[self.round % 2];
+        self.round += 1;
+        places[self.part].store(next, Ordering::Relaxed);
+        meeting.meet()?;
+        for crossing in std::mem::take(&mut *lock(&meeting.crossings[self.part])) {
+            world.accept(crossing)?;
+        }
+        let all = places.iter().map(|place| place.load(Ordering::Relaxed));
+        Ok(all.min().filter(|next| *next < Nanos::MAX))
+    }
+
+    /// Adds the samples of the other parts to those of the first, in any order.
+    ///
+    /// # Errors
+    /// [`WorldError::OtherPart`].
+    pub fn gather(&mut self, samples: &mut Vec<(u32, SeriesSample)>) -> Result<(), WorldError> {
+        if self.part > 0 {
+            lock(&self.meeting.samples).append(samples);
+        }
+        self.meeting.meet()?;
+        if self.part == 0 {
+            samples.append(&mut lock(&self.meeting.samples));
+        }
+        Ok(())
+    }
+}
