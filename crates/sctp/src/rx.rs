@@ -28,7 +28,6 @@ mod stream_usage;
 mod tsn_bitmap;
 mod tsn_tracker;
 mod window;
-mod work_counter;
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
@@ -49,8 +48,8 @@ use crate::config::Config;
 use crate::lazy_box::LazyBox;
 use crate::profile::{OfReceiver, WhenFull};
 use crate::stats::{ReceiverCounters, ReceiverStatistics};
-use chunk::UserChunk;
-use interleaved::AbandonedMessages;
+use chunk::ChunkView;
+use interleaved::{AbandonedMessages, Misfit};
 use message_assembler::MessageAssembler;
 use ordering::{Order, Whole};
 use partial_delivery::PartialDelivery;
@@ -94,7 +93,7 @@ pub struct Receiver {
     /// Partially delivered messages that the user was not notified of.
     aborted: LazyBox<Vec<Abandoned>>,
     /// Unordered messages that the peer has abandoned; only with interleaving.
-    interleaved: Option<Box<AbandonedMessages>>,
+    abandoned: Option<Box<AbandonedMessages>>,
     sack: SackPolicy,
     statistics: ReceiverCounters,
 }
@@ -124,7 +123,7 @@ impl Receiver {
             held: PerStreamUsage::default(),
             preceding: 0,
             aborted: LazyBox::default(),
-            interleaved: None,
+            abandoned: None,
             sack: SackPolicy::new(config),
             statistics: ReceiverCounters::default(),
         }
@@ -151,7 +150,7 @@ impl Receiver {
         let view = data.with(&data.user_data[..]);
         self.take_data(
             now,
-            &UserChunk::of_data(&view),
+            &ChunkView::of_data(&view),
             || data.user_data.clone(),
             trace,
         )
@@ -169,7 +168,7 @@ impl Receiver {
         let data = Data::view(frame)?;
         Ok(self.take_data(
             now,
-            &UserChunk::of_data(&data),
+            &ChunkView::of_data(&data),
             || Data::slice(frame),
             trace,
         ))
@@ -180,7 +179,7 @@ impl Receiver {
     fn take_data(
         &mut self,
         now: Nanos,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         user_data: impl FnOnce() -> Bytes,
         trace: &mut Trace,
     ) -> DataOutcome {
@@ -219,7 +218,7 @@ impl Receiver {
     fn sort_data(
         &mut self,
         now: Nanos,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         user_data: impl FnOnce() -> Bytes,
         trace: &mut Trace,
     ) -> DataOutcome {
@@ -317,7 +316,7 @@ impl Receiver {
     fn take(
         &mut self,
         now: Nanos,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         user_data: impl FnOnce() -> Bytes,
         mut beside: Neighbours,
         trace: &mut Trace,
@@ -326,9 +325,9 @@ impl Receiver {
         if chunk.is_interleaved {
             match self.judge_interleaved(chunk) {
                 Ok(found) => beside = found,
-                Err(fits) => {
+                Err(misfit) => {
                     self.let_go(stream, length);
-                    return fits;
+                    return misfit == Misfit::Late;
                 }
             }
         }

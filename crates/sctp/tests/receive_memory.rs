@@ -2,18 +2,22 @@
 //! should never exceed twice the size of the buffers, whatever the peer sends and whether or not
 //! the user reads it.
 
+mod attacks;
 mod common;
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint};
+use anabranch_dtls::{Action, KeyManagement, Start};
+use anabranch_sctp::{AssociationId, Config, Endpoint, KeyMethods, Security};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Path, Transport};
 use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
-use anabranch_wire::extension::{FragmentPosition, IData};
-use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::extension::{DtlsKeyManagement, FragmentPosition, IData};
+use anabranch_wire::parameter::{self, Parameter, Parameters};
 use anabranch_wire::serial::{Fsn, Mid, Ssn, Tsn};
+use anabranch_wire::tlv::Tlv;
+use attacks::{ATTACKS, Attack, ENDLESS, INTERLEAVED, INTERLEAVED_ENDLESS, KEYED};
 use bytes::{Bytes, BytesMut};
 use cap::Cap;
 use common::{A, PORT_Z, Z, address, chunks_of, packet, raw_packet};
@@ -41,7 +45,31 @@ struct Siege {
     before: usize,
     most: usize,
     lives: u32,
-    interleaved: bool,
+    parameters: Parameters,
+}
+
+/// Key management that sends one message, and then waits.
+#[derive(Debug, Default)]
+struct OneFlight(bool);
+
+impl KeyManagement for OneFlight {
+    fn start(&mut self, _: Start<'_>) {
+        self.0 = true;
+    }
+
+    fn handle_message(&mut self, _: u64, _: &[u8]) {}
+
+    fn handle_timeout(&mut self, _: u64) {}
+
+    fn rekey(&mut self, _: u64) {}
+
+    fn poll(&mut self) -> Option<Action> {
+        std::mem::take(&mut self.0).then(|| Action::Send(vec![1]))
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        None
+    }
 }
 
 fn message(offset: u32, stream_id: u16, ssn: u32, bytes: usize) -> Data {
@@ -90,22 +118,63 @@ fn position(
 }
 
 impl Siege {
+    fn new(receive_buffer: u32) -> Self {
+        Self::with(receive_buffer, &[], |_| {})
+    }
+
+    /// Creates a test in which each message is delivered in parts from its first fragment on.
+    fn in_parts(receive_buffer: u32) -> Self {
+        Self::with(receive_buffer, &[], |it| {
+            it.partial_delivery_point = Some(1)
+        })
+    }
+
     /// Creates a test with a peer that interleaves messages.
     fn interleaved(receive_buffer: u32) -> Self {
-        Self::with(receive_buffer, true)
+        let listed = Bytes::from_static(&[kind::I_DATA]);
+        let parameters = [Parameter::SupportedExtensions(listed)];
+        Self::with(receive_buffer, &parameters, |it| it.interleaving = true)
     }
 
-    fn new(receive_buffer: u32) -> Self {
-        Self::with(receive_buffer, false)
+    /// Like both [`Self::interleaved`] and [`Self::in_parts`].
+    fn interleaved_in_parts(receive_buffer: u32) -> Self {
+        let listed = Bytes::from_static(&[kind::I_DATA]);
+        let parameters = [Parameter::SupportedExtensions(listed)];
+        Self::with(receive_buffer, &parameters, |it| {
+            it.interleaving = true;
+            it.partial_delivery_point = Some(1);
+        })
     }
 
-    fn with(receive_buffer: u32, interleaved: bool) -> Self {
+    /// Creates a test with a peer that is the client of the key management and never acknowledges
+    /// the server's flight. Its key management messages are not processed until then.
+    fn keyed(receive_buffer: u32) -> Self {
+        let of_client = DtlsKeyManagement {
+            tie_breaker: 0,
+            restart: false,
+            server: false,
+            client: true,
+            reserved: 0,
+            methods: Bytes::from_static(&[7]),
+        };
+        let own = Tlv::new(
+            parameter::kind::DTLS_KEY_MANAGEMENT,
+            &of_client.whole()[4..],
+        );
+        let parameters = [Parameter::Unknown(own.expect("short"))];
+        Self::with(receive_buffer, &parameters, |it| {
+            it.security = Security::DtlsChunk;
+            it.key_methods = KeyMethods::managed(7, false, |_| Box::new(OneFlight::default()));
+        })
+    }
+
+    fn with(receive_buffer: u32, own: &[Parameter], change: impl FnOnce(&mut Config)) -> Self {
         let config = Config::default().with(|it| {
             it.addresses = vec![address(Z, 0)];
             it.receive_buffer = receive_buffer;
             it.send_buffer = SEND_BUFFER;
             it.inbound_streams = 65_535;
-            it.interleaving = interleaved;
+            change(it);
         });
         let mut z = Endpoint::new(config, PORT_Z, [2; 32]).expect("settings that can be used");
         z.listen(true);
@@ -117,7 +186,7 @@ impl Siege {
             before: 0,
             most: 0,
             lives: 0,
-            interleaved,
+            parameters: Parameters::of(own),
         };
         siege.before = HEAP.allocated();
         siege.connect();
@@ -132,12 +201,7 @@ impl Siege {
             outbound_streams: 65_535,
             inbound_streams: 65_535,
             initial_tsn: Tsn(FIRST),
-            parameters: match self.interleaved {
-                true => Parameters::of(&[Parameter::SupportedExtensions(Bytes::from_static(&[
-                    kind::I_DATA,
-                ]))]),
-                false => Parameters::of(&[]),
-            },
+            parameters: self.parameters.clone(),
         });
         let answer = self.say(packet(A, 0, &[&init]));
         let Some(Chunk::InitAck(ack)) = chunks_of(&answer).into_iter().next() else {
@@ -208,6 +272,14 @@ impl Siege {
             .count()
     }
 
+    /// Reads all that is readable.
+    fn read_parts(&mut self) {
+        let association = self.id.and_then(|id| self.z.association_mut(id));
+        if let Some(association) = association {
+            while association.poll_part().is_some() {}
+        }
+    }
+
     /// Number of TSNs that were received without a gap.
     fn taken(&self) -> u32 {
         let association = self.id.and_then(|id| self.z.association(id));
@@ -221,189 +293,23 @@ impl Siege {
     }
 }
 
-type Attack = (&'static str, fn(&mut Siege));
-
-const ATTACKS: &[Attack] = &[
-    (
-        "256-byte messages behind a hole in datagrams of 16 KiB",
-        |it| {
-            (1..9_000).for_each(|at| it.send(&[message(at, 0, at, 256)], 16_000));
-        },
-    ),
-    ("256-byte messages, unread, in datagrams of 16 KiB", |it| {
-        (0..9_000).for_each(|at| it.send(&[message(at, 0, at, 256)], 16_000));
-    }),
-    ("256-byte fragments in datagrams of 16 KiB", |it| {
-        (1..9_000).for_each(|at| it.send(&[fragment(at, 256)], 16_000));
-    }),
-    ("1-byte messages, unread, in packets of 1,400 bytes", |it| {
-        (0..30_000).for_each(|at| it.send(&[message(at, 0, at, 1)], 1_350));
-    }),
-    ("1-byte messages, unread", |it| {
-        it.send_all((0..60_000).map(|at| message(at, 0, at, 1)));
-    }),
-    ("100-byte messages, unread, one a packet", |it| {
-        (0..30_000).for_each(|at| it.send(&[message(at, 0, at, 100)], 0));
-    }),
-    ("1-byte fragments of one message, in order", |it| {
-        it.send(
-            &[Data {
-                beginning: true,
-                ..fragment(0, 1)
-            }],
-            0,
-        );
-        it.send_all((1..60_000).map(|at| fragment(at, 1)));
-    }),
-    ("1-byte fragments, last first", |it| {
-        it.send_all((1..60_000).rev().map(|at| fragment(at, 1)));
-    }),
-    ("lone 1-byte fragments", |it| {
-        it.send_all((1..30_000).map(|at| fragment(2 * at, 1)));
-    }),
-    ("lone 1-byte fragments, outside in", |it| {
-        let places = (1..15_000).flat_map(|at| [2 * at, 60_000 - 2 * at]);
-        it.send_all(places.map(|at| fragment(at, 1)));
-    }),
-    ("a waiting 1-byte message on each of 65,535 streams", |it| {
-        it.send_all((0..65_000).map(|at| message(at, at as u16, 1, 1)));
-    }),
-    (
-        "two waiting messages and one between them on each stream",
-        |it| {
-            it.send_all((0..30_000).map(|at| message(at, at as u16, 1 + at % 2 * 2, 10)));
-            it.send_all((30_000..60_000).map(|at| message(at, (at - 30_000) as u16, 2, 10)));
-        },
-    ),
-    (
-        "messages of a packet behind a hole, and then what fills holes",
-        |it| {
-            (1_000..4_000).for_each(|at| it.send(&[message(at, 0, at, 1_400)], 0));
-            (1..1_000).for_each(|at| it.send(&[message(at, 0, at, 1_400)], 0));
-        },
-    ),
-    (
-        "unordered messages with every other TSN missing, read",
-        |it| {
-            for at in 1..30_000 {
-                let data = Data {
-                    unordered: true,
-                    ..message(2 * at, 0, 0, 1)
-                };
-                it.send(&[data], 0);
-                it.read(1);
-            }
-        },
-    ),
-    (
-        "much unread, then all read but one, then as much waiting",
-        |it| {
-            it.send_all((0..30_000).map(|at| message(at, 0, at, 1)));
-            let taken = it.read(1);
-            assert_eq!(taken, 1);
-            while it.read(2) == 2 {}
-            it.send_all((30_000..60_000).map(|at| message(at, 1, at, 1)));
-        },
-    ),
-    (
-        "messages that wait in a row, read but a few, and then as much waiting",
-        |it| {
-            // One number is skipped. Later data continues to wait in a container whose memory was
-            // allocated for all of it.
-            let number = |at| at + u32::from(at >= 8_000);
-            it.send_all((1..30_000).map(|at| message(at, 0, number(at), 1)));
-            it.send(&[message(0, 0, 0, 1)], 0);
-            while it.read(2) == 2 {}
-            (42_000..44_000).for_each(|at| it.send(&[message(at, 1, at, 1_400)], 0));
-            (30_001..42_000)
-                .rev()
-                .for_each(|at| it.send(&[message(at, 1, at, 1_400)], 0));
-        },
-    ),
-    ("sixteen restarts with unread data", |it| {
-        for _ in 0..16 {
-            it.send_all((0..60_000).map(|at| message(at, 0, at, 1)));
-            it.connect();
-        }
-    }),
-];
-
-/// Attacks with fragments of interleaved messages, and with complete messages that cannot be
-/// delivered yet.
-const INTERLEAVED: &[Attack] = &[
-    ("pieces without a beginning, one on each stream", |it| {
-        it.send_all((1..60_000).map(|at| position(at, at as u16, (0, 1), false, false)));
-    }),
-    ("beginnings of unordered messages of one stream", |it| {
-        it.send_all((1..60_000).map(|at| position(at, 3, (at, 0), true, false)));
-    }),
-    ("beginnings of messages, last first", |it| {
-        it.send_all((1..60_000).map(|at| position(at, 3, (1_000_000 - at, 0), true, false)));
-    }),
-    ("whole messages that wait on one stream", |it| {
-        it.send_all((1..60_000).map(|at| position(at, 3, (at, 0), false, true)));
-    }),
-    ("a whole message that waits on each stream", |it| {
-        it.send_all((1..60_000).map(|at| position(at, at as u16, (1, 0), false, true)));
-    }),
-    (
-        "an ordered and an unordered position on each stream",
-        |it| {
-            it.send_all(
-                (1..60_000).map(|at| position(at, at as u16 / 2, (0, 1), at % 2 == 0, false)),
-            );
-        },
-    ),
-    ("two pieces behind a hole of each message", |it| {
-        it.send_all(
-            (2..60_000).map(|at| position(at, at as u16 / 2, (0, 2 + at % 2), false, false)),
-        );
-    }),
-    ("the first and the third position of each message", |it| {
-        it.send_all(
-            (2..60_000).map(|at| position(at, at as u16 / 2, (0, at % 2 * 2), false, false)),
-        );
-    }),
-    (
-        "seventeen pieces of each message, each behind a hole",
-        |it| {
-            let place = |at: u32| (0, 1 + at % 17 * 2);
-            it.send_all(
-                (1..60_000).map(|at| position(at, (at / 17) as u16, place(at), false, false)),
-            );
-        },
-    ),
-    ("every other position of one message", |it| {
-        it.send_all((1..60_000).map(|at| position(at, 3, (0, 2 * at + 1), false, false)));
-    }),
-    (
-        "sixty messages that are delivered in parts, a byte of each by turns",
-        |it| {
-            // The window closes, and partial delivery begins.
-            let by_turns = |at: u32| position(at, at as u16 % 60, (0, at / 60), false, false);
-            it.send_all((0..60_000).map(by_turns));
-            it.read(usize::MAX);
-            let taken = it.taken();
-            it.send_all((taken..taken + 60_000).map(by_turns));
-        },
-    ),
-    ("a message in pieces, in order, that are not read", |it| {
-        it.send_all((0..60_000).map(|at| position(at, 3, (0, at), false, false)));
-    }),
-];
-
 #[test]
 fn no_attack_holds_more_than_twice_the_buffers() {
     let _turn = TURN.lock();
     let mut beyond = Vec::new();
+    let of_peers: [(fn(u32) -> Siege, &[Attack]); 6] = [
+        (Siege::new, ATTACKS),
+        (Siege::interleaved, INTERLEAVED),
+        (Siege::keyed, KEYED),
+        (Siege::in_parts, ENDLESS),
+        (Siege::interleaved, INTERLEAVED_ENDLESS),
+        (Siege::interleaved_in_parts, INTERLEAVED_ENDLESS),
+    ];
     for buffer in [64 << 10, 1 << 20] {
-        let plain = ATTACKS
+        let all = of_peers
             .iter()
-            .map(|it| (it, Siege::new as fn(u32) -> Siege));
-        let interleaved = INTERLEAVED
-            .iter()
-            .map(|it| (it, Siege::interleaved as fn(u32) -> Siege));
-        for ((name, attack), siege) in plain.chain(interleaved) {
+            .flat_map(|(siege, attacks)| attacks.iter().map(move |attack| (siege, attack)));
+        for (siege, (name, attack)) in all {
             let mut siege = siege(buffer);
             attack(&mut siege);
             let sum = siege.buffer + SEND_BUFFER;

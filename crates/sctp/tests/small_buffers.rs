@@ -4,9 +4,11 @@
 
 use crate::common;
 
+use anabranch_sctp::config::SchedulerKind;
 use anabranch_sctp::{AssociationId, AssociationState, Config, Profile, SendOptions};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use bytes::Bytes;
+use common::rig::Rig;
 use common::{A, Fate, Shot, World, Z};
 
 /// A sends numbered messages of `size` bytes as long as they are accepted. `next` is the number of
@@ -227,4 +229,69 @@ fn a_window_that_opens_after_a_chunk_was_refused_is_advertised_at_once() {
             }
         }
     }
+}
+
+/// RFC 8260: more long messages are under way at the same time than partial deliveries may be, and
+/// those that wait fill the buffer. The others continue, read as they arrive.
+#[test]
+fn long_messages_on_more_streams_than_are_delivered_in_parts_end_well() {
+    const STREAMS: u16 = 70;
+    const LENGTH: usize = 1_000_000;
+    for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::FairCapacity] {
+        let config = Config::default().with(|it| {
+            it.interleaving = true;
+            it.scheduler = scheduler;
+            it.outbound_streams = STREAMS;
+            it.inbound_streams = STREAMS;
+            it.receive_buffer = 64 << 10;
+            it.send_buffer = usize::from(STREAMS) * LENGTH;
+        });
+        let mut world = World::new(config);
+        let (a, z) = world.established();
+        world.narrate = false;
+        let message = Bytes::from(vec![7; LENGTH]);
+        for stream in 0..STREAMS {
+            world.send(A, a, stream, message.clone());
+        }
+        let mut lengths = [0; STREAMS as usize];
+        let until = world.now + 3_600 * SECOND;
+        while lengths != [LENGTH; STREAMS as usize] {
+            let goes_on = world.step(until);
+            let reason = [(A, a), (Z, z)].map(|(host, id)| world.close_reason(host, id));
+            let left = lengths.iter().filter(|it| **it < LENGTH).count();
+            assert!(goes_on, "{scheduler:?}: {reason:?}, {left} incomplete");
+            let association = world.endpoints[Z].association_mut(z).expect("known");
+            while let Some(part) = association.poll_part() {
+                lengths[usize::from(part.stream)] += part.payload.len();
+            }
+            world.drain(Z);
+        }
+    }
+}
+
+/// The buffer is full of messages that wait for the end of an unordered message of their stream,
+/// which is being delivered. The next chunk continues that message, and is readable at once.
+#[test]
+fn what_continues_a_message_in_delivery_passes_a_buffer_full_of_i_data() {
+    let mut rig = Rig::of(Config::default().with(|it| {
+        it.interleaving = true;
+        it.partial_delivery_point = Some(1);
+        it.receive_buffer = 4_000;
+    }));
+    rig.chunk(&rig.i_data(0, (1, 0, 0), "U", "begins; "));
+    let parts = |rig: &mut Rig| {
+        let association = rig.world.endpoints[Z].association_mut(rig.z).expect("up");
+        let parts = std::iter::from_fn(|| association.poll_part());
+        parts.map(|it| it.payload.into_bytes()).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(&mut rig), ["begins; "]);
+    let count = 40;
+    for at in 0..count {
+        rig.chunk(&rig.i_data(1 + at, (1, at, 0), "E", vec![b'w'; 100]));
+    }
+    assert!(rig.is_up() && rig.read().is_empty());
+    rig.chunk(&rig.i_data(1 + count, (1, 0, 1), "UE", "ends"));
+    assert!(rig.is_up());
+    let read = parts(&mut rig);
+    assert_eq!((&read[0][..], read.len() as u32), (&b"ends"[..], 1 + count));
 }

@@ -5,9 +5,8 @@ use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 use bytes::Bytes;
 
-use super::chunk::UserChunk;
+use super::chunk::ChunkView;
 use super::ready_queue::Deliverable;
-use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
 impl Receiver {
@@ -15,7 +14,7 @@ impl Receiver {
     /// highest TSN may exceed the buffer, up to the memory limit, because only such a chunk can
     /// release the data that is buffered after the gap (RFC 9260 §6.2).
     #[inline]
-    pub(super) fn has_room_for(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
+    pub(super) fn has_room_for(&self, chunk: &ChunkView<'_>, bytes: u64) -> bool {
         let fills_hole = chunk.tsn.lt(self.tracker.highest());
         let length = chunk.user_data.len() as u64;
         // I-DATA that fills a gap may exceed the buffer under every profile, because no other data
@@ -28,7 +27,7 @@ impl Receiver {
     pub(super) fn admit(
         &mut self,
         now: Nanos,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
@@ -58,7 +57,7 @@ impl Receiver {
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
@@ -85,7 +84,7 @@ impl Receiver {
     /// retransmits them. Into an empty buffer the next chunk in order is accepted even if it is
     /// larger than the buffer, because it could otherwise never be received. I-DATA that was
     /// acknowledged is never dropped: partial delivery starts instead.
-    fn make_room(&mut self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
+    fn make_room(&mut self, chunk: &ChunkView<'_>, bytes: u64) -> bool {
         let next = chunk.tsn == self.tracker.cumulative().next();
         if !next && !chunk.tsn.lt(self.tracker.highest()) {
             return false;
@@ -160,15 +159,20 @@ impl Receiver {
         self.held.free(stream, bytes);
     }
 
-    /// Whether the next chunk in order is readable at once although it does not fit, because it
-    /// continues a message in partial delivery. The buffered data may only wait for the end of that
-    /// message.
-    fn can_pass_through(&self, chunk: &UserChunk<'_>, bytes: u64) -> bool {
-        let at = self.tracker.cumulative();
-        let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
-        let length = chunk.user_data.len() as u64;
-        self.reassembly.at_cumulative(at).is_some_and(goes_on)
-            && self.window.admits(bytes, length, true)
+    /// Whether a chunk is readable at once although it does not fit, because it continues a message
+    /// in partial delivery: I-DATA, or the next DATA in order. The buffered data may only wait for
+    /// the end of that message.
+    fn can_pass_through(&self, chunk: &ChunkView<'_>, bytes: u64) -> bool {
+        let goes_on = if chunk.is_interleaved {
+            self.reassembly.continues_open(chunk.place)
+        } else {
+            let head = self.reassembly.at_cumulative(self.tracker.cumulative());
+            head.is_some_and(|it| it.open) && !self.tracker.has_gaps()
+        };
+        goes_on
+            && self
+                .window
+                .admits(bytes, chunk.user_data.len() as u64, true)
     }
 
     /// Decides how to store user data. Readable data stays a slice of its packet, because it should

@@ -9,7 +9,7 @@ use super::sort_keys::Place;
 
 /// Chunk of user data: DATA or I-DATA.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UserChunk<'a> {
+pub(super) struct ChunkView<'a> {
     pub tsn: Tsn,
     pub stream: u16,
     pub unordered: bool,
@@ -29,7 +29,7 @@ pub(super) struct UserChunk<'a> {
     pub user_data: &'a [u8],
 }
 
-impl<'a> UserChunk<'a> {
+impl<'a> ChunkView<'a> {
     #[inline(always)]
     pub fn of_data(data: &Data<&'a [u8]>) -> Self {
         Self {

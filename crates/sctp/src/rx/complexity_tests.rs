@@ -1,10 +1,13 @@
 //! Tests that the cost of a chunk does not depend on the order of arrival, by counted steps.
 
 use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::{FragmentPosition, IData};
+use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::{CommonHeader, PacketBuilder, Ssn};
 use bytes::{Bytes, BytesMut};
 
 use super::*;
+use crate::work;
 
 /// Maximum number of steps per chunk. A step is a key comparison, a moved fragment, or an examined
 /// word of the bitmap. A tree of 60,000 entries has five levels of about four comparisons. A chunk
@@ -115,15 +118,33 @@ const ORDERS: &[Order] = &[
     }),
 ];
 
-/// Steps per chunk, with `bundle` chunks per packet. A SACK of one packet's size is written
-/// whenever one is due.
-fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
+/// The same fragment of the only message, as I-DATA.
+fn interleaved(data: Data) -> IData {
+    IData {
+        tsn: data.tsn,
+        stream_id: 0,
+        mid: Mid(0),
+        position: match data.tsn.distance_from(Tsn(1)) {
+            0 => FragmentPosition::First { ppid: 0 },
+            fsn => FragmentPosition::Later { fsn: Fsn(fsn) },
+        },
+        unordered: false,
+        ending: data.ending,
+        immediate: false,
+        user_data: data.user_data,
+    }
+}
+
+/// Steps per chunk, with `bundle` chunks per packet, which are I-DATA if `as_i_data`. A SACK of one
+/// packet's size is written whenever one is due.
+fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize, as_i_data: bool) -> u64 {
     let config = Config {
         receive_buffer: 64 << 20,
         ..Config::default()
     };
     let mut receiver = Receiver::new(&config, Tsn(1), u16::MAX);
     let mut trace = Trace::default();
+    receiver.expect_interleaved(as_i_data);
     let chunks = order(n);
     let count = chunks.len() as u64;
     let header = CommonHeader {
@@ -132,12 +153,15 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
         verification_tag: 3,
     };
     let mut out = BytesMut::new();
-    work_counter::take();
+    work::take();
     for (at, data) in chunks.into_iter().enumerate() {
         if at % bundle == 0 {
             receiver.on_packet_begin(16 * bundle);
         }
-        let outcome = receiver.handle_data(0, data, &mut trace);
+        let outcome = match as_i_data {
+            true => receiver.handle_i_data(0, interleaved(data), &mut trace),
+            false => receiver.handle_data(0, data, &mut trace),
+        };
         assert_eq!(outcome, DataOutcome::NewData);
         if at % bundle == bundle - 1 {
             receiver.on_packet_end(0);
@@ -153,13 +177,22 @@ fn steps_of(order: fn(u32) -> Vec<Data>, n: u32, bundle: usize) -> u64 {
         while receiver.poll_part().is_some() {}
     }
     assert!(receiver.is_empty(), "all that came is read");
-    work_counter::take() / count
+    work::take() / count
+}
+
+/// The orders, and those of the fragments of one message as I-DATA, too.
+fn all_orders() -> impl Iterator<Item = (String, fn(u32) -> Vec<Data>, bool)> {
+    ORDERS.iter().flat_map(|&(name, order)| {
+        let of_one_message = name.contains("fragments") || name.contains("run");
+        let as_i_data = of_one_message.then(|| (format!("{name}, as I-DATA"), order, true));
+        std::iter::once((name.to_owned(), order, false)).chain(as_i_data)
+    })
 }
 
 #[test]
 fn a_chunk_costs_the_same_in_every_order() {
-    for (name, order) in ORDERS {
-        let [few, many] = [1_000, 30_000].map(|n| steps_of(*order, n, 70));
+    for (name, order, as_i_data) in all_orders() {
+        let [few, many] = [1_000, 30_000].map(|n| steps_of(order, n, 70, as_i_data));
         println!("{name}: {few} steps a chunk of 1,000, {many} of 30,000");
         assert!(many < MAX_STEPS, "{name}: {many} steps a chunk");
         assert!(
@@ -180,8 +213,9 @@ fn a_packet_costs_the_same_however_many_gaps_its_sack_names() {
         let places = (1..n).step_by(2).chain((0..n).step_by(2));
         places.map(unordered).collect()
     });
-    for (name, order) in ORDERS.iter().chain([&apart, &between]) {
-        let each = steps_of(*order, 30_000, 1);
+    let more = [apart, between].map(|(name, order)| (name.to_owned(), order, false));
+    for (name, order, as_i_data) in all_orders().chain(more) {
+        let each = steps_of(order, 30_000, 1, as_i_data);
         println!("{name}: {each} steps a packet");
         assert!(each < MAX_STEPS, "{name}: {each} steps a packet");
     }
@@ -195,10 +229,10 @@ fn a_sack_costs_what_it_says() {
         tracker.insert(Tsn(2 * at));
     });
     for most in [360, 2_000] {
-        work_counter::take();
+        work::take();
         let named = tracker.blocks(most).count();
         assert_eq!((named, tracker.gap_count()), (most, 31_999));
-        assert!(work_counter::take() <= most as u64 / 32 + 1);
+        assert!(work::take() <= most as u64 / 32 + 1);
     }
     // One TSN in each stride, on the first or the last bit of its word. A block that ends at the
     // end of its word may cost two steps, because the next missing TSN is in the next word.
@@ -214,9 +248,9 @@ fn a_sack_costs_what_it_says() {
             tracker.insert(Tsn(at));
         });
         for most in [1, 32, 360, 511] {
-            work_counter::take();
+            work::take();
             assert_eq!(tracker.blocks(most).count(), most);
-            let found = work_counter::take();
+            let found = work::take();
             let limit = steps * most as u64 / each + 1;
             assert!(
                 found <= limit,
@@ -241,11 +275,11 @@ fn dropping_the_highest_costs_the_same_however_many_wait() {
         .take_while(|&at| take(message(at, 0, at - 20_000 + 1)) == DataOutcome::NewData)
         .count();
     assert!(held > 30_000);
-    work_counter::take();
+    work::take();
     for at in (1..20_000).rev() {
         assert_eq!(take(message(at, 1, at)), DataOutcome::NewData);
     }
-    let each = work_counter::take() / 20_000;
+    let each = work::take() / 20_000;
     assert!(receiver.statistics().withdrawn > 10_000);
     assert!(each < MAX_STEPS, "{each} steps a chunk");
 }

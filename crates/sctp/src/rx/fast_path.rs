@@ -9,7 +9,7 @@ use anabranch_wire::chunk::{Data, kind};
 use anabranch_wire::packet::{Chunks, Frame};
 
 use super::Receiver;
-use super::chunk::{UserChunk, number_of};
+use super::chunk::{ChunkView, number_of};
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::ordering::Whole;
 use super::ready_queue::Deliverable;
@@ -217,7 +217,7 @@ impl Receiver {
     /// fragment.
     #[inline(always)]
     fn take_piece(&mut self, data: &Data<&[u8]>, frame: &Frame<'_>) -> bool {
-        let Some(run) = self.reassembly.only(&UserChunk::of_data(data)) else {
+        let Some(run) = self.reassembly.only(&ChunkView::of_data(data)) else {
             return false;
         };
         run.append(data.tsn, data.ending, Data::slice(frame));

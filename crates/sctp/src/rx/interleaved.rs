@@ -6,11 +6,20 @@ mod abandoned;
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::extension::{IData, IForwardTsn};
 
-use super::chunk::UserChunk;
+use super::chunk::ChunkView;
 use super::forward_tsn::Skipped;
 use super::tsn_tracker::Neighbours;
 use super::{Abandoned, DataOutcome, ForwardTsnOutcome, Receiver};
 pub(super) use abandoned::AbandonedMessages;
+
+/// Why a chunk of I-DATA is discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// It was in flight when its message was abandoned.
+    Late,
+    /// It contradicts data that was received before.
+    Contradiction,
+}
 
 impl Receiver {
     /// Records whether the peer interleaves messages.
@@ -18,7 +27,6 @@ impl Receiver {
         if spoken {
             self.assembly.interleaves(self.streams);
         }
-        self.interleaved = spoken.then(Box::default);
         self.reassembly.expect_interleaved(spoken);
         self.order.expect_interleaved(spoken);
     }
@@ -30,20 +38,25 @@ impl Receiver {
         data: IData,
         trace: &mut Trace,
     ) -> DataOutcome {
-        let chunk = UserChunk::of_i_data(&data);
+        let chunk = ChunkView::of_i_data(&data);
         self.take_data(now, &chunk, || data.user_data.clone(), trace)
     }
 
     /// Checks a new I-DATA chunk; returns whether buffered fragments are adjacent to it. In case of
-    /// an error the chunk is discarded: `true` if its message was abandoned while the chunk was in
-    /// flight, `false` if it contradicts buffered data.
-    pub(super) fn judge_interleaved(&mut self, chunk: &UserChunk<'_>) -> Result<Neighbours, bool> {
+    /// an error the chunk is discarded.
+    pub(super) fn judge_interleaved(
+        &mut self,
+        chunk: &ChunkView<'_>,
+    ) -> Result<Neighbours, Misfit> {
         let (stream, number) = (chunk.stream, chunk.number);
         let is_past = !chunk.unordered && !number.ge(self.order.next(stream));
-        let was_abandoned = chunk.unordered
-            && (self.interleaved.as_mut()).is_some_and(|it| it.has(stream, number.0));
-        if is_past || was_abandoned {
-            return Err(was_abandoned || self.reassembly.gives_up());
+        let was_abandoned =
+            chunk.unordered && (self.abandoned.as_mut()).is_some_and(|it| it.has(stream, number.0));
+        if was_abandoned || (is_past && self.reassembly.gives_up()) {
+            return Err(Misfit::Late);
+        }
+        if is_past {
+            return Err(Misfit::Contradiction);
         }
         // Only the first fragment has number 0 (RFC 8260 §2.1), and no message has 2^31 fragments.
         let fsn = chunk.place.at.0;
@@ -51,7 +64,7 @@ impl Receiver {
             || fsn > u32::MAX / 2
             || (!chunk.unordered && self.order.waits(stream, number));
         let beside = self.reassembly.beside(chunk).filter(|_| !contradicts);
-        beside.ok_or(false)
+        beside.ok_or(Misfit::Contradiction)
     }
 
     /// Like [`Self::handle_forward_tsn`], for an I-FORWARD-TSN (RFC 8260 §2.3.1).
@@ -78,13 +91,16 @@ impl Receiver {
         trace: &mut Trace,
     ) -> Option<Vec<Abandoned>> {
         let (stream, unordered, to) = (skipped.stream, skipped.unordered, skipped.number.0);
-        let from = match &mut self.interleaved {
-            Some(abandoned) if unordered => {
-                abandoned.note(stream, to);
-                to.wrapping_sub(u32::MAX / 2)
-            }
-            Some(_) if skipped.number.ge(self.order.next(stream)) => self.order.next(stream).0,
-            _ => return None,
+        if !self.reassembly.is_interleaved() {
+            return None;
+        }
+        let from = if unordered {
+            self.abandoned.get_or_insert_default().note(stream, to);
+            to.wrapping_sub(u32::MAX / 2)
+        } else if skipped.number.ge(self.order.next(stream)) {
+            self.order.next(stream).0
+        } else {
+            return None;
         };
         Some(self.drop_pieces(now, trace, |it| it.drop_span((stream, unordered), from, to)))
     }

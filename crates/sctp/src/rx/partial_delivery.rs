@@ -7,7 +7,7 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::extension::PPID_DTLS_KEY_MANAGEMENT;
 use anabranch_wire::serial::Mid;
 
-use super::chunk::UserChunk;
+use super::chunk::ChunkView;
 use super::message::ReceivedPart;
 use super::ordering::{Order, Whole};
 use super::read_parts::KeyMessages;
@@ -15,16 +15,12 @@ use super::ready_queue::{Deliverable, ReadyQueue};
 use super::reassembly::Head;
 use super::sort_keys::{MessageKey, Place};
 use super::stream_usage::PerStreamUsage;
-use super::window::ReceiveWindow;
+use super::window::{FREE_OPEN, ReceiveWindow};
 use super::{Abandoned, Receiver};
 use crate::lazy_box::LazyBox;
 use crate::profile::Counts;
 use crate::stats::ReceiverCounters;
 use crate::work;
-
-/// Maximum number of simultaneous partial deliveries. Only a peer that deliberately omits data
-/// reaches it.
-const MAX_OPEN: usize = 64;
 
 /// Borrowed parts of a receiver that a delivery changes.
 pub(super) struct Delivery<'a> {
@@ -80,7 +76,7 @@ impl Delivery<'_> {
             bytes = 0;
         }
         let is_whole = part.begins && part.ends;
-        let readable = Deliverable {
+        let mut readable = Deliverable {
             part,
             bytes,
             preceding: self.preceding,
@@ -89,6 +85,10 @@ impl Delivery<'_> {
         if is_whole {
             match &mut self.key_messages {
                 Some(keys) if readable.part.ppid == PPID_DTLS_KEY_MANAGEMENT => {
+                    // [`Receiver::compact`] does not walk these messages.
+                    if !readable.compact {
+                        readable.part.payload.compact();
+                    }
                     keys.make().push_back((readable.part, readable.bytes));
                     self.ready.delivered_elsewhere();
                 }
@@ -129,16 +129,19 @@ pub(super) struct PartialDelivery {
     /// Interleaved messages whose first fragment was received, and which are unordered or the next
     /// of their stream.
     begun: LazyBox<BTreeSet<MessageKey>>,
+    /// The last search of `begun` started no partial delivery, and nothing that it depends on has
+    /// changed since.
+    stuck: bool,
 }
 
 impl PartialDelivery {
-    /// Key of a message. Unordered DATA has no message number, so its first TSN is used.
+    /// Key of a message. Unordered DATA has no message number, so its first TSN is used. Only
+    /// positions of I-DATA are unordered.
     fn key(head: &Head) -> MessageKey {
-        let is_data = head.first.message == (0, false, 0);
-        let number = if head.unordered && is_data {
-            head.first.at.0
-        } else {
-            head.number.0
+        let is_unordered_data = head.unordered && !head.first.message.1;
+        let number = match is_unordered_data {
+            true => head.first.at.0,
+            false => head.number.0,
         };
         (head.stream, head.unordered, number)
     }
@@ -188,7 +191,7 @@ impl Receiver {
 
     /// Called after a fragment was buffered, because its message may have reached the partial
     /// delivery point.
-    pub(super) fn grew(&mut self, now: Nanos, chunk: &UserChunk<'_>, trace: &mut Trace) {
+    pub(super) fn grew(&mut self, now: Nanos, chunk: &ChunkView<'_>, trace: &mut Trace) {
         let point = self.partial_delivery_point.get();
         let head = point.and_then(|_| self.reassembly.head_of(chunk.place));
         let is_long = |it: &Head| point.is_some_and(|point| it.bytes as u64 >= point);
@@ -201,16 +204,21 @@ impl Receiver {
         }
         let is_first = chunk.is_interleaved && chunk.beginning;
         if is_first && (chunk.unordered || chunk.number == self.order.next(chunk.stream)) {
-            self.long.begun.make().insert(chunk.place.message);
+            self.note_begun(chunk.place.message);
         }
+    }
+
+    /// Records an interleaved message whose partial delivery may start if no other message of its
+    /// stream is in partial delivery.
+    fn note_begun(&mut self, message: MessageKey) {
+        self.long.begun.make().insert(message);
+        self.long.stuck &= self.order.is_open(message.0);
     }
 
     /// Starts partial delivery of a message if it is the next of its stream. Returns whether it
     /// started.
     fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
-        if !self.order.is_next(head.stream, head.unordered, head.number)
-            || self.reassembly.opened_count() >= MAX_OPEN
-        {
+        if !self.order.is_next(head.stream, head.unordered, head.number) || !self.may_open() {
             return false;
         }
         self.long.forget(&head);
@@ -218,6 +226,7 @@ impl Receiver {
             return false;
         };
         self.order.open(head.stream, head.unordered);
+        self.window.count_open(self.reassembly.opened_count());
         self.delivery(now, trace).0.part(part);
         true
     }
@@ -241,6 +250,8 @@ impl Receiver {
 
     /// Ends the partial delivery on the stream.
     pub(super) fn close(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
+        self.long.stuck = false;
+        self.window.count_open(self.reassembly.opened_count());
         self.advance(now, stream, trace, |order, deliver| {
             order.close(stream, deliver);
             true
@@ -264,7 +275,7 @@ impl Receiver {
             let message = (stream, false, self.order.next(stream).0);
             let head = self.reassembly.head_of_message(message);
             if head.is_some_and(|it| !it.open) {
-                self.long.begun.make().insert(message);
+                self.note_begun(message);
             }
         }
         if !self.long.is_empty() {
@@ -314,13 +325,22 @@ impl Receiver {
         self.long.begun.iter().copied().collect()
     }
 
+    /// Whether there is memory for another partial delivery.
+    fn may_open(&self) -> bool {
+        self.reassembly.opened_count() < FREE_OPEN
+            || (self.reassembly.is_interleaved() && self.window.has_memory_to_open())
+    }
+
     /// Starts partial delivery of an interleaved message on every stream that has one. Returns
     /// whether any data was delivered.
     fn open_begun(&mut self, now: Nanos, trace: &mut Trace) -> bool {
+        if self.long.stuck {
+            return false;
+        }
         let mut helped = false;
         let mut from = Some(0);
         while let Some(stream) = from
-            && self.reassembly.opened_count() < MAX_OPEN
+            && self.may_open()
             && let Some(&message) = self.long.begun.range((stream, false, 0)..).next()
         {
             work::count(1);
@@ -334,6 +354,7 @@ impl Receiver {
             helped |= !is_open;
             from = message.0.checked_add(1);
         }
+        self.long.stuck = !helped && self.may_open();
         helped
     }
 

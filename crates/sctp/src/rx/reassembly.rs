@@ -10,7 +10,7 @@ use anabranch_wire::serial::Mid;
 use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
 
-use super::chunk::{UserChunk, number_of};
+use super::chunk::{ChunkView, number_of};
 use super::fragments::FragmentList;
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::sort_keys::{MessageKey, Place};
@@ -55,7 +55,7 @@ pub(crate) struct Head {
 /// Contiguous run of fragments of one message.
 #[derive(Debug)]
 pub(super) struct FragmentRun {
-    /// Position of the last fragment.
+    /// Position of the last fragment: see [`Place::at`].
     last: Tsn,
     /// TSN of the first fragment.
     tsn: Tsn,
@@ -75,7 +75,7 @@ pub(super) struct FragmentRun {
 }
 
 impl FragmentRun {
-    fn start(chunk: &UserChunk<'_>, user_data: Bytes) -> Self {
+    fn start(chunk: &ChunkView<'_>, user_data: Bytes) -> Self {
         Self {
             last: chunk.place.at,
             tsn: chunk.tsn,
@@ -92,7 +92,7 @@ impl FragmentRun {
     }
 
     #[inline]
-    fn belongs(&self, chunk: &UserChunk<'_>) -> bool {
+    fn belongs(&self, chunk: &ChunkView<'_>) -> bool {
         chunk.is_interleaved
             || (self.stream == chunk.stream
                 && self.unordered == chunk.unordered
@@ -133,7 +133,7 @@ impl FragmentRun {
         self.parts.push_back(user_data);
     }
 
-    fn prepend(&mut self, chunk: &UserChunk<'_>, user_data: Bytes) {
+    fn prepend(&mut self, chunk: &ChunkView<'_>, user_data: Bytes) {
         self.beginning = chunk.beginning;
         (self.tsn, self.ppid) = (chunk.tsn, chunk.ppid);
         self.bytes = self.bytes.saturating_add(user_data.len() as u32);
@@ -209,12 +209,6 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    /// Number of buffered fragments.
-    #[cfg(test)]
-    fn chunks(&self) -> usize {
-        self.runs.values().map(|run| run.parts.len()).sum()
-    }
-
     /// Sets whether fragments are received as I-DATA.
     pub fn expect_interleaved(&mut self, interleaved: bool) {
         self.interleaved = interleaved;
@@ -230,7 +224,7 @@ impl Reassembly {
     /// they may exist.
     pub fn insert(
         &mut self,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         user_data: Bytes,
         beside: Neighbours,
     ) -> Fragmented {
@@ -282,7 +276,7 @@ impl Reassembly {
     /// Whether buffered fragments are adjacent to a new fragment of an interleaved message. `None`
     /// if the new fragment contradicts the buffered ones: its position is occupied, or a fragment
     /// follows the last one.
-    pub fn beside(&self, chunk: &UserChunk<'_>) -> Option<Neighbours> {
+    pub fn beside(&self, chunk: &ChunkView<'_>) -> Option<Neighbours> {
         let at = chunk.place;
         let up_to = |to: Place| {
             let run = self.runs.range(..=to).next_back();
@@ -318,8 +312,8 @@ impl Reassembly {
 
     /// Run of the only incomplete message, if `chunk` continues it; `chunk` is not a last fragment.
     #[inline(always)]
-    pub fn only(&mut self, chunk: &UserChunk<'_>) -> Option<&mut FragmentRun> {
-        if self.runs.len() != 1 || self.interleaved {
+    pub fn only(&mut self, chunk: &ChunkView<'_>) -> Option<&mut FragmentRun> {
+        if self.runs.len() != 1 {
             return None;
         }
         let run = self.runs.first_entry()?.into_mut();
@@ -352,7 +346,7 @@ impl Reassembly {
     /// if that follows.
     fn place(
         &mut self,
-        chunk: &UserChunk<'_>,
+        chunk: &ChunkView<'_>,
         user_data: Bytes,
         after: Option<FragmentRun>,
     ) -> Fragmented {
@@ -554,6 +548,12 @@ impl Reassembly {
         };
         let run = self.runs.get(&first)?;
         run.head(first, true)
+    }
+
+    /// Whether the fragment at `place`, which is I-DATA, continues a message in partial delivery.
+    pub fn continues_open(&self, place: Place) -> bool {
+        let run = self.runs.get(&place.with(Tsn(0)));
+        run.is_some_and(|run| run.open && run.last.next() == place.at)
     }
 
     /// Number of messages in partial delivery.

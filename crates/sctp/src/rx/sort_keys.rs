@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use anabranch_wire::Tsn;
 use anabranch_wire::serial::Mid;
 
-use super::work_counter;
+use crate::work;
 
 /// Implements comparison operators that count comparisons in tests.
 macro_rules! counted_order {
@@ -13,7 +13,7 @@ macro_rules! counted_order {
         impl Ord for $key {
             #[inline]
             fn cmp(&self, other: &Self) -> Ordering {
-                work_counter::count(1);
+                work::count(1);
                 let ($one, $other) = (self, other);
                 $order
             }
@@ -43,7 +43,10 @@ fn serial(one: Tsn, other: Tsn) -> Ordering {
 }
 
 /// TSN, ordered by serial number arithmetic. All TSNs that are compared lie within half of the TSN
-/// circle.
+/// circle, unless a complete message waits, acknowledged, while the peer sends 2^31 further TSNs:
+/// then the message may not be found again, and is not delivered. Only a peer that leaves a message
+/// incomplete for so long, and continues with later messages of its stream or with I-DATA of other
+/// streams, can cause that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TsnKey(pub Tsn);
 
@@ -70,7 +73,7 @@ impl NumberKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub message: MessageKey,
-    /// TSN or fragment sequence number, in serial order.
+    /// TSN of DATA, in serial order. The type holds the fragment sequence number of I-DATA, too.
     pub at: Tsn,
 }
 

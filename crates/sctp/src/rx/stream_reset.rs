@@ -28,7 +28,7 @@ impl Receiver {
     /// delivered, because the peer has left out the messages before them.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
-        if let Some(abandoned) = &mut self.interleaved {
+        if let Some(abandoned) = &mut self.abandoned {
             abandoned.restart(streams);
         }
         let (mut delivery, order) = self.delivery(now, trace);

@@ -18,6 +18,11 @@ use crate::stats::ReceiverCounters;
 /// is half filled in the worst case, and an allocation for the data. Tests compare this value with
 /// real allocations.
 const CHUNK_COST: u64 = 192;
+/// Memory in bytes of a message in partial delivery: its entries in three trees.
+const OPEN_COST: u64 = 2 * CHUNK_COST;
+/// Number of partial deliveries whose memory is not counted. More are possible only with
+/// interleaving; without it, only a peer that deliberately omits data reaches this number.
+pub(super) const FREE_OPEN: usize = 64;
 /// Number of chunks that fit even into the smallest buffer. A peer with tiny chunks initially sends
 /// fewer: 300 chunks of 20 bytes in four packets.
 const MIN_CHUNKS: u64 = 320;
@@ -79,6 +84,8 @@ pub(super) struct ReceiveWindow {
     /// number of its chunks.
     data: u64,
     chunks: u32,
+    /// Number of messages in partial delivery beyond [`FREE_OPEN`].
+    open: u32,
     /// Memory limit for new data in bytes.
     soft: u64,
     /// Memory use below which memory does not affect the advertised window: usually `soft`; 0 while
@@ -188,7 +195,17 @@ impl ReceiveWindow {
 
     #[inline]
     fn memory(&self) -> u64 {
-        self.data + u64::from(self.chunks) * CHUNK_COST
+        self.data + u64::from(self.chunks) * CHUNK_COST + u64::from(self.open) * OPEN_COST
+    }
+
+    /// Whether memory suffices for partial delivery of another message beyond [`FREE_OPEN`].
+    pub fn has_memory_to_open(&self) -> bool {
+        self.memory() + OPEN_COST <= self.soft
+    }
+
+    /// Counts the messages in partial delivery.
+    pub fn count_open(&mut self, open: usize) {
+        self.open = open.saturating_sub(FREE_OPEN) as u32;
     }
 
     /// Whether a chunk with `data` bytes of user data, which counts for `bytes` bytes in the

@@ -7,8 +7,8 @@ use anabranch_wire::serial::Mid;
 
 use super::Whole;
 use crate::lazy_box::LazyBox;
-use crate::rx::work_counter;
 use crate::shrinking_queue::Queue;
+use crate::work;
 
 /// The run. All its numbers lie within half of the number circle, like those of all buffered
 /// messages of a stream; the same holds for TSNs.
@@ -53,7 +53,7 @@ impl Contiguous {
             return false;
         }
         let at = self.0.partition_point(|whole| {
-            work_counter::count(1);
+            work::count(1);
             number.gt(whole.number)
         });
         self.0.get(at).is_some_and(|it| it.number == number)
@@ -79,7 +79,7 @@ impl Contiguous {
     /// Removes the first message.
     #[inline]
     pub fn take_first(&mut self) -> Option<Whole> {
-        work_counter::count(1);
+        work::count(1);
         self.0.change(Queue::pop_sparing).flatten()
     }
 

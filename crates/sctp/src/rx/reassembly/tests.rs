@@ -12,8 +12,13 @@ const BESIDE: Neighbours = Neighbours {
 };
 
 impl Reassembly {
+    /// Number of buffered fragments.
+    fn chunks(&self) -> usize {
+        self.runs.values().map(|run| run.parts.len()).sum()
+    }
+
     fn take(&mut self, data: Data) -> Fragmented {
-        let chunk = UserChunk::of_data(&data.with(&data.user_data[..]));
+        let chunk = ChunkView::of_data(&data.with(&data.user_data[..]));
         self.insert(&chunk, data.user_data.clone(), BESIDE)
     }
 }
